@@ -1,0 +1,1 @@
+//! A simulated kubelet: runs pods as local processes against any API server.

@@ -1,0 +1,1 @@
+//! The webhook server that the sample bundles deploy.

@@ -1,0 +1,1 @@
+//! The controllers of a cluster, as clients of the API.

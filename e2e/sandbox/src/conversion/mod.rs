@@ -1,0 +1,1 @@
+//! Conversion of custom resources between versions, by strategy None or Webhook.

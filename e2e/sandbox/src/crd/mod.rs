@@ -1,0 +1,1 @@
+//! CustomResourceDefinitions: their own validation, conditions and lifecycle.

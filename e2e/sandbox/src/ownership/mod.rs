@@ -1,0 +1,1 @@
+//! Field ownership: server-side apply, and tracking of every other write.

@@ -1,0 +1,1 @@
+//! Structural schemas: pruning, defaulting, validation, list types.

@@ -1,0 +1,1 @@
+//! The HTTP front: TLS, authentication, authorization, routing, discovery, the verbs.

@@ -1,0 +1,1 @@
+//! Objects, resource versions and watches.

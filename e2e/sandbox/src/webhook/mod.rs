@@ -1,0 +1,1 @@
+//! Calls webhooks as kube-apiserver does: over TLS, with the given bundle and server name.

@@ -1,0 +1,1 @@
+//! Scenarios, each written once, and what they need to run.

@@ -1,0 +1,77 @@
+//! Kubernetes objects as JSON: how to name one and how to read the fields that every kind has.
+//!
+//! Objects of others stay [`serde_json::Value`] from the file or the API server to the API server, so that
+//! nothing is lost that Windlass does not know.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Names one object in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// `group/version`, or only the version for the core group.
+    pub api_version: String,
+    /// The kind, for example `Deployment`.
+    pub kind: String,
+    /// The namespace; `None` for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// Reads the key of `object`; `None` when it lacks an apiVersion, a kind or a name.
+    pub fn of(object: &Value) -> Option<Self> {
+        Some(Self {
+            api_version: text(object, "/apiVersion")?.to_owned(),
+            kind: text(object, "/kind")?.to_owned(),
+            namespace: text(object, "/metadata/namespace").map(str::to_owned),
+            name: text(object, "/metadata/name")?.to_owned(),
+        })
+    }
+
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The version within the group.
+    pub fn version(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or(self.api_version.as_str(), |(_, version)| version)
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+/// The string at a JSON pointer, for example `/metadata/name`.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+    object.pointer(pointer).and_then(Value::as_str)
+}
+
+/// The items at a JSON pointer; empty when there is no list.
+pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// The value of an annotation.
+pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.pointer("/metadata/annotations")?.get(name)?.as_str()
+}
+
+/// The value of a label.
+pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.pointer("/metadata/labels")?.get(name)?.as_str()
+}

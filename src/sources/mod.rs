@@ -1,0 +1,1 @@
+//! Where bundles come from: each source yields the same map of path to bytes.
