@@ -3,10 +3,12 @@
 //! Its rules are the real server's. What it does not know it refuses loudly; it never pretends.
 
 pub mod admission;
+pub mod builtin;
 pub mod controllers;
 pub mod conversion;
 pub mod crd;
 mod error;
+pub mod field;
 pub mod ownership;
 pub mod patch;
 pub mod schema;

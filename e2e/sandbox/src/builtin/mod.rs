@@ -1,0 +1,1 @@
+//! Built-in kinds: their defaults and the validation that operators rely on.
