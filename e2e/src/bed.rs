@@ -1,0 +1,334 @@
+//! A test bed: a cluster with Windlass's CRDs and RBAC, a node, and all that is needed to start the operator.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context;
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use windlass_node::Program;
+use windlass_sandbox::Sandbox;
+
+use crate::{
+    operator::Operator,
+    programs, request, sample,
+    steps::{self, PATIENCE, get, serving_certificates, until},
+};
+
+/// The namespace of the operator.
+pub const OPERATOR_NAMESPACE: &str = "windlass-system";
+
+/// The ServiceAccount of the operator.
+const OPERATOR_ACCOUNT: &str = "windlass";
+
+/// Set to keep the folder of a bed: logs of the operator and of the pods.
+const KEEP: &str = "WINDLASS_E2E_KEEP";
+
+/// How a bed is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The executable that is each program by its first argument: see [`programs`].
+    pub program: PathBuf,
+    /// How long the node takes to bring a changed Secret into a pod, drawn anew each time.
+    pub refresh_delay: std::ops::RangeInclusive<Duration>,
+    /// Programs of images, beside the sample operator's.
+    pub images: Vec<(String, Program)>,
+    /// More arguments of `windlass run`.
+    pub operator_arguments: Vec<String>,
+}
+
+/// A test bed, running until it is dropped.
+pub struct Bed {
+    /// The cluster admin. Never retries by itself.
+    pub client: Client,
+    /// How to start the operator.
+    pub operator: Operator,
+    directory: TempDir,
+    stop: CancellationToken,
+    node: Option<JoinHandle<()>>,
+    _sandbox: Sandbox,
+}
+
+// === impl Options ===
+
+impl Options {
+    /// A bed as most scenarios want it: Secrets reach their pods within a second.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            refresh_delay: Duration::ZERO..=Duration::from_secs(1),
+            images: Vec::new(),
+            operator_arguments: Vec::new(),
+        }
+    }
+}
+
+// === impl Bed ===
+
+impl Bed {
+    /// A bed on a new sandbox.
+    ///
+    /// # Errors
+    ///
+    /// When the sandbox, the node or the operator's RBAC cannot be set up.
+    pub async fn on_sandbox(options: Options) -> anyhow::Result<Self> {
+        let sandbox = Sandbox::start(windlass_sandbox::Options::default()).await.context("starting the sandbox")?;
+        let mut directory = TempDir::with_prefix("windlass-e2e-")?;
+        if std::env::var_os(KEEP).is_some() {
+            directory.disable_cleanup(true);
+            tracing::info!(folder = %directory.path().display(), "Keeping the folder of the bed");
+        }
+        let client = client(&sandbox.kubeconfig("admin", &["system:masters"])).await?;
+        apply_manifests(&client).await?;
+        let kubeconfig = directory.path().join("operator.kubeconfig");
+        let account = sandbox.kubeconfig_for_service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT).await?;
+        fs::write(&kubeconfig, account)?;
+        let bundles = directory.path().join("bundles");
+        fs::create_dir(&bundles)?;
+        let stop = CancellationToken::new();
+        let node_client = client_of(&sandbox.kubeconfig("system:node:node", &["system:masters"])).await?;
+        let node = start_node(node_client, &options, directory.path(), stop.clone())?;
+        Ok(Self {
+            client,
+            operator: Operator {
+                program: options.program,
+                kubeconfig,
+                bundle_dir: bundles,
+                log: directory.path().join("operator.log"),
+                arguments: options.operator_arguments,
+            },
+            directory,
+            stop,
+            node: Some(node),
+            _sandbox: sandbox,
+        })
+    }
+
+    /// Puts a sample bundle of the repository into the operator's bundle folder.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be copied.
+    pub fn bundle(&self, name: &str) -> anyhow::Result<PathBuf> {
+        self.add_bundle(&sample::bundle(name), name)
+    }
+
+    /// Puts a bundle into the operator's bundle folder, as `name`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be copied.
+    pub fn add_bundle(&self, source: &Path, name: &str) -> anyhow::Result<PathBuf> {
+        let target = self.operator.bundle_dir.join(name);
+        copy(source, &target).with_context(|| format!("copying {}", source.display()))?;
+        Ok(target)
+    }
+
+    /// Replaces text in the manifests of a bundle.
+    ///
+    /// # Errors
+    ///
+    /// When no manifest contains it.
+    pub fn edit(&self, bundle: &Path, from: &str, to: &str) -> anyhow::Result<()> {
+        let mut found = false;
+        for entry in fs::read_dir(bundle.join("manifests"))? {
+            let path = entry?.path();
+            let text = fs::read_to_string(&path)?;
+            if text.contains(from) {
+                found = true;
+                fs::write(&path, text.replace(from, to))?;
+            }
+        }
+        anyhow::ensure!(found, "no manifest of {} contains {from:?}", bundle.display());
+        Ok(())
+    }
+
+    /// Writes a file into the bed's folder.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, content: &str) -> anyhow::Result<PathBuf> {
+        let path = self.directory.path().join(name);
+        fs::write(&path, content)?;
+        Ok(path)
+    }
+
+    /// A client with the operator's own rights.
+    ///
+    /// # Errors
+    ///
+    /// When its kubeconfig cannot be read.
+    pub async fn operator_client(&self) -> anyhow::Result<Client> {
+        client(&fs::read_to_string(&self.operator.kubeconfig)?).await
+    }
+
+    /// The trust bundle of a ServingCertificate, in base64: `ca.crt` of its Secret.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such Secret.
+    pub async fn trust_bundle(&self, namespace: &str, certificate: &str) -> anyhow::Result<String> {
+        let path = format!("/api/v1/namespaces/{namespace}/secrets/{certificate}-cert");
+        let secret = get(&self.client, &path).await?.with_context(|| format!("{path} does not exist"))?;
+        let bundle = request::text(&secret, "/data/ca.crt");
+        anyhow::ensure!(!bundle.is_empty(), "{path} has no ca.crt");
+        Ok(bundle.to_owned())
+    }
+
+    /// A valid trust bundle of somebody else, in base64.
+    ///
+    /// # Errors
+    ///
+    /// When the certificate cannot be made.
+    pub fn foreign_trust_bundle(&self) -> anyhow::Result<String> {
+        use base64::Engine;
+        let mut parameters = rcgen::CertificateParams::default();
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        parameters.distinguished_name.push(rcgen::DnType::CommonName, "a stranger");
+        let certificate = parameters.self_signed(&rcgen::KeyPair::generate()?)?;
+        Ok(base64::engine::general_purpose::STANDARD.encode(certificate.pem()))
+    }
+
+    /// Waits until a ServingCertificate is stable, with every endpoint and every target current.
+    ///
+    /// # Errors
+    ///
+    /// When it does not settle.
+    pub async fn settled(&self, namespace: &str, certificate: &str) -> anyhow::Result<Value> {
+        let path = format!("{}/{certificate}", serving_certificates(namespace));
+        until(&format!("{path} is settled"), PATIENCE, async || {
+            let object = get(&self.client, &path).await?.unwrap_or_default();
+            let status = &object["status"];
+            let settled = status["phase"] == "Stable"
+                && status["endpoints"]["ready"] == status["endpoints"]["current"]
+                && status["targets"]["total"] == status["targets"]["current"];
+            Ok(if settled { Ok(object) } else { Err(format!("{}: {status}", steps::conditions(&object))) })
+        })
+        .await
+    }
+
+    /// The end of the operator's log: what is printed with a failure.
+    pub fn log_tail(&self) -> String {
+        let log = fs::read_to_string(&self.operator.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+
+    /// Ends the node, and with it every process of a pod.
+    pub async fn stop_node(&mut self) {
+        self.stop.cancel();
+        if let Some(node) = self.node.take()
+            && let Err(error) = node.await
+        {
+            tracing::warn!(%error, "The node ended badly");
+        }
+    }
+
+    /// Ends the node and its processes, and the cluster.
+    pub async fn stop(mut self) {
+        self.stop_node().await;
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// A client that never retries by itself.
+async fn client(kubeconfig: &str) -> anyhow::Result<Client> {
+    let mut config = config(kubeconfig).await?;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
+}
+
+async fn client_of(kubeconfig: &str) -> anyhow::Result<Client> {
+    Ok(Client::try_from(config(kubeconfig).await?)?)
+}
+
+async fn config(kubeconfig: &str) -> anyhow::Result<Config> {
+    let parsed = Kubeconfig::from_yaml(kubeconfig)?;
+    Ok(Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await?)
+}
+
+/// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here.
+async fn apply_manifests(client: &Client) -> anyhow::Result<()> {
+    for object in windlass::api::manifests() {
+        if object["kind"] != "Deployment" {
+            apply(client, &object).await?;
+        }
+    }
+    let crd = |name: &str| format!("{}/{name}.windlass.dev", steps::CRDS);
+    for name in ["bundledeployments", "servingcertificates"] {
+        until(&format!("{name} are served"), PATIENCE, async || {
+            let conditions = get(client, &crd(name)).await?.map(|crd| steps::conditions(&crd)).unwrap_or_default();
+            Ok(if conditions.contains("Established=True") { Ok(()) } else { Err(conditions) })
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Creates an object of a kind that the manifests hold.
+async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
+    let (api_version, kind) = (request::text(object, "/apiVersion"), request::text(object, "/kind"));
+    let root = if api_version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api_version}") };
+    let plural = format!("{}s", kind.to_lowercase());
+    let namespace = object["metadata"]["namespace"].as_str();
+    let folder = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
+    steps::succeed(client, "POST", &format!("{root}{folder}/{plural}"), Some(object)).await?;
+    Ok(())
+}
+
+fn start_node(
+    client: Client,
+    options: &Options,
+    directory: &Path,
+    stop: CancellationToken,
+) -> anyhow::Result<JoinHandle<()>> {
+    let program = |arguments: &[&str]| Program {
+        path: options.program.clone(),
+        arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+    };
+    let mut images: std::collections::BTreeMap<String, Program> = options.images.iter().cloned().collect();
+    for version in ["v1", "v2"] {
+        images.insert(format!("{}:{version}", sample::IMAGE), program(&[programs::SAMPLE_OPERATOR]));
+    }
+    let options = windlass_node::Options {
+        images,
+        stand_in: program(&[programs::SAMPLE_OPERATOR, "--stand-in"]),
+        refresh_delay: options.refresh_delay.clone(),
+        directory: directory.join("node"),
+        ..windlass_node::Options::default()
+    };
+    Ok(tokio::spawn(async move {
+        if let Err(error) = windlass_node::run(client, options, stop).await {
+            tracing::error!(%error, "The node ended");
+        }
+    }))
+}
+
+fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(target)?;
+    for entry in fs::read_dir(source)? {
+        let entry = entry?;
+        let to = target.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,305 @@
+//! The demo: a cluster in one process tree, a bundle installed in it, traffic through its webhooks, rotations,
+//! upgrades, removal. No request may fail.
+
+mod progress;
+mod traffic;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use clap::{Parser, ValueEnum};
+use serde_json::json;
+use windlass::domain::bundle::Bundle;
+use windlass_node::Program;
+
+use crate::{
+    bed::{Bed, Options},
+    load::{Load, Report, Resource},
+    request::text,
+    sample,
+    steps::{self, BUNDLE_DEPLOYMENTS, get, list, rotate, serving_certificates, succeed, until},
+};
+
+use self::progress::Progress;
+
+/// The namespace that traffic goes to.
+const TRAFFIC: &str = "demo";
+
+/// How long a step may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Workers that send requests side by side.
+const WORKERS: usize = 6;
+
+/// How long each waits between two requests.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// Requests that pass between two steps, so that each is seen to go on under load.
+const BETWEEN: u64 = 100;
+
+/// Installs a bundle in a cluster of its own, sends API traffic through its webhooks, rotates its certificates,
+/// upgrades and removes it. Fails if one request failed.
+#[derive(Debug, Parser)]
+#[command(name = "cargo demo", version)]
+pub struct Arguments {
+    /// Bundle folders: the first is installed, each further one is an upgrade. Default: a sample with all three
+    /// kinds of webhook, and its next version.
+    #[arg(value_name = "BUNDLE_DIR")]
+    bundles: Vec<PathBuf>,
+
+    /// Runs containers of an image as a local program: a real operator's binary, for example.
+    #[arg(long = "run", value_name = "IMAGE=PROGRAM", value_parser = mapping)]
+    run: Vec<(String, PathBuf)>,
+
+    /// How many requests to send at least.
+    #[arg(long, default_value_t = 2000)]
+    requests: u64,
+
+    /// Breaks something under way, to show that the demo notices.
+    #[arg(long)]
+    fault: Option<Fault>,
+
+    /// Longest time in seconds until a changed Secret reaches a pod; a kubelet takes up to 90.
+    #[arg(long, default_value_t = 2.0)]
+    secret_delay: f64,
+}
+
+/// What the demo breaks on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Fault {
+    /// The webhook servers die while requests are sent.
+    Outage,
+}
+
+struct Demo {
+    bed: Bed,
+    progress: Progress,
+    name: String,
+    namespace: String,
+    total: Report,
+}
+
+fn mapping(text: &str) -> Result<(String, PathBuf), String> {
+    let (image, program) = text.split_once('=').ok_or("expected IMAGE=PROGRAM")?;
+    let program = PathBuf::from(program);
+    if !program.is_file() {
+        return Err(format!("{} is not a file", program.display()));
+    }
+    Ok((image.to_owned(), program))
+}
+
+/// Runs the demo; `program` is the executable that starts the operator and the sample operator.
+///
+/// # Errors
+///
+/// When a step does not get done. Failed requests are in the report.
+pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Report> {
+    let bundles = match arguments.bundles.as_slice() {
+        [] => vec![sample::bundle("sample.v1"), sample::bundle("sample.v2")],
+        given => given.to_vec(),
+    };
+    let progress = Progress::new();
+    let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
+    let first = parsed.first().context("there is no bundle")?;
+    let mut options = Options::new(program);
+    options.refresh_delay = Duration::ZERO..=Duration::from_secs_f64(arguments.secret_delay.max(0.0));
+    options.images = arguments
+        .run
+        .iter()
+        .map(|(image, path)| (image.clone(), Program { path: path.clone(), arguments: Vec::new() }))
+        .collect();
+    let bed = progress.step("Starting a cluster: API server, controllers, a node", Bed::on_sandbox(options)).await?;
+    let running = bed.operator.start()?;
+    progress.say("Started the operator");
+    let name = first.package.clone();
+    let namespace = format!("{name}-system");
+    let mut demo = Demo { bed, progress, name, namespace, total: Report::default() };
+    let outcome = demo.go(&bundles, &parsed, &arguments).await;
+    if let Err(error) = &outcome {
+        eprintln!("{error:?}\n\nThe end of the operator's log:\n{}", demo.bed.log_tail());
+    }
+    let stopped = running.stop().await;
+    demo.bed.stop().await;
+    outcome?;
+    stopped?;
+    Ok(demo.total)
+}
+
+/// Reads and checks every bundle.
+async fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Bundle>> {
+    let mut bundles = Vec::new();
+    for folder in folders {
+        let files = windlass::sources::directory::load(folder)?;
+        let bundle = Bundle::parse(&files).map_err(|problems| refuse(folder, &problems))?;
+        let problems = windlass::domain::check::check(&bundle);
+        if !problems.is_empty() {
+            return Err(refuse(folder, &problems));
+        }
+        bundles.push(bundle);
+    }
+    Ok(bundles)
+}
+
+fn refuse(folder: &Path, problems: &[windlass::domain::bundle::Problem]) -> anyhow::Error {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    anyhow::anyhow!("{} is not a good bundle:\n  {}", folder.display(), lines.join("\n  "))
+}
+
+// === impl Demo ===
+
+impl Demo {
+    async fn go(&mut self, folders: &[PathBuf], bundles: &[Bundle], arguments: &Arguments) -> anyhow::Result<()> {
+        let client = self.bed.client.clone();
+        succeed(&client, "POST", "/api/v1/namespaces", Some(&json!({"metadata": {"name": TRAFFIC}}))).await?;
+        for (index, (folder, bundle)) in folders.iter().zip(bundles).enumerate() {
+            let file = format!("bundle-{index}");
+            self.bed.add_bundle(folder, &file)?;
+            let resources = traffic::resources(bundle);
+            if index == 0 {
+                self.install(bundle, &file).await?;
+            } else {
+                self.upgrade(bundle, &file, &traffic::common(&bundles[index - 1], bundle)).await?;
+            }
+            self.armed().await?;
+            if index == 0 {
+                self.rotations(&resources, arguments).await?;
+            } else {
+                self.keep_sending(&resources, BETWEEN).await?;
+            }
+            if index + 1 == folders.len() {
+                let missing = arguments.requests.saturating_sub(self.total.requests);
+                self.keep_sending(&resources, missing).await?;
+            }
+        }
+        self.remove().await
+    }
+
+    async fn install(&self, bundle: &Bundle, file: &str) -> anyhow::Result<()> {
+        let object = steps::bundle_deployment(&self.name, &self.namespace, file);
+        succeed(&self.bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+        let title = format!("Installing {} into {}", bundle.csv().name(), self.namespace);
+        self.progress.step(&title, self.ready()).await
+    }
+
+    /// Upgrades while requests go on at the versions that both bundles serve.
+    async fn upgrade(&mut self, bundle: &Bundle, file: &str, resources: &[Resource]) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        let patch = json!({"spec": {"source": {"directory": {"path": file}}}});
+        let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
+        succeed(&self.bed.client, "PATCH", &path, Some(&patch)).await?;
+        let title = format!("Upgrading to {} under load", bundle.csv().name());
+        self.progress.under_load(&title, &load, self.ready()).await?;
+        load.at_least(BETWEEN).await;
+        self.total.add(load.stop().await);
+        Ok(())
+    }
+
+    /// Waits until the BundleDeployment is ready at its present generation.
+    async fn ready(&self) -> anyhow::Result<()> {
+        steps::ready(&self.bed.client, &self.name, PATIENCE).await?;
+        Ok(())
+    }
+
+    /// Fails unless the status says that every webhook and conversion is armed.
+    async fn armed(&self) -> anyhow::Result<()> {
+        let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
+        let deployed = get(&self.bed.client, &path).await?.context("the BundleDeployment is gone")?;
+        let count = |field: &str| -> anyhow::Result<usize> {
+            let entries = deployed["status"][field].as_array().cloned().unwrap_or_default();
+            match entries.iter().find(|entry| entry["state"] != "Armed") {
+                Some(entry) => bail!("not armed although ready: {entry}"),
+                None => Ok(entries.len()),
+            }
+        };
+        let (conversions, webhooks) = (count("conversions")?, count("webhooks")?);
+        self.progress.say(&format!("Armed: {conversions} conversions, {webhooks} admission webhooks"));
+        Ok(())
+    }
+
+    /// Rotates leaf and CA of every certificate while requests are sent.
+    async fn rotations(&mut self, resources: &[Resource], arguments: &Arguments) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        self.progress.under_load("Sending requests", &load, self.enough(&load, BETWEEN)).await?;
+        let certificates = list(&self.bed.client, &serving_certificates(&self.namespace)).await?;
+        for (what, words) in [("leaf", "Rotating the serving certificate"), ("ca", "Rotating the CA")] {
+            for certificate in &certificates {
+                let name = text(certificate, "/metadata/name");
+                let title = format!("{words} of {name} under load");
+                let rotation = rotate(&self.bed.client, &self.namespace, name, what, PATIENCE);
+                self.progress.under_load(&title, &load, rotation).await?;
+            }
+        }
+        if arguments.fault == Some(Fault::Outage) {
+            self.bed.stop_node().await;
+            self.progress.say("Stopped the node and with it every webhook server, as --fault asked for");
+        }
+        self.progress.under_load("Sending requests", &load, self.enough(&load, BETWEEN)).await?;
+        self.total.add(load.stop().await);
+        if arguments.fault.is_some() {
+            self.total.check()?;
+        }
+        Ok(())
+    }
+
+    async fn keep_sending(&mut self, resources: &[Resource], requests: u64) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        let title = format!("Sending {requests} more requests");
+        self.progress.under_load(&title, &load, self.enough(&load, requests)).await?;
+        self.total.add(load.stop().await);
+        Ok(())
+    }
+
+    async fn enough(&self, load: &Load, requests: u64) -> anyhow::Result<()> {
+        load.at_least(requests).await;
+        Ok(())
+    }
+
+    async fn remove(&self) -> anyhow::Result<()> {
+        let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
+        let gone = async {
+            steps::delete(&self.bed.client, &path).await?;
+            let pods = format!("/api/v1/namespaces/{}/pods", self.namespace);
+            until("the pods are gone", PATIENCE, async || {
+                let pods = list(&self.bed.client, &pods).await?;
+                Ok(if pods.is_empty() { Ok(()) } else { Err(format!("{} pods", pods.len())) })
+            })
+            .await
+        };
+        self.progress.step("Removing it", gone).await
+    }
+
+    fn load(&self, resources: &[Resource]) -> Load {
+        Load::start(&self.bed.client, TRAFFIC, resources, WORKERS, PAUSE)
+    }
+}
+
+/// The last lines of the demo: what was sent, and how it went.
+pub fn summary(report: &Report) -> String {
+    let kinds: Vec<String> = report.by_kind.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let mut lines = vec![format!(
+        "{}; p99 {:.0?}; longest gap between two answers {:.0?}; {} pauses of the API server's own after a CRD \
+         write, {:.0?} at most",
+        kinds.join(", "),
+        report.p99,
+        report.longest_gap,
+        report.reinitializing,
+        report.longest_reinitializing,
+    )];
+    lines.extend(report.failures.iter().map(|failure| format!("failed: {failure}")));
+    lines.push(format!("{} requests, {} failed", report.requests, report.failed));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_counts() {
+        let report = Report { requests: 7, failed: 1, failures: vec!["why".to_owned()], ..Report::default() };
+        assert_eq!(summary(&report).lines().last(), Some("7 requests, 1 failed"));
+    }
+}

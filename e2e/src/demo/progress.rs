@@ -1,0 +1,80 @@
+//! What the demo prints while it works: a line for each step, live on a terminal.
+
+use std::{
+    future::Future,
+    io::IsTerminal,
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::load::Load;
+
+/// How often the spinner and the counter move.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Prints steps.
+pub(super) struct Progress {
+    started: Instant,
+    live: bool,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self { started: Instant::now(), live: std::io::stdout().is_terminal() }
+    }
+
+    /// Prints a line.
+    pub(super) fn say(&self, text: &str) {
+        println!("[{:5.1} s] {text}", self.started.elapsed().as_secs_f64());
+    }
+
+    /// Runs a step: a spinner while it lasts, a line when it is done.
+    pub(super) async fn step<T>(
+        &self,
+        title: &str,
+        work: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        self.watched(title, String::new, work).await
+    }
+
+    /// Runs a step while `load` goes on, showing how many requests it has sent.
+    pub(super) async fn under_load<T>(
+        &self,
+        title: &str,
+        load: &Load,
+        work: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let counts = || {
+            let report = load.report();
+            format!(" ({} requests, {} failed)", report.requests, report.failed)
+        };
+        self.watched(title, counts, work).await
+    }
+
+    async fn watched<T>(
+        &self,
+        title: &str,
+        detail: impl Fn() -> String,
+        work: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let started = Instant::now();
+        let spinner = if self.live { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        spinner.set_style(ProgressStyle::default_spinner());
+        tokio::pin!(work);
+        let mut tick = tokio::time::interval(TICK);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut work => break outcome,
+                _ = tick.tick() => {
+                    spinner.set_message(format!("{title}{}", detail()));
+                    spinner.tick();
+                }
+            }
+        };
+        spinner.finish_and_clear();
+        let mark = if outcome.is_ok() { "done" } else { "FAILED" };
+        self.say(&format!("{title}: {mark} in {:.1} s{}", started.elapsed().as_secs_f64(), detail()));
+        outcome
+    }
+}

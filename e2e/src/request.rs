@@ -1,0 +1,86 @@
+//! Plain requests to an API server, with the whole answer.
+
+use std::{fmt, time::Duration};
+
+use anyhow::Context;
+use http::{Request, header};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+use serde_json::Value;
+
+/// What the API server answered, an error or not.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The body; null when it is no JSON.
+    pub body: Value,
+    /// `Retry-After`.
+    pub retry_after: Option<Duration>,
+}
+
+/// Sends one request without any retry.
+///
+/// A `PATCH` is a JSON patch when `body` is a list, else a merge patch.
+///
+/// # Errors
+///
+/// When no answer came: the connection failed, or its body ended early.
+pub async fn send(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> anyhow::Result<Answer> {
+    let content_type = match (method, body) {
+        ("PATCH", Some(Value::Array(_))) => "application/json-patch+json",
+        ("PATCH", _) => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::CONTENT_TYPE, content_type)
+        .header(header::ACCEPT, "application/json")
+        .body(Body::from(bytes))?;
+    let response = client.send(request).await.context("no answer")?;
+    let code = response.status().as_u16();
+    let retry_after = response
+        .headers()
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok())
+        .map(Duration::from_secs);
+    let bytes = response.into_body().collect().await.context("the answer was cut off")?.to_bytes();
+    Ok(Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), retry_after })
+}
+
+/// The string at a JSON pointer; empty when there is none.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// `message` of a `Status`.
+    pub fn message(&self) -> &str {
+        text(&self.body, "/message")
+    }
+
+    /// Whether an admission webhook denied the request.
+    pub fn is_denied(&self) -> bool {
+        self.message().contains("denied the request")
+    }
+
+    /// Whether this is the API server's own pause after a change of a CRD.
+    pub fn is_reinitializing(&self) -> bool {
+        self.code == 429 && self.message().contains("storage is (re)initializing")
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HTTP {}: {}", self.code, self.message())
+    }
+}

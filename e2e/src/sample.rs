@@ -1,0 +1,75 @@
+//! The sample operator's resources: what traffic creates, and what its webhooks must have made of it.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::load::{Expectation, Resource};
+
+/// The image of the sample bundles.
+pub const IMAGE: &str = "example.com/windlass/sample-operator";
+
+/// The group of the sample resources.
+pub const GROUP: &str = "sample.windlass.dev";
+
+/// The folder of a sample bundle of the repository.
+pub fn bundle(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "..", "bundles", name].iter().collect()
+}
+
+/// Widgets at `versions`, through mutating, validating and conversion webhooks.
+pub fn widgets(versions: &[&str]) -> Resource {
+    Resource {
+        group: GROUP.to_owned(),
+        plural: "widgets".to_owned(),
+        namespaced: true,
+        versions: versions.iter().map(|version| (*version).to_owned()).collect(),
+        example: json!({
+            "apiVersion": "sample.windlass.dev/v1", "kind": "Widget", "metadata": {}, "spec": {"size": 42},
+        }),
+        expectation: Expectation::Sample,
+    }
+}
+
+/// How `answer` differs from what the webhooks must have made of `example`, an object at v1.
+///
+/// v1 says `spec.size: 42`, v1beta1 `spec.width: "42"`, v2 `spec.dimensions.size: 42`; the mutating webhook sets
+/// an annotation and the default color.
+pub fn difference(example: &Value, answer: &Value) -> Option<String> {
+    let size = &example["spec"]["size"];
+    let spec = &answer["spec"];
+    let version = answer["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+    let (field, actual, expected) = match version {
+        Some((_, "v1beta1")) => ("width", &spec["width"], json!(size.to_string())),
+        Some((_, "v2")) => ("dimensions.size", &spec["dimensions"]["size"], size.clone()),
+        _ => ("size", &spec["size"], size.clone()),
+    };
+    if *actual != expected {
+        return Some(format!("spec.{field} is {actual}, not {expected}"));
+    }
+    if spec["color"] != "blue" {
+        return Some(format!("spec.color is {}, not the default of the mutating webhook", spec["color"]));
+    }
+    if answer["metadata"]["annotations"]["sample.windlass.dev/mutated"] != "true" {
+        return Some("the mutating webhook was not called".to_owned());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_converted_object_is_recognised_and_a_lost_field_is_not() {
+        let example = widgets(&["v1"]).example;
+        let mut answer = json!({
+            "apiVersion": "sample.windlass.dev/v1beta1",
+            "metadata": {"annotations": {"sample.windlass.dev/mutated": "true"}},
+            "spec": {"width": "42", "color": "blue"},
+        });
+        assert_eq!(difference(&example, &answer), None);
+        answer["spec"]["width"] = Value::Null;
+        assert_eq!(difference(&example, &answer).as_deref(), Some("spec.width is null, not \"42\""));
+    }
+}

@@ -1,0 +1,45 @@
+//! Nothing changed: nothing written.
+
+use std::time::Duration;
+
+use crate::{
+    bed::Bed,
+    gate::Gate,
+    steps::{PATIENCE, install, until},
+};
+
+/// How long no write may come before the bed counts as settled.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// How long it is watched then.
+const IDLE: Duration = Duration::from_secs(10);
+
+pub(super) async fn nothing_is_written_when_nothing_changes(bed: &Bed) -> anyhow::Result<()> {
+    let gate = Gate::open(bed.operator_client().await?).await?;
+    let operator = bed.operator.with_kubeconfig(&bed.write("gate.kubeconfig", &gate.kubeconfig())?);
+    let running = operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    settled(&gate).await?;
+    let before = gate.writes();
+    tokio::time::sleep(IDLE).await;
+    anyhow::ensure!(gate.writes() == before, "written while idle: {:?}", &gate.log()[count(before)..]);
+    running.kill().await?;
+    let _running = operator.start()?;
+    bed.settled("sample-system", super::rotation::CERTIFICATE).await?;
+    tokio::time::sleep(IDLE).await;
+    anyhow::ensure!(gate.writes() == before, "written after a restart: {:?}", &gate.log()[count(before)..]);
+    Ok(())
+}
+
+async fn settled(gate: &Gate) -> anyhow::Result<()> {
+    until("the operator stops writing", PATIENCE, async || {
+        let before = gate.writes();
+        tokio::time::sleep(QUIET).await;
+        Ok(if gate.writes() == before { Ok(()) } else { Err(format!("{} writes", gate.writes())) })
+    })
+    .await
+}
+
+fn count(writes: u64) -> usize {
+    usize::try_from(writes).unwrap_or(usize::MAX)
+}

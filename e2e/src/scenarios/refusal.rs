@@ -1,0 +1,57 @@
+//! What is refused, and that nothing is written then.
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::traffic;
+use crate::{
+    bed::Bed,
+    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, conditions, get, succeed},
+};
+
+/// Creates a BundleDeployment that must be refused; its conditions in words.
+async fn refused(bed: &Bed, object: &serde_json::Value) -> anyhow::Result<String> {
+    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(object)).await?;
+    let name = crate::request::text(object, "/metadata/name");
+    let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
+    let object = steps::condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?;
+    Ok(conditions(&object))
+}
+
+pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    let bundle = bed.bundle("sample.v1")?;
+    bed.edit(&bundle, "deploymentName: sample-operator", "deploymentName: no-such-deployment")?;
+    let words = refused(bed, &steps::bundle_deployment("broken", "broken-system", "sample.v1")).await?;
+    anyhow::ensure!(words.contains("references non-existent deployment 'no-such-deployment'"), "{words}");
+    for path in ["/api/v1/namespaces/broken-system", &format!("{CRDS}/widgets.sample.windlass.dev")] {
+        anyhow::ensure!(get(&bed.client, path).await?.is_none(), "{path} was written");
+    }
+    Ok(())
+}
+
+pub(super) async fn a_foreign_object_is_not_adopted(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    traffic::namespace(bed, "sample-system").await?;
+    let path = "/api/v1/namespaces/sample-system/serviceaccounts";
+    let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
+    succeed(&bed.client, "POST", path, Some(&account)).await?;
+    bed.bundle("sample.v1")?;
+    let words = refused(bed, &steps::bundle_deployment("sample", "sample-system", "sample.v1")).await?;
+    anyhow::ensure!(words.contains("sample-operator"), "the message does not name the object: {words}");
+    let after = get(&bed.client, &format!("{path}/sample-operator")).await?.context("it is gone")?;
+    anyhow::ensure!(after["metadata"]["labels"] == json!({"owner": "somebody"}), "it was changed: {after}");
+    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
+    anyhow::ensure!(crd.is_none(), "something was written before the refusal");
+    Ok(())
+}
+
+pub(super) async fn an_install_mode_that_is_not_supported_is_refused(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    bed.bundle("sample.v1")?;
+    let mut object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
+    object["spec"]["watchNamespaces"] = json!(["elsewhere"]);
+    let words = refused(bed, &object).await?;
+    anyhow::ensure!(words.contains("invalid target namespaces [elsewhere]"), "{words}");
+    Ok(())
+}
