@@ -66,8 +66,11 @@ impl StatusError {
     }
 
     /// 500 InternalError.
-    pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(500, "InternalError", message)
+    pub fn internal(problem: impl Into<String>) -> Self {
+        let message = problem.into();
+        let cause = Cause { reason: String::new(), message: message.clone(), field: String::new() };
+        let message = format!("Internal error occurred: {message}");
+        Self { causes: vec![cause], ..Self::new(500, "InternalError", message) }
     }
 
     /// The object's `Status` form.
@@ -86,7 +89,11 @@ impl StatusError {
             details["causes"] = self
                 .causes
                 .iter()
-                .map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}))
+                .map(|cause| {
+                    let fields = [("reason", &cause.reason), ("message", &cause.message), ("field", &cause.field)];
+                    let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
+                    given.map(|(name, value)| (name.to_owned(), json!(value))).collect::<Value>()
+                })
                 .collect();
         }
         if let Some(seconds) = self.retry_after {

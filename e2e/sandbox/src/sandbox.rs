@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -83,32 +82,29 @@ impl Sandbox {
     pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<String, StartError> {
         let identity =
             self.authority.client(user, groups).map_err(|error| StartError::Certificates(error.into()))?;
-        Ok(self.kubeconfig_with(&json!({
-            "client-certificate-data": STANDARD.encode(identity.certificate),
-            "client-key-data": STANDARD.encode(identity.key),
-        })))
+        Ok(self.kubeconfig_with(&[
+            ("client-certificate-data", STANDARD.encode(identity.certificate)),
+            ("client-key-data", STANDARD.encode(identity.key)),
+        ]))
     }
 
     /// A kubeconfig for a ServiceAccount, with a token that lives for a day.
     pub fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> String {
         let token = self.server.token(namespace, name, Duration::from_secs(86_400));
-        self.kubeconfig_with(&json!({"token": token}))
+        self.kubeconfig_with(&[("token", token)])
     }
 
-    /// JSON is YAML, and kubectl and kube read it as such.
-    fn kubeconfig_with(&self, user: &serde_json::Value) -> String {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "sandbox", "cluster": {
-                "server": format!("https://{}", self.address),
-                "certificate-authority-data": STANDARD.encode(self.authority.certificate()),
-            }}],
-            "users": [{"name": "user", "user": user}],
-            "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "user"}}],
-            "current-context": "sandbox",
-        })
-        .to_string()
+    fn kubeconfig_with(&self, user: &[(&str, String)]) -> String {
+        let user: String = user.iter().map(|(key, value)| format!("    {key}: {value}\n")).collect();
+        format!(
+            "apiVersion: v1\nkind: Config\n\
+             clusters:\n- name: sandbox\n  cluster:\n    server: https://{}\n    certificate-authority-data: {}\n\
+             users:\n- name: user\n  user:\n{user}\
+             contexts:\n- name: sandbox\n  context:\n    cluster: sandbox\n    user: user\n\
+             current-context: sandbox\n",
+            self.address,
+            STANDARD.encode(self.authority.certificate()),
+        )
     }
 
     /// Where it listens.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::{Convert, Hook, Request};
+use super::{
+    Convert, Hook, Request,
+    conditions::{self, Verdict},
+};
 use crate::{StatusError, conversion::request_uid, webhook::Client};
 
 /// The default of `timeoutSeconds`.
@@ -37,6 +40,16 @@ pub(super) async fn ask(
     convert: &impl Convert,
 ) -> Result<Outcome, StatusError> {
     let name = hook.webhook["name"].as_str().unwrap_or_default();
+    let ignores_failures = hook.webhook["failurePolicy"] == "Ignore";
+    match conditions::evaluate(hook.webhook, request, object) {
+        Verdict::Call => {}
+        Verdict::Skip => return Ok(Outcome::default()),
+        Verdict::Failed(_) if ignores_failures => return Ok(Outcome::default()),
+        Verdict::Failed(problem) => {
+            let message = format!("webhook {name:?} matchConditions cannot be evaluated: {problem}");
+            return Err(StatusError::new(403, "Forbidden", message));
+        }
+    }
     if request.dry_run
         && !matches!(
             hook.webhook["sideEffects"].as_str(),
@@ -49,9 +62,9 @@ pub(super) async fn ask(
     match answer(client, hook, name, request, object, convert).await {
         Ok(outcome) => Ok(outcome),
         Err(Failure::Request(error)) => Err(error),
-        Err(Failure::Webhook(_)) if hook.webhook["failurePolicy"] == "Ignore" => Ok(Outcome::default()),
+        Err(Failure::Webhook(_)) if ignores_failures => Ok(Outcome::default()),
         Err(Failure::Webhook(problem)) => Err(StatusError::internal(format!(
-            "Internal error occurred: failed calling webhook {name:?}: {problem}"
+            "failed calling webhook {name:?}: {problem}"
         ))),
     }
 }
@@ -213,7 +226,7 @@ pub(super) async fn patched(
     } else {
         convert.convert(object, &wanted).await?
     };
-    let failed = |problem: String| StatusError::internal(format!("Internal error occurred: {problem}"));
+    let failed = |problem: String| StatusError::internal(problem);
     let operations: json_patch::Patch =
         serde_json::from_value(patch.clone()).map_err(|error| failed(error.to_string()))?;
     json_patch::patch(&mut seen, &operations).map_err(|error| failed(error.to_string()))?;

@@ -5,6 +5,7 @@
 //! ones are called side by side.
 
 mod call;
+mod conditions;
 mod matching;
 mod selector;
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use crate::{StatusError, webhook::Client};
 
+pub use conditions::problems as condition_problems;
 pub use matching::{Resource, Version};
 pub use selector::matches as selector_matches;
 
@@ -159,16 +161,6 @@ fn matching_hooks<'a>(configurations: &'a [Value], request: &Request) -> Vec<Hoo
             })
         })
         .collect()
-}
-
-/// Why a webhook configuration cannot be honoured here, and where: what the sandbox refuses rather than ignores.
-pub fn unsupported(configuration: &Value) -> Option<String> {
-    let webhooks = configuration["webhooks"].as_array()?;
-    webhooks.iter().enumerate().find_map(|(index, webhook)| {
-        let conditions = webhook["matchConditions"].as_array()?;
-        (!conditions.is_empty())
-            .then(|| format!("webhooks[{index}].matchConditions: not supported by the sandbox"))
-    })
 }
 
 #[cfg(test)]

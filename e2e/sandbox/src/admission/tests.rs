@@ -1,6 +1,10 @@
 use serde_json::{Value, json};
 
-use super::{Request, Resource, Version, matching};
+use super::{
+    Request, Resource, Version, condition_problems,
+    conditions::{self, Verdict},
+    matching,
+};
 
 fn request() -> Request {
     Request {
@@ -95,11 +99,13 @@ fn webhook_configurations_are_never_subject_to_webhooks() {
 }
 
 #[test]
-fn what_the_sandbox_does_not_know_is_refused() {
-    let plain = json!({"webhooks": [webhook(|_| {})]});
-    assert_eq!(super::unsupported(&plain), None);
-    let conditional = json!({"webhooks": [webhook(|webhook| {
-        webhook["matchConditions"] = json!([{"name": "x", "expression": "true"}]);
-    })]});
-    assert!(super::unsupported(&conditional).is_some());
+fn match_conditions_decide_whether_a_webhook_is_called() {
+    let request = request();
+    let webhook = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
+    let verdict = |expression: &str| conditions::evaluate(&webhook(expression), &request, &json!({"spec": {"n": 1}}));
+    assert_eq!(verdict("object.spec.n == 1"), Verdict::Call);
+    assert_eq!(verdict("object.spec.n == 2"), Verdict::Skip);
+    assert!(matches!(verdict("object.spec.missing == 2"), Verdict::Failed(_)));
+    assert_eq!(condition_problems(&webhook("object.x +")).len(), 1);
+    assert!(condition_problems(&webhook("true")).is_empty());
 }

@@ -42,6 +42,20 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
     }
 }
 
+/// What makes an object unreadable, as the real server's decoder words it.
+pub fn undecodable(kind: &str, object: &Value) -> Option<String> {
+    use base64::{DecodeError, Engine, engine::general_purpose::STANDARD};
+    if kind != "Secret" {
+        return None;
+    }
+    let values = object["data"].as_object().into_iter().flatten().map(|(_, value)| value);
+    values.filter(|value| !value.is_null()).find_map(|value| match STANDARD.decode(value.as_str().unwrap_or("%")) {
+        Ok(_) => None,
+        Err(DecodeError::InvalidByte(offset, _)) => Some(format!("illegal base64 data at input byte {offset}")),
+        Err(_) => Some(format!("illegal base64 data at input byte {}", value.as_str().map_or(0, str::len))),
+    })
+}
+
 /// Sets a field of an object that is not there.
 fn set(object: &mut Value, field: &str, value: Value) {
     if object.is_null() {

@@ -64,11 +64,6 @@ fn config_map(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>)
 
 fn secret(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     keys(object, "data", errors);
-    for (key, value) in object["data"].as_object().into_iter().flatten() {
-        if value.as_str().is_none_or(|value| STANDARD.decode(value).is_err()) {
-            errors.push(FieldError::new(format!("data[{key}]"), Fault::Invalid(json!("<hidden>")), "illegal base64 data"));
-        }
-    }
     if object["type"] == "kubernetes.io/tls" {
         for key in ["tls.crt", "tls.key"] {
             if object["data"][key].is_null() {
@@ -189,9 +184,6 @@ fn workload(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
 }
 
 fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
-    if let Some(feature) = admission::unsupported(object) {
-        errors.push(FieldError::new("webhooks", Fault::Forbidden, format!("the sandbox does not support {feature}")));
-    }
     let mut names = BTreeSet::new();
     for (index, webhook) in list(&object["webhooks"]).iter().enumerate() {
         let field = |name: &str| format!("webhooks[{index}].{name}");
@@ -204,6 +196,10 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
         }
         if !name.is_empty() && !names.insert(name) {
             errors.push(FieldError::new(field("name"), Fault::Duplicate(json!(name)), ""));
+        }
+        for (condition, expression, problem) in admission::condition_problems(webhook) {
+            let place = field(&format!("matchConditions[{condition}].expression"));
+            errors.push(FieldError::new(place, Fault::Invalid(json!(expression)), problem));
         }
         match webhook["sideEffects"].as_str() {
             None => errors.push(FieldError::new(field("sideEffects"), Fault::Required, "must specify one of None, NoneOnDryRun")),

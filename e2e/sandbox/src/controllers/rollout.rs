@@ -96,7 +96,8 @@ mod tests {
                 let mut old = vec![Set { wanted: replicas, available: replicas }];
                 for _ in 0..40 {
                     new.wanted = limits.scale_up(new, &old);
-                    for (set, wanted) in old.iter_mut().zip(limits.scale_down(new, &old)) {
+                    let left = limits.scale_down(new, &old);
+                    for (set, wanted) in old.iter_mut().zip(left) {
                         set.wanted = wanted;
                         set.available = set.available.min(wanted);
                     }

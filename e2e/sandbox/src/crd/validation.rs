@@ -19,6 +19,11 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     versions(spec, &mut errors);
     conversion(&spec["conversion"], old.map(|old| &old["spec"]["conversion"]), &mut errors);
     schemas(spec, &mut errors);
+    let storage = spec["versions"].as_array().into_iter().flatten().filter(|version| version["storage"] == true);
+    if old.is_none() && storage.count() != 1 {
+        let detail = "must have at least one stored version";
+        errors.push(FieldError::new("status.storedVersions", Fault::Invalid(Value::Null), detail));
+    }
     if let Some(old) = old {
         stored_versions(crd, &mut errors);
         if spec["scope"] != old["spec"]["scope"] {
@@ -199,10 +204,7 @@ fn schemas(spec: &Value, errors: &mut Vec<FieldError>) {
         };
         let schema = &version["schema"]["openAPIV3Schema"];
         structural(schema, &field, true, errors);
-        for (path, rule, problem) in schema::rule_problems(schema) {
-            let shown = serde_json::json!({"Rule": rule});
-            errors.push(FieldError::new(format!("{field}{path}"), Fault::Invalid(shown), problem));
-        }
+        errors.extend(schema::rule_problems(schema, &field));
     }
 }
 

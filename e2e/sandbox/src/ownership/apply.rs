@@ -61,7 +61,7 @@ pub fn apply(
     if force {
         let taken = conflicts.iter().fold(Fields::default(), |all, (_, fields)| all.union(fields));
         for entry in entries.iter_mut().filter(|entry| !entry.is_of(write, "Apply")) {
-            entry.fields = entry.fields.difference(&taken);
+            entry.fields = entry.fields.without(&taken);
         }
     } else if let Some(error) = conflict::error(&conflicts) {
         return Err(error);
@@ -73,8 +73,10 @@ pub fn apply(
         .fold(Fields::default(), |all, entry| all.union(&entry.fields));
     let mut merged = merge(base, &applied, &mut Vec::new(), schema);
     if let Some(previous) = &previous {
-        let given_up = previous.difference(&set).difference(&others);
+        let given_up = previous.difference(&set).released_by(&others);
         remove(&mut merged, &given_up, &mut Vec::new(), schema);
+        // An object that is applied empty stays, though everything in it was given up.
+        merged = merge(&merged, &applied, &mut Vec::new(), schema);
     }
     let time = entries
         .iter()

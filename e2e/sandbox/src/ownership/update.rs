@@ -33,9 +33,9 @@ pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &
     let removed = before.difference(&after);
     for entry in &mut entries {
         let own = entry.is_of(write, "Update");
-        entry.fields = entry.fields.difference(&removed);
+        entry.fields = entry.fields.without(&removed);
         if !own {
-            entry.fields = entry.fields.difference(&changed);
+            entry.fields = entry.fields.without(&changed);
         }
     }
     if !changed.is_empty() {
@@ -63,7 +63,7 @@ fn relevant(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> Fields {
 
 /// Fields that are new or have another value.
 fn changed(before: &Fields, after: &Fields, old: &Value, new: &Value, schema: &TypeSchema) -> Fields {
-    let added = after.difference(before);
+    let added = after.additions(before);
     let both = after.intersection(before);
     let modified = super::conflict::differing(&both, old, new, &mut Vec::new(), schema);
     added.union(&modified)

@@ -1,7 +1,10 @@
 //! `x-kubernetes-validations`.
 
+use std::sync::LazyLock;
+
 use kube_cel::{CompiledSchema, Validator, compile_schema};
-use serde_json::Value;
+use regex::Regex;
+use serde_json::{Value, json};
 
 use crate::field::{Fault, FieldError};
 
@@ -35,40 +38,90 @@ impl Rules {
     }
 }
 
-/// The rules that do not compile: the path of the rule, the rule, what is wrong.
-pub(super) fn problems(schema: &Value) -> Vec<(String, Value, String)> {
+/// What is wrong with the rules in a schema that lies at `field`.
+pub(super) fn problems(schema: &Value, field: &str) -> Vec<FieldError> {
     let mut found = Vec::new();
-    collect(schema, "", &mut found);
+    collect(schema, field, &mut found);
     found
 }
 
-fn collect(schema: &Value, path: &str, found: &mut Vec<(String, Value, String)>) {
+fn collect(schema: &Value, field: &str, found: &mut Vec<FieldError>) {
     for (index, rule) in schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate() {
-        // One rule at a time, so that the one which fails is known.
-        let mut single = schema.clone();
-        single["x-kubernetes-validations"] = Value::Array(vec![rule.clone()]);
-        if let Some(fields) = single.as_object_mut() {
-            fields.remove("properties");
-            fields.remove("items");
-            fields.remove("additionalProperties");
+        let field = format!("{field}.x-kubernetes-validations[{index}]");
+        if let Some(problem) = problem(schema, rule) {
+            let text = |name: &str| rule[name].as_str().unwrap_or_default();
+            let shown = json!({
+                "Rule": text("rule"), "Message": text("message"), "MessageExpression": text("messageExpression"),
+                "Reason": rule["reason"], "FieldPath": text("fieldPath"), "OptionalOldSelf": rule["optionalOldSelf"],
+            });
+            found.push(FieldError::new(format!("{field}.rule"), Fault::Invalid(shown), problem));
         }
-        let compiled = compile_schema(&single);
-        if let Some(error) = compiled.compilation_errors().first() {
-            found.push((
-                format!("{path}.x-kubernetes-validations[{index}].rule"),
-                rule["rule"].clone(),
-                error.to_string(),
-            ));
+        // The length of what `string()` makes is not known, and so every such expression exceeds the budget.
+        if rule["messageExpression"].as_str().is_some_and(|expression| expression.contains("string(")) {
+            let detail = "estimated messageExpression cost exceeds budget by factor of more than 100x (try simplifying \
+                          the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings \
+                          are declared)";
+            found.push(FieldError::new(format!("{field}.messageExpression"), Fault::Forbidden, detail));
         }
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        collect(property, &format!("{path}.properties[{name}]"), found);
+        collect(property, &format!("{field}.properties[{name}]"), found);
     }
     for nested in ["items", "additionalProperties"] {
         if schema[nested].is_object() {
-            collect(&schema[nested], &format!("{path}.{nested}"), found);
+            collect(&schema[nested], &format!("{field}.{nested}"), found);
         }
     }
+}
+
+/// Why a rule does not compile.
+fn problem(schema: &Value, rule: &Value) -> Option<String> {
+    // One rule at a time, so that the one which fails is known.
+    let mut single = schema.clone();
+    single["x-kubernetes-validations"] = Value::Array(vec![rule.clone()]);
+    if let Some(fields) = single.as_object_mut() {
+        fields.remove("properties");
+        fields.remove("items");
+        fields.remove("additionalProperties");
+    }
+    if let Some(error) = compile_schema(&single).compilation_errors().first() {
+        return Some(error.to_string());
+    }
+    undeclared(schema, rule["rule"].as_str().unwrap_or_default())
+}
+
+/// A field of `self` that a rule names and the schema does not have: the library checks no types.
+fn undeclared(schema: &Value, rule: &str) -> Option<String> {
+    #[expect(clippy::unwrap_used, reason = "the pattern is a constant that a test compiles")]
+    static CHAIN: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\b(?:self|oldSelf)((?:\.[A-Za-z_]\w*\b)+)(\()?").unwrap());
+    for found in CHAIN.captures_iter(rule) {
+        let chain = found.get(1)?;
+        let mut place = schema;
+        let mut offset = chain.start();
+        let names: Vec<&str> = chain.as_str().split('.').skip(1).collect();
+        // The last name before a parenthesis is a function.
+        let fields = names.len() - usize::from(found.get(2).is_some());
+        for name in &names[..fields] {
+            let open = place["x-kubernetes-preserve-unknown-fields"] == true || !place["properties"].is_object();
+            if open || place["x-kubernetes-embedded-resource"] == true {
+                break;
+            }
+            place = match place["properties"].get(name) {
+                Some(declared) => declared,
+                None if matches!(*name, "apiVersion" | "kind" | "metadata") => break,
+                None => {
+                    let dots = ".".repeat(offset);
+                    return Some(format!(
+                        "compilation failed: ERROR: <input>:1:{}: undefined field '{name}'\n | {rule}\n | {dots}^",
+                        offset + 1
+                    ));
+                }
+            };
+            offset += name.len() + 1;
+        }
+    }
+    None
 }
 
 fn has_rules(schema: &Value) -> bool {

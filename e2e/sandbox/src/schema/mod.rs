@@ -64,9 +64,9 @@ impl Structural {
     }
 }
 
-/// Problems of the CEL rules in a schema: where, and what.
-pub fn rule_problems(schema: &Value) -> Vec<(String, Value, String)> {
-    cel::problems(schema)
+/// What is wrong with the CEL rules in a schema that lies at `field`.
+pub fn rule_problems(schema: &Value, field: &str) -> Vec<FieldError> {
+    cel::problems(schema, field)
 }
 
 #[cfg(test)]

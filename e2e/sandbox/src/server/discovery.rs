@@ -14,6 +14,9 @@ use crate::StatusError;
 /// What can be done with an object or a collection.
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
+/// The same in the order in which the real server lists them for custom resources.
+const CUSTOM_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
 /// Answers a discovery request; `None` when the path is none of its.
 ///
 /// # Errors
@@ -189,7 +192,8 @@ fn aggregate(kinds: &Kinds, version: &str, core: bool) -> Value {
 
 fn aggregated_resource(group: &str, version: &str, served: &Served) -> Value {
     let mut entry = json!({
-        "resource": served.resource, "singularResource": served.singular, "verbs": VERBS,
+        "resource": served.resource, "singularResource": served.singular,
+        "verbs": if served.definition.is_some() { CUSTOM_VERBS } else { VERBS },
         "responseKind": {"group": group, "version": version, "kind": served.kind},
         "scope": if served.namespaced { "Namespaced" } else { "Cluster" },
     });

@@ -12,6 +12,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::pki_types::CertificateDer;
+use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -139,7 +140,7 @@ fn full(bytes: impl Into<Bytes>) -> Body {
 fn reply_response(reply: Reply) -> Response<Body> {
     let code = reply.code();
     let (content_type, warnings, body) = match reply {
-        Reply::Json { body, warnings, .. } => ("application/json", warnings, full(body.to_string())),
+        Reply::Json { body, warnings, .. } => (media_type(&body), warnings, full(body.to_string())),
         Reply::Text(text) => ("text/plain; charset=utf-8", Vec::new(), full(text)),
         Reply::Watch(events) => {
             let lines = events.map(|event| {
@@ -160,6 +161,19 @@ fn reply_response(reply: Reply) -> Response<Body> {
         }
     }
     response
+}
+
+/// Clients tell aggregated discovery from the plain one by the media type alone.
+fn media_type(body: &Value) -> &'static str {
+    match (body["kind"].as_str(), body["apiVersion"].as_str()) {
+        (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io/v2")) => {
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        }
+        (Some("APIGroupDiscoveryList"), _) => {
+            "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+        }
+        _ => "application/json",
+    }
 }
 
 fn error_response(error: &StatusError) -> Response<Body> {

@@ -146,7 +146,7 @@ impl Server {
             .kinds
             .find(&target.group, &target.version, &target.resource)
             .filter(|served| served.namespaced || target.namespace.is_empty())
-            .ok_or_else(not_found_path)?;
+            .ok_or_else(|| self.unserved(target))?;
         if !target.subresource.is_empty() && !served.subresources.contains(&target.subresource) {
             return Err(not_found_path());
         }
@@ -162,6 +162,17 @@ impl Server {
             "delete" => delete::one(self, call, target, &served).await,
             _ => delete::collection(self, call, target, &served).await,
         }
+    }
+
+    /// Why a resource is not served: there is none, or its CRD cannot be.
+    fn unserved(&self, target: &call::Target) -> StatusError {
+        let name = format!("{}.{}", target.resource, target.group);
+        let crd = self.0.stored("apiextensions.k8s.io", "customresourcedefinitions", "", &name);
+        let broken = crd.is_some_and(|crd| {
+            let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+            conditions.into_iter().any(|condition| condition["reason"] == "InvalidCABundle")
+        });
+        if broken { StatusError::internal("error resolving resource") } else { not_found_path() }
     }
 
     /// What is no resource: health, version, discovery, OpenAPI.

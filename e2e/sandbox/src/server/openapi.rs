@@ -48,6 +48,7 @@ fn document(all: &[Served], wanted: &str) -> Value {
         let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
         if let Some(version) = version {
             schemas.insert(schema_name(served), schema(served, &version.raw_schema));
+            schemas.insert(format!("{}List", schema_name(served)), list_schema(served));
         }
     }
     json!({
@@ -59,7 +60,7 @@ fn document(all: &[Served], wanted: &str) -> Value {
 }
 
 fn group_version_kind(served: &Served) -> Value {
-    json!({"group": served.group, "version": served.version, "kind": served.kind})
+    json!({"group": served.group, "kind": served.kind, "version": served.version})
 }
 
 fn operation(served: &Served) -> Value {
@@ -87,6 +88,18 @@ fn schema_name(served: &Served) -> String {
     let mut labels: Vec<&str> = served.group.split('.').collect();
     labels.reverse();
     format!("{}.{}.{}", labels.join("."), served.version, served.kind)
+}
+
+fn list_schema(served: &Served) -> Value {
+    let mut kind = group_version_kind(served);
+    kind["kind"] = json!(format!("{}List", served.kind));
+    let item = format!("#/components/schemas/{}", schema_name(served));
+    json!({
+        "type": "object",
+        "required": ["items"],
+        "properties": {"items": {"type": "array", "items": {"allOf": [{"$ref": item}]}}},
+        "x-kubernetes-group-version-kind": [kind],
+    })
 }
 
 fn schema(served: &Served, raw: &Value) -> Value {

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     StatusError, Subject,
+    field::{self, Fault, FieldError},
     storage::{Collection, Key},
 };
 
@@ -111,22 +112,20 @@ pub(super) async fn collection(
 /// Options that contradict each other.
 fn check_options(call: &Call) -> Result<(), StatusError> {
     let mut problems = Vec::new();
+    let forbidden = |field: &str, detail: &str| FieldError::new(field, Fault::Forbidden, detail);
     let (version, rule) = (call.query("resourceVersion"), call.query("resourceVersionMatch"));
-    if !rule.is_empty() && version.is_empty() || call.query.contains_key("sendInitialEvents") && version.is_empty() {
-        problems.push("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided");
+    let streams = call.query.contains_key("sendInitialEvents");
+    if (!rule.is_empty() || streams) && version.is_empty() {
+        let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        problems.push(forbidden("resourceVersionMatch", detail));
     }
-    if call.query.contains_key("sendInitialEvents") {
-        problems.push("sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list");
+    if streams {
+        problems.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
-    match problems.as_slice() {
-        [] => Ok(()),
-        [one] => Err(StatusError::new(422, "Invalid", format!("ListOptions.meta.k8s.io \"\" is invalid: {one}"))),
-        all => Err(StatusError::new(
-            422,
-            "Invalid",
-            format!("ListOptions.meta.k8s.io \"\" is invalid: [{}]", all.join(", ")),
-        )),
+    if problems.is_empty() {
+        return Ok(());
     }
+    Err(StatusError { subject: Subject::default(), ..field::invalid("meta.k8s.io", "ListOptions", "", &problems) })
 }
 
 /// Reads a resourceVersion; empty and 0 mean any.

@@ -61,15 +61,12 @@ async fn create_object(
     mut object: Value,
     apply: Option<&str>,
 ) -> Result<(Value, Vec<String>), StatusError> {
-    check_namespace(server, target, served)?;
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if served.definition.as_ref().is_some_and(|definition| definition.terminating) {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        return Err(forbidden(
-            served,
-            name,
-            "create not allowed while custom resource definition is terminating",
-        ));
+        let message = "create not allowed while custom resource definition is terminating";
+        return Err(forbidden(served, name, message));
     }
+    check_namespace(server, target, served, name)?;
     metadata::begin(&mut object, served, &target.namespace)?;
     let reset = served.has_status() && !matches!(served.kind.as_str(), "CustomResourceDefinition" | "APIService");
     if let (true, Some(fields)) = (reset || served.kind == "CustomResourceDefinition", object.as_object_mut()) {
@@ -405,7 +402,7 @@ fn identify(mut object: Value, target: &Target, served: &Served) -> Result<Value
     Ok(object)
 }
 
-fn check_namespace(server: &Server, target: &Target, served: &Served) -> Result<(), StatusError> {
+fn check_namespace(server: &Server, target: &Target, served: &Served, object: &str) -> Result<(), StatusError> {
     if !served.namespaced {
         return Ok(());
     }
@@ -418,7 +415,6 @@ fn check_namespace(server: &Server, target: &Target, served: &Served) -> Result<
     };
     if namespace["metadata"]["deletionTimestamp"].is_string() {
         let message = format!("unable to create new content in namespace {name} because it is being terminated");
-        let object = target.name.as_str();
         let mut error = forbidden(served, object, &message);
         error.causes.push(crate::Cause {
             reason: "NamespaceTerminating".to_owned(),
@@ -491,11 +487,19 @@ fn without_nulls(mut object: Value) -> Value {
 fn normalise(call: &Call, served: &Served, object: &mut Value) -> Result<Vec<String>, StatusError> {
     let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
     let Some(version) = version else {
+        if let Some(problem) = builtin::undecodable(&served.kind, object) {
+            return Err(StatusError::bad_request(format!(
+                "{} in version {:?} cannot be handled as a {}: {problem}",
+                served.kind, served.version, served.kind
+            )));
+        }
         builtin::default(&served.group, &served.kind, object);
         return Ok(Vec::new());
     };
     let unknown = version.schema.prune(object);
     version.schema.default(object);
+    // The real server keeps custom resources in maps, which are written in the order of their keys.
+    object.sort_all_objects();
     match call.query("fieldValidation") {
         "Ignore" => Ok(Vec::new()),
         "Strict" if !unknown.is_empty() => {
@@ -511,10 +515,11 @@ fn normalise(call: &Call, served: &Served, object: &mut Value) -> Result<Vec<Str
         "" | "Warn" | "Strict" => {
             Ok(unknown.iter().map(|field| format!("unknown field {field:?}")).collect())
         }
-        other => Err(StatusError::new(422, "Invalid", format!(
-            "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: {other:?}: supported \
-             values: \"\", \"Ignore\", \"Strict\", \"Warn\""
-        ))),
+        other => {
+            let detail = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
+            let error = FieldError::new("fieldValidation", field::Fault::Unsupported(json!(other)), detail);
+            Err(field::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
+        }
     }
 }
 
