@@ -143,7 +143,8 @@ mod tests {
         let patch = STANDARD
             .decode(answer["response"]["patch"].as_str().unwrap())
             .unwrap();
-        json_patch::patch(&mut object, &serde_json::from_slice(&patch).unwrap()).unwrap();
+        let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+        json_patch::patch(&mut object, &patch).unwrap();
         assert_eq!(object["spec"], json!({"size": 1, "color": "blue"}));
         assert_eq!(
             object["metadata"]["annotations"]["sample.windlass.dev/mutated"],

@@ -1,5 +1,12 @@
 //! The sample operator over real TLS.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed test is what they are for"
+)]
+
 use std::{
     fs,
     future::Future,

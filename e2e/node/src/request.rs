@@ -1,0 +1,25 @@
+//! Requests that are repeated until they succeed or can't.
+
+use std::time::Duration;
+
+/// The wait before a failed request is repeated.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How long one attempt may take.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Repeats a request while the server cannot answer it; `None` when the object is gone or is another one.
+pub(crate) async fn until_done<T>(what: &str, mut request: impl AsyncFnMut() -> kube::Result<T>) -> Option<T> {
+    loop {
+        match tokio::time::timeout(TIMEOUT, request()).await {
+            Ok(Ok(answer)) => return Some(answer),
+            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
+                tracing::debug!(what, status = %status.message, "Given up");
+                return None;
+            }
+            Ok(Err(error)) => tracing::debug!(what, %error, "Failed; trying again"),
+            Err(_) => tracing::debug!(what, "Timed out; trying again"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
