@@ -94,6 +94,12 @@ impl Launcher {
         Ok(Process::new(child))
     }
 
+    /// Whether programs find their mounts where they were built to look.
+    #[cfg(test)]
+    pub(super) fn mount_namespaces(&self) -> bool {
+        self.mount_namespaces
+    }
+
     /// The command line: the program behind what prepares the process for it.
     fn words(&self, launch: &Launch<'_>) -> io::Result<Vec<String>> {
         let mut words = Vec::new();
