@@ -81,7 +81,9 @@ impl Bed {
     ///
     /// When the sandbox, the node or the operator's RBAC cannot be set up.
     pub async fn on_sandbox(options: Options) -> anyhow::Result<Self> {
-        let sandbox = Sandbox::start(windlass_sandbox::Options::default()).await.context("starting the sandbox")?;
+        let sandbox = Sandbox::start(windlass_sandbox::Options::default())
+            .await
+            .context("starting the sandbox")?;
         let mut directory = TempDir::with_prefix("windlass-e2e-")?;
         if std::env::var_os(KEEP).is_some() {
             directory.disable_cleanup(true);
@@ -90,7 +92,9 @@ impl Bed {
         let client = client(&sandbox.kubeconfig("admin", &["system:masters"])).await?;
         apply_manifests(&client).await?;
         let kubeconfig = directory.path().join("operator.kubeconfig");
-        let account = sandbox.kubeconfig_for_service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT).await?;
+        let account = sandbox
+            .kubeconfig_for_service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
+            .await?;
         fs::write(&kubeconfig, account)?;
         let bundles = directory.path().join("bundles");
         fs::create_dir(&bundles)?;
@@ -179,7 +183,9 @@ impl Bed {
     /// When there is no such Secret.
     pub async fn trust_bundle(&self, namespace: &str, certificate: &str) -> anyhow::Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/secrets/{certificate}-cert");
-        let secret = get(&self.client, &path).await?.with_context(|| format!("{path} does not exist"))?;
+        let secret = get(&self.client, &path)
+            .await?
+            .with_context(|| format!("{path} does not exist"))?;
         let bundle = request::text(&secret, "/data/ca.crt");
         anyhow::ensure!(!bundle.is_empty(), "{path} has no ca.crt");
         Ok(bundle.to_owned())
@@ -194,7 +200,9 @@ impl Bed {
         use base64::Engine;
         let mut parameters = rcgen::CertificateParams::default();
         parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        parameters.distinguished_name.push(rcgen::DnType::CommonName, "a stranger");
+        parameters
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "a stranger");
         let certificate = parameters.self_signed(&rcgen::KeyPair::generate()?)?;
         Ok(base64::engine::general_purpose::STANDARD.encode(certificate.pem()))
     }
@@ -212,7 +220,11 @@ impl Bed {
             let settled = status["phase"] == "Stable"
                 && status["endpoints"]["ready"] == status["endpoints"]["current"]
                 && status["targets"]["total"] == status["targets"]["current"];
-            Ok(if settled { Ok(object) } else { Err(format!("{}: {status}", steps::conditions(&object))) })
+            Ok(if settled {
+                Ok(object)
+            } else {
+                Err(format!("{}: {status}", steps::conditions(&object)))
+            })
         })
         .await
     }
@@ -272,8 +284,15 @@ async fn apply_manifests(client: &Client) -> anyhow::Result<()> {
     let crd = |name: &str| format!("{}/{name}.windlass.dev", steps::CRDS);
     for name in ["bundledeployments", "servingcertificates"] {
         until(&format!("{name} are served"), PATIENCE, async || {
-            let conditions = get(client, &crd(name)).await?.map(|crd| steps::conditions(&crd)).unwrap_or_default();
-            Ok(if conditions.contains("Established=True") { Ok(()) } else { Err(conditions) })
+            let conditions = get(client, &crd(name))
+                .await?
+                .map(|crd| steps::conditions(&crd))
+                .unwrap_or_default();
+            Ok(if conditions.contains("Established=True") {
+                Ok(())
+            } else {
+                Err(conditions)
+            })
         })
         .await?;
     }
@@ -282,11 +301,20 @@ async fn apply_manifests(client: &Client) -> anyhow::Result<()> {
 
 /// Creates an object of a kind that the manifests hold.
 async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
-    let (api_version, kind) = (request::text(object, "/apiVersion"), request::text(object, "/kind"));
-    let root = if api_version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api_version}") };
+    let (api_version, kind) = (
+        request::text(object, "/apiVersion"),
+        request::text(object, "/kind"),
+    );
+    let root = if api_version == "v1" {
+        "/api/v1".to_owned()
+    } else {
+        format!("/apis/{api_version}")
+    };
     let plural = format!("{}s", kind.to_lowercase());
     let namespace = object["metadata"]["namespace"].as_str();
-    let folder = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
+    let folder = namespace
+        .map(|namespace| format!("/namespaces/{namespace}"))
+        .unwrap_or_default();
     steps::succeed(client, "POST", &format!("{root}{folder}/{plural}"), Some(object)).await?;
     Ok(())
 }
@@ -303,7 +331,10 @@ fn start_node(
     };
     let mut images: std::collections::BTreeMap<String, Program> = options.images.iter().cloned().collect();
     for version in ["v1", "v2"] {
-        images.insert(format!("{}:{version}", sample::IMAGE), program(&[programs::SAMPLE_OPERATOR]));
+        images.insert(
+            format!("{}:{version}", sample::IMAGE),
+            program(&[programs::SAMPLE_OPERATOR]),
+        );
     }
     let options = windlass_node::Options {
         images,

@@ -63,7 +63,9 @@ impl Gate {
     ///
     /// When no port can be had.
     pub async fn open(client: Client) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("listening for the gate")?;
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("listening for the gate")?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             writes: AtomicU64::new(0),
@@ -71,13 +73,20 @@ impl Gate {
             closed: Notify::new(),
             log: Mutex::new(Vec::new()),
         });
-        let router = Router::new().fallback(forward).with_state(Upstream { client, shared: shared.clone() });
+        let router = Router::new().fallback(forward).with_state(Upstream {
+            client,
+            shared: shared.clone(),
+        });
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 tracing::error!(%error, "The gate ended");
             }
         });
-        Ok(Self { address, shared, server })
+        Ok(Self {
+            address,
+            shared,
+            server,
+        })
     }
 
     /// A kubeconfig that leads through the gate.
@@ -131,18 +140,34 @@ impl Drop for Gate {
 
 /// Whether a request changes an object that matters: events and leases are not part of the state.
 fn is_write(method: &Method, path: &str) -> bool {
-    let changes = matches!(*method, Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
+    let changes = matches!(
+        *method,
+        Method::POST | Method::PUT | Method::PATCH | Method::DELETE
+    );
     changes && !path.contains("/events") && !path.contains("/leases") && !path.contains("reviews")
 }
 
 async fn forward(State(upstream): State<Upstream>, request: Request) -> Response {
     let shared = &upstream.shared;
     let write = is_write(request.method(), request.uri().path());
-    let number = if write { shared.writes.fetch_add(1, Ordering::SeqCst) + 1 } else { 0 };
+    let number = if write {
+        shared.writes.fetch_add(1, Ordering::SeqCst) + 1
+    } else {
+        0
+    };
     let cut = *shared.cut.lock();
-    let reached = |at: u64| if write { number >= at } else { shared.writes.load(Ordering::SeqCst) > at };
+    let reached = |at: u64| {
+        if write {
+            number >= at
+        } else {
+            shared.writes.load(Ordering::SeqCst) > at
+        }
+    };
     if write {
-        shared.log.lock().push(format!("{} {}", request.method(), request.uri().path()));
+        shared
+            .log
+            .lock()
+            .push(format!("{} {}", request.method(), request.uri().path()));
     }
     match cut {
         Some((at, Cut::After)) if write && number == at => {

@@ -136,7 +136,11 @@ impl Load {
             };
             tasks.spawn(worker.run(resources.to_vec()));
         }
-        Self { counters, stop, workers: tasks }
+        Self {
+            counters,
+            stop,
+            workers: tasks,
+        }
     }
 
     /// What was sent up to now.
@@ -246,7 +250,10 @@ impl Counters {
             reinitializing: detail.reinitializing,
             longest_reinitializing: detail.longest_reinitializing,
             longest_gap: detail.longest_gap,
-            p99: latencies.get(latencies.len() * 99 / 100).copied().unwrap_or_default(),
+            p99: latencies
+                .get(latencies.len() * 99 / 100)
+                .copied()
+                .unwrap_or_default(),
             by_kind: detail.by_kind.clone(),
         }
     }
@@ -271,19 +278,25 @@ impl Worker {
         let name = format!("load-{}-{round}", self.number);
         let created_as = request::text(&resource.example, "/apiVersion").to_owned();
         let Some((_, created_version)) = created_as.split_once('/') else {
-            return self.counters.failure(format!("the example of {} has no apiVersion", resource.plural));
+            return self
+                .counters
+                .failure(format!("the example of {} has no apiVersion", resource.plural));
         };
         let mut object = resource.example.clone();
         object["metadata"]["name"] = json!(name);
         let path = |version: &str| resource.path(&self.namespace, version);
 
-        let created = self.send("create", "POST", &path(created_version), Some(&object)).await;
+        let created = self
+            .send("create", "POST", &path(created_version), Some(&object))
+            .await;
         self.expect("create", resource, created_version, &created);
         if resource.expectation == Expectation::Sample {
             self.denied(resource, created_version, &object).await;
         }
         for version in &resource.versions {
-            let read = self.send("get", "GET", &format!("{}/{name}", path(version)), None).await;
+            let read = self
+                .send("get", "GET", &format!("{}/{name}", path(version)), None)
+                .await;
             self.expect("get", resource, version, &read);
         }
         // Only the sample's conversion is known to make objects that are valid in every version.
@@ -294,19 +307,32 @@ impl Worker {
             Expectation::Version => created_version,
         };
         let patch = json!({"metadata": {"labels": {"round": round.to_string()}}});
-        let patched = self.send("patch", "PATCH", &format!("{}/{name}", path(version)), Some(&patch)).await;
+        let patched = self
+            .send(
+                "patch",
+                "PATCH",
+                &format!("{}/{name}", path(version)),
+                Some(&patch),
+            )
+            .await;
         self.expect("patch", resource, version, &patched);
-        let listed = self.send("list", "GET", &format!("{}?limit=50", path(version)), None).await;
+        let listed = self
+            .send("list", "GET", &format!("{}?limit=50", path(version)), None)
+            .await;
         if let Some(answer) = listed
             && answer.code != 200
         {
-            self.counters.failure(format!("list {} at {version}: {answer}", resource.plural));
+            self.counters
+                .failure(format!("list {} at {version}: {answer}", resource.plural));
         }
-        let deleted = self.send("delete", "DELETE", &format!("{}/{name}", path(version)), None).await;
+        let deleted = self
+            .send("delete", "DELETE", &format!("{}/{name}", path(version)), None)
+            .await;
         if let Some(answer) = deleted
             && answer.code != 200
         {
-            self.counters.failure(format!("delete {} at {version}: {answer}", resource.plural));
+            self.counters
+                .failure(format!("delete {} at {version}: {answer}", resource.plural));
         }
     }
 
@@ -315,12 +341,19 @@ impl Worker {
         let mut forbidden = object.clone();
         forbidden["metadata"]["name"] = json!(format!("forbidden-{}", self.number));
         forbidden["spec"]["size"] = json!(-1);
-        let answer =
-            self.send("deny", "POST", &resource.path(&self.namespace, version), Some(&forbidden)).await;
+        let answer = self
+            .send(
+                "deny",
+                "POST",
+                &resource.path(&self.namespace, version),
+                Some(&forbidden),
+            )
+            .await;
         if let Some(answer) = answer
             && !(answer.is_denied() && answer.message().contains("size must not be negative"))
         {
-            self.counters.failure(format!("create of a forbidden {}: {answer}", resource.plural));
+            self.counters
+                .failure(format!("create of a forbidden {}: {answer}", resource.plural));
         }
     }
 
@@ -329,14 +362,18 @@ impl Worker {
         let problem = if !(answer.code == 200 || answer.code == 201) {
             Some(answer.to_string())
         } else if request::text(&answer.body, "/apiVersion") != format!("{}/{version}", resource.group) {
-            Some(format!("answered as {}", request::text(&answer.body, "/apiVersion")))
+            Some(format!(
+                "answered as {}",
+                request::text(&answer.body, "/apiVersion")
+            ))
         } else if resource.expectation == Expectation::Sample {
             crate::sample::difference(&resource.example, &answer.body)
         } else {
             None
         };
         if let Some(problem) = problem {
-            self.counters.failure(format!("{verb} {} at {version}: {problem}", resource.plural));
+            self.counters
+                .failure(format!("{verb} {} at {version}: {problem}", resource.plural));
         }
     }
 

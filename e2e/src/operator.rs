@@ -72,7 +72,10 @@ impl Operator {
     /// The same operator with another kubeconfig.
     #[must_use]
     pub fn with_kubeconfig(&self, kubeconfig: &Path) -> Self {
-        Self { kubeconfig: kubeconfig.to_owned(), ..self.clone() }
+        Self {
+            kubeconfig: kubeconfig.to_owned(),
+            ..self.clone()
+        }
     }
 }
 
@@ -95,7 +98,11 @@ impl Running {
     /// When it does not end in time or ends with an error.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let Some(pid) = self.child.id() else { return Ok(()) };
-        Command::new("kill").arg(pid.to_string()).status().await.context("asking the operator to end")?;
+        Command::new("kill")
+            .arg(pid.to_string())
+            .status()
+            .await
+            .context("asking the operator to end")?;
         let status = tokio::time::timeout(SHUTDOWN, self.child.wait())
             .await
             .context("the operator did not end when asked to")??;

@@ -26,12 +26,7 @@ pub struct Answer {
 /// # Errors
 ///
 /// When no answer came: the connection failed, or its body ended early.
-pub async fn send(
-    client: &Client,
-    method: &str,
-    path: &str,
-    body: Option<&Value>,
-) -> anyhow::Result<Answer> {
+pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
     let content_type = match (method, body) {
         ("PATCH", Some(Value::Array(_))) => "application/json-patch+json",
         ("PATCH", _) => "application/merge-patch+json",
@@ -51,13 +46,25 @@ pub async fn send(
         .get(header::RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.parse().ok())
         .map(Duration::from_secs);
-    let bytes = response.into_body().collect().await.context("the answer was cut off")?.to_bytes();
-    Ok(Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), retry_after })
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .context("the answer was cut off")?
+        .to_bytes();
+    Ok(Answer {
+        code,
+        body: serde_json::from_slice(&bytes).unwrap_or_default(),
+        retry_after,
+    })
 }
 
 /// The string at a JSON pointer; empty when there is none.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 // === impl Answer ===

@@ -14,7 +14,9 @@ pub const GROUP: &str = "sample.windlass.dev";
 
 /// The folder of a sample bundle of the repository.
 pub fn bundle(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "..", "bundles", name].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "..", "bundles", name]
+        .iter()
+        .collect()
 }
 
 /// Widgets at `versions`, through mutating, validating and conversion webhooks.
@@ -38,7 +40,9 @@ pub fn widgets(versions: &[&str]) -> Resource {
 pub fn difference(example: &Value, answer: &Value) -> Option<String> {
     let size = &example["spec"]["size"];
     let spec = &answer["spec"];
-    let version = answer["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+    let version = answer["apiVersion"]
+        .as_str()
+        .and_then(|version| version.split_once('/'));
     let (field, actual, expected) = match version {
         Some((_, "v1beta1")) => ("width", &spec["width"], json!(size.to_string())),
         Some((_, "v2")) => ("dimensions.size", &spec["dimensions"]["size"], size.clone()),
@@ -48,7 +52,10 @@ pub fn difference(example: &Value, answer: &Value) -> Option<String> {
         return Some(format!("spec.{field} is {actual}, not {expected}"));
     }
     if spec["color"] != "blue" {
-        return Some(format!("spec.color is {}, not the default of the mutating webhook", spec["color"]));
+        return Some(format!(
+            "spec.color is {}, not the default of the mutating webhook",
+            spec["color"]
+        ));
     }
     if answer["metadata"]["annotations"]["sample.windlass.dev/mutated"] != "true" {
         return Some("the mutating webhook was not called".to_owned());
@@ -70,6 +77,9 @@ mod tests {
         });
         assert_eq!(difference(&example, &answer), None);
         answer["spec"]["width"] = Value::Null;
-        assert_eq!(difference(&example, &answer).as_deref(), Some("spec.width is null, not \"42\""));
+        assert_eq!(
+            difference(&example, &answer).as_deref(),
+            Some("spec.width is null, not \"42\"")
+        );
     }
 }

@@ -82,11 +82,7 @@ pub async fn succeed(
 /// # Errors
 ///
 /// When `look` fails, or finds nothing within `patience`: then the last thing that it said is in the error.
-pub async fn until<T, F>(
-    what: &str,
-    patience: Duration,
-    mut look: impl FnMut() -> F,
-) -> anyhow::Result<T>
+pub async fn until<T, F>(what: &str, patience: Duration, mut look: impl FnMut() -> F) -> anyhow::Result<T>
 where
     F: Future<Output = anyhow::Result<Result<T, String>>>,
 {
@@ -121,7 +117,10 @@ pub async fn install(
     namespace: &str,
     directory: &Path,
 ) -> anyhow::Result<Value> {
-    let directory = directory.file_name().and_then(|name| name.to_str()).context("the bundle has no name")?;
+    let directory = directory
+        .file_name()
+        .and_then(|name| name.to_str())
+        .context("the bundle has no name")?;
     let object = bundle_deployment(name, namespace, directory);
     succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     ready(client, name, PATIENCE).await
@@ -133,7 +132,14 @@ pub async fn install(
 ///
 /// When it does not become ready in time; its conditions are in the error.
 pub async fn ready(client: &Client, name: &str, patience: Duration) -> anyhow::Result<Value> {
-    condition(client, &format!("{BUNDLE_DEPLOYMENTS}/{name}"), "Ready", "True", patience).await
+    condition(
+        client,
+        &format!("{BUNDLE_DEPLOYMENTS}/{name}"),
+        "Ready",
+        "True",
+        patience,
+    )
+    .await
 }
 
 /// Waits until an object has a condition with a status, observed at its present generation.
@@ -154,13 +160,15 @@ pub async fn condition(
             return Ok(Err("no such object".to_owned()));
         };
         let generation = &object["metadata"]["generation"];
-        let met = object["status"]["conditions"].as_array().is_some_and(|conditions| {
-            conditions.iter().any(|condition| {
-                condition["type"] == condition_type
-                    && condition["status"] == status
-                    && condition["observedGeneration"] == *generation
-            })
-        });
+        let met = object["status"]["conditions"]
+            .as_array()
+            .is_some_and(|conditions| {
+                conditions.iter().any(|condition| {
+                    condition["type"] == condition_type
+                        && condition["status"] == status
+                        && condition["observedGeneration"] == *generation
+                })
+            });
         Ok(if met { Ok(object) } else { Err(conditions(&object)) })
     })
     .await
@@ -168,10 +176,19 @@ pub async fn condition(
 
 /// The conditions of an object in words.
 pub fn conditions(object: &Value) -> String {
-    let listed = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let listed = object["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let words = listed.iter().map(|condition| {
         let text = |field| request::text(condition, field);
-        format!("{}={} {}: {}", text("/type"), text("/status"), text("/reason"), text("/message"))
+        format!(
+            "{}={} {}: {}",
+            text("/type"),
+            text("/status"),
+            text("/reason"),
+            text("/message")
+        )
     });
     match words.collect::<Vec<_>>() {
         words if words.is_empty() => "no conditions".to_owned(),
@@ -218,7 +235,10 @@ pub async fn rotate(
 ) -> anyhow::Result<()> {
     let path = format!("{}/{name}", serving_certificates(namespace));
     let before = get(client, &path).await?.context("no such ServingCertificate")?;
-    let reason = format!("{what}:scenario-{}", before["metadata"]["resourceVersion"].as_str().unwrap_or("0"));
+    let reason = format!(
+        "{what}:scenario-{}",
+        before["metadata"]["resourceVersion"].as_str().unwrap_or("0")
+    );
     let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": reason}}});
     succeed(client, "PATCH", &path, Some(&patch)).await?;
     let mark = |object: &Value| match what {
@@ -227,10 +247,16 @@ pub async fn rotate(
     };
     let old = mark(&before);
     until(&format!("{path} has rotated its {what}"), patience, async || {
-        let object = get(client, &path).await?.context("the ServingCertificate is gone")?;
+        let object = get(client, &path)
+            .await?
+            .context("the ServingCertificate is gone")?;
         let phase = request::text(&object, "/status/phase").to_owned();
         let done = mark(&object) != old && phase == "Stable" && all_current(&object);
-        Ok(if done { Ok(()) } else { Err(format!("phase {phase}, {}", object["status"])) })
+        Ok(if done {
+            Ok(())
+        } else {
+            Err(format!("phase {phase}, {}", object["status"]))
+        })
     })
     .await
 }

@@ -12,7 +12,7 @@ pub mod field;
 pub mod ownership;
 pub mod patch;
 pub mod schema;
-pub mod server;
+mod server;
 pub mod storage;
 pub mod webhook;
 

@@ -21,5 +21,9 @@ async fn main() -> anyhow::Result<ExitCode> {
         .init();
     let report = demo::run(arguments, std::env::current_exe()?).await?;
     println!("{}", demo::summary(&report));
-    Ok(if report.failed == 0 && report.requests > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.failed == 0 && report.requests > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

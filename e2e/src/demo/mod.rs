@@ -109,17 +109,39 @@ pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Repor
     options.images = arguments
         .run
         .iter()
-        .map(|(image, path)| (image.clone(), Program { path: path.clone(), arguments: Vec::new() }))
+        .map(|(image, path)| {
+            (
+                image.clone(),
+                Program {
+                    path: path.clone(),
+                    arguments: Vec::new(),
+                },
+            )
+        })
         .collect();
-    let bed = progress.step("Starting a cluster: API server, controllers, a node", Bed::on_sandbox(options)).await?;
+    let bed = progress
+        .step(
+            "Starting a cluster: API server, controllers, a node",
+            Bed::on_sandbox(options),
+        )
+        .await?;
     let running = bed.operator.start()?;
     progress.say("Started the operator");
     let name = first.package.clone();
     let namespace = format!("{name}-system");
-    let mut demo = Demo { bed, progress, name, namespace, total: Report::default() };
+    let mut demo = Demo {
+        bed,
+        progress,
+        name,
+        namespace,
+        total: Report::default(),
+    };
     let outcome = demo.go(&bundles, &parsed, &arguments).await;
     if let Err(error) = &outcome {
-        eprintln!("{error:?}\n\nThe end of the operator's log:\n{}", demo.bed.log_tail());
+        eprintln!(
+            "{error:?}\n\nThe end of the operator's log:\n{}",
+            demo.bed.log_tail()
+        );
     }
     let stopped = running.stop().await;
     demo.bed.stop().await;
@@ -145,15 +167,30 @@ async fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Bundle>> {
 
 fn refuse(folder: &Path, problems: &[windlass::domain::bundle::Problem]) -> anyhow::Error {
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    anyhow::anyhow!("{} is not a good bundle:\n  {}", folder.display(), lines.join("\n  "))
+    anyhow::anyhow!(
+        "{} is not a good bundle:\n  {}",
+        folder.display(),
+        lines.join("\n  ")
+    )
 }
 
 // === impl Demo ===
 
 impl Demo {
-    async fn go(&mut self, folders: &[PathBuf], bundles: &[Bundle], arguments: &Arguments) -> anyhow::Result<()> {
+    async fn go(
+        &mut self,
+        folders: &[PathBuf],
+        bundles: &[Bundle],
+        arguments: &Arguments,
+    ) -> anyhow::Result<()> {
         let client = self.bed.client.clone();
-        succeed(&client, "POST", "/api/v1/namespaces", Some(&json!({"metadata": {"name": TRAFFIC}}))).await?;
+        succeed(
+            &client,
+            "POST",
+            "/api/v1/namespaces",
+            Some(&json!({"metadata": {"name": TRAFFIC}})),
+        )
+        .await?;
         for (index, (folder, bundle)) in folders.iter().zip(bundles).enumerate() {
             let file = format!("bundle-{index}");
             self.bed.add_bundle(folder, &file)?;
@@ -161,7 +198,8 @@ impl Demo {
             if index == 0 {
                 self.install(bundle, &file).await?;
             } else {
-                self.upgrade(bundle, &file, &traffic::common(&bundles[index - 1], bundle)).await?;
+                self.upgrade(bundle, &file, &traffic::common(&bundles[index - 1], bundle))
+                    .await?;
             }
             self.armed().await?;
             if index == 0 {
@@ -206,7 +244,9 @@ impl Demo {
     /// Fails unless the status says that every webhook and conversion is armed.
     async fn armed(&self) -> anyhow::Result<()> {
         let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
-        let deployed = get(&self.bed.client, &path).await?.context("the BundleDeployment is gone")?;
+        let deployed = get(&self.bed.client, &path)
+            .await?
+            .context("the BundleDeployment is gone")?;
         let count = |field: &str| -> anyhow::Result<usize> {
             let entries = deployed["status"][field].as_array().cloned().unwrap_or_default();
             match entries.iter().find(|entry| entry["state"] != "Armed") {
@@ -215,16 +255,23 @@ impl Demo {
             }
         };
         let (conversions, webhooks) = (count("conversions")?, count("webhooks")?);
-        self.progress.say(&format!("Armed: {conversions} conversions, {webhooks} admission webhooks"));
+        self.progress.say(&format!(
+            "Armed: {conversions} conversions, {webhooks} admission webhooks"
+        ));
         Ok(())
     }
 
     /// Rotates leaf and CA of every certificate while requests are sent.
     async fn rotations(&mut self, resources: &[Resource], arguments: &Arguments) -> anyhow::Result<()> {
         let load = self.load(resources);
-        self.progress.under_load("Sending requests", &load, self.enough(&load, BETWEEN)).await?;
+        self.progress
+            .under_load("Sending requests", &load, self.enough(&load, BETWEEN))
+            .await?;
         let certificates = list(&self.bed.client, &serving_certificates(&self.namespace)).await?;
-        for (what, words) in [("leaf", "Rotating the serving certificate"), ("ca", "Rotating the CA")] {
+        for (what, words) in [
+            ("leaf", "Rotating the serving certificate"),
+            ("ca", "Rotating the CA"),
+        ] {
             for certificate in &certificates {
                 let name = text(certificate, "/metadata/name");
                 let title = format!("{words} of {name} under load");
@@ -234,9 +281,12 @@ impl Demo {
         }
         if arguments.fault == Some(Fault::Outage) {
             self.bed.stop_node().await;
-            self.progress.say("Stopped the node and with it every webhook server, as --fault asked for");
+            self.progress
+                .say("Stopped the node and with it every webhook server, as --fault asked for");
         }
-        self.progress.under_load("Sending requests", &load, self.enough(&load, BETWEEN)).await?;
+        self.progress
+            .under_load("Sending requests", &load, self.enough(&load, BETWEEN))
+            .await?;
         self.total.add(load.stop().await);
         if arguments.fault.is_some() {
             self.total.check()?;
@@ -247,7 +297,9 @@ impl Demo {
     async fn keep_sending(&mut self, resources: &[Resource], requests: u64) -> anyhow::Result<()> {
         let load = self.load(resources);
         let title = format!("Sending {requests} more requests");
-        self.progress.under_load(&title, &load, self.enough(&load, requests)).await?;
+        self.progress
+            .under_load(&title, &load, self.enough(&load, requests))
+            .await?;
         self.total.add(load.stop().await);
         Ok(())
     }
@@ -264,7 +316,11 @@ impl Demo {
             let pods = format!("/api/v1/namespaces/{}/pods", self.namespace);
             until("the pods are gone", PATIENCE, async || {
                 let pods = list(&self.bed.client, &pods).await?;
-                Ok(if pods.is_empty() { Ok(()) } else { Err(format!("{} pods", pods.len())) })
+                Ok(if pods.is_empty() {
+                    Ok(())
+                } else {
+                    Err(format!("{} pods", pods.len()))
+                })
             })
             .await
         };
@@ -278,7 +334,11 @@ impl Demo {
 
 /// The last lines of the demo: what was sent, and how it went.
 pub fn summary(report: &Report) -> String {
-    let kinds: Vec<String> = report.by_kind.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let kinds: Vec<String> = report
+        .by_kind
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
     let mut lines = vec![format!(
         "{}; p99 {:.0?}; longest gap between two answers {:.0?}; {} pauses of the API server's own after a CRD \
          write, {:.0?} at most",
@@ -299,7 +359,12 @@ mod tests {
 
     #[test]
     fn the_last_line_counts() {
-        let report = Report { requests: 7, failed: 1, failures: vec!["why".to_owned()], ..Report::default() };
+        let report = Report {
+            requests: 7,
+            failed: 1,
+            failures: vec!["why".to_owned()],
+            ..Report::default()
+        };
         assert_eq!(summary(&report).lines().last(), Some("7 requests, 1 failed"));
     }
 }

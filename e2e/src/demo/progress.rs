@@ -21,7 +21,10 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self { started: Instant::now(), live: std::io::stdout().is_terminal() }
+        Self {
+            started: Instant::now(),
+            live: std::io::stdout().is_terminal(),
+        }
     }
 
     /// Prints a line.
@@ -59,7 +62,11 @@ impl Progress {
         work: impl Future<Output = anyhow::Result<T>>,
     ) -> anyhow::Result<T> {
         let started = Instant::now();
-        let spinner = if self.live { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        let spinner = if self.live {
+            ProgressBar::new_spinner()
+        } else {
+            ProgressBar::hidden()
+        };
         spinner.set_style(ProgressStyle::default_spinner());
         tokio::pin!(work);
         let mut tick = tokio::time::interval(TICK);
@@ -74,7 +81,11 @@ impl Progress {
         };
         spinner.finish_and_clear();
         let mark = if outcome.is_ok() { "done" } else { "FAILED" };
-        self.say(&format!("{title}: {mark} in {:.1} s{}", started.elapsed().as_secs_f64(), detail()));
+        self.say(&format!(
+            "{title}: {mark} in {:.1} s{}",
+            started.elapsed().as_secs_f64(),
+            detail()
+        ));
         outcome
     }
 }

@@ -19,7 +19,9 @@ pub(super) fn resources(bundle: &Bundle) -> Vec<Resource> {
     let seen = seen_by_webhooks(bundle);
     let mut resources = Vec::new();
     for crd in bundle.crds.iter().map(|manifest| &manifest.object) {
-        let (Some(name), Some(group)) = (text(crd, "/metadata/name"), text(crd, "/spec/group")) else { continue };
+        let (Some(name), Some(group)) = (text(crd, "/metadata/name"), text(crd, "/spec/group")) else {
+            continue;
+        };
         if !seen.contains(name) {
             continue;
         }
@@ -60,8 +62,12 @@ pub(super) fn common(old: &Bundle, new: &Bundle) -> Vec<Resource> {
     resources(old)
         .into_iter()
         .filter_map(|mut resource| {
-            let same = new.iter().find(|new| new.group == resource.group && new.plural == resource.plural)?;
-            resource.versions.retain(|version| same.versions.contains(version));
+            let same = new
+                .iter()
+                .find(|new| new.group == resource.group && new.plural == resource.plural)?;
+            resource
+                .versions
+                .retain(|version| same.versions.contains(version));
             Some(resource)
         })
         .collect()
@@ -84,10 +90,13 @@ fn seen_by_webhooks(bundle: &Bundle) -> BTreeSet<&str> {
         }
         for crd in bundle.crds.iter().map(|manifest| &manifest.object) {
             let matches = |rule: &Value, list: &str, pointer: &str| {
-                items(rule, list).iter().any(|entry| entry.as_str() == text(crd, pointer))
+                items(rule, list)
+                    .iter()
+                    .any(|entry| entry.as_str() == text(crd, pointer))
             };
             let ruled = items(webhook.0, "/rules").iter().any(|rule| {
-                matches(rule, "/apiGroups", "/spec/group") && matches(rule, "/resources", "/spec/names/plural")
+                matches(rule, "/apiGroups", "/spec/group")
+                    && matches(rule, "/resources", "/spec/names/plural")
             });
             if let Some(name) = text(crd, "/metadata/name").filter(|_| ruled) {
                 seen.insert(name);

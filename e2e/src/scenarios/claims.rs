@@ -16,7 +16,12 @@ pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&rival)).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/rival");
     let words = conditions(&condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?);
-    for part in ["ConversionClaimed", "sample", "rival", "widgets.sample.windlass.dev"] {
+    for part in [
+        "ConversionClaimed",
+        "sample",
+        "rival",
+        "widgets.sample.windlass.dev",
+    ] {
         anyhow::ensure!(words.contains(part), "the refusal does not say {part}: {words}");
     }
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;

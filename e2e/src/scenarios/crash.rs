@@ -29,7 +29,9 @@ pub(super) async fn an_install_resumes_from_every_write(bed: &Bed) -> anyhow::Re
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
     let positions = killed_until(bed, async || {
-        let deployed = get(&bed.client, &path).await?.context("the BundleDeployment is gone")?;
+        let deployed = get(&bed.client, &path)
+            .await?
+            .context("the BundleDeployment is gone")?;
         Ok(has_condition(&deployed, "Ready"))
     })
     .await?;
@@ -52,7 +54,9 @@ pub(super) async fn a_ca_rotation_resumes_from_every_write(bed: &Bed) -> anyhow:
     let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": "ca:crash"}}});
     succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
     let positions = killed_until(bed, async || {
-        let certificate = get(&bed.client, &path).await?.context("the ServingCertificate is gone")?;
+        let certificate = get(&bed.client, &path)
+            .await?
+            .context("the ServingCertificate is gone")?;
         let rotated = current_generation(&certificate)? > before;
         Ok(rotated && text(&certificate, "/status/phase") == "Stable")
     })
@@ -61,7 +65,10 @@ pub(super) async fn a_ca_rotation_resumes_from_every_write(bed: &Bed) -> anyhow:
     let _operator = bed.operator.start()?;
     bed.settled("sample-system", CERTIFICATE).await?;
     let after = current_generation(&get(&bed.client, &path).await?.context("no ServingCertificate")?)?;
-    anyhow::ensure!(after == before + 1, "one rotation was asked for, the CA went from {before} to {after}");
+    anyhow::ensure!(
+        after == before + 1,
+        "one rotation was asked for, the CA went from {before} to {after}"
+    );
     load.at_least(100).await;
     traffic::finish(load).await?;
     Ok(())
@@ -71,12 +78,18 @@ pub(super) async fn a_ca_rotation_resumes_from_every_write(bed: &Bed) -> anyhow:
 /// it is carried out, until `done`. How many positions were cut.
 async fn killed_until(bed: &Bed, done: impl AsyncFn() -> anyhow::Result<bool>) -> anyhow::Result<usize> {
     let gate = Gate::open(bed.operator_client().await?).await?;
-    let operator = bed.operator.with_kubeconfig(&bed.write("gate.kubeconfig", &gate.kubeconfig())?);
+    let operator = bed
+        .operator
+        .with_kubeconfig(&bed.write("gate.kubeconfig", &gate.kubeconfig())?);
     let mut positions = 0;
     let mut allowed = 1;
     for life in 0..MOST_LIVES {
         // A life that is cut before its first write does nothing; the next one is cut after it.
-        let (number, cut) = if life % 2 == 0 { (allowed, Cut::Before) } else { (allowed, Cut::After) };
+        let (number, cut) = if life % 2 == 0 {
+            (allowed, Cut::Before)
+        } else {
+            (allowed, Cut::After)
+        };
         gate.cut_at(number, cut);
         let running = operator.start()?;
         let closed = tokio::time::timeout(LIFE, gate.closed()).await.is_ok();
@@ -90,15 +103,24 @@ async fn killed_until(bed: &Bed, done: impl AsyncFn() -> anyhow::Result<bool>) -
             return Ok(positions);
         }
     }
-    anyhow::bail!("not done after {positions} cuts; the last writes: {:?}", gate.log().iter().rev().take(5).collect::<Vec<_>>())
+    anyhow::bail!(
+        "not done after {positions} cuts; the last writes: {:?}",
+        gate.log().iter().rev().take(5).collect::<Vec<_>>()
+    )
 }
 
 fn has_condition(object: &Value, condition_type: &str) -> bool {
-    object["status"]["conditions"].as_array().is_some_and(|conditions| {
-        conditions.iter().any(|condition| condition["type"] == condition_type && condition["status"] == "True")
-    })
+    object["status"]["conditions"]
+        .as_array()
+        .is_some_and(|conditions| {
+            conditions
+                .iter()
+                .any(|condition| condition["type"] == condition_type && condition["status"] == "True")
+        })
 }
 
 fn current_generation(certificate: &Value) -> anyhow::Result<i64> {
-    certificate["status"]["ca"]["current"]["generation"].as_i64().context("no generation in the status")
+    certificate["status"]["ca"]["current"]["generation"]
+        .as_i64()
+        .context("no generation in the status")
 }

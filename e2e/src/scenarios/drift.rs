@@ -17,7 +17,8 @@ fn annotation() -> Value {
 
 /// A target of each kind that others create: where it goes, the object, and where its caBundle is.
 fn annotated_targets() -> Vec<(&'static str, Value, &'static str)> {
-    let service = |path: &str| json!({"namespace": "sample-system", "name": CERTIFICATE, "path": path, "port": 443});
+    let service =
+        |path: &str| json!({"namespace": "sample-system", "name": CERTIFICATE, "path": path, "port": 443});
     let rule = json!({"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "resources": ["nothings"], "operations": ["CREATE"]});
     let webhooks = json!([{
         "name": "one.example.com", "clientConfig": {"service": service("/validate")}, "rules": [rule],
@@ -81,14 +82,23 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Resul
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     // Cluster API comes after the operator has started: its CRD may come and go.
     succeed(&bed.client, "POST", CRDS, Some(&extension_config_crd())).await?;
-    let mut targets = vec![(format!("{CRDS}/widgets.sample.windlass.dev"), "/spec/conversion/webhook/clientConfig/caBundle")];
+    let mut targets = vec![(
+        format!("{CRDS}/widgets.sample.windlass.dev"),
+        "/spec/conversion/webhook/clientConfig/caBundle",
+    )];
     for (collection, object, pointer) in annotated_targets() {
         until(&format!("{collection} is served"), PATIENCE, async || {
-            Ok(get(&bed.client, collection).await?.map(drop).ok_or_else(|| "404".to_owned()))
+            Ok(get(&bed.client, collection)
+                .await?
+                .map(drop)
+                .ok_or_else(|| "404".to_owned()))
         })
         .await?;
         succeed(&bed.client, "POST", collection, Some(&object)).await?;
-        targets.push((format!("{collection}/{}", text(&object, "/metadata/name")), pointer));
+        targets.push((
+            format!("{collection}/{}", text(&object, "/metadata/name")),
+            pointer,
+        ));
     }
     for collection in [VALIDATING, MUTATING] {
         for object in list(&bed.client, collection).await? {
@@ -116,7 +126,10 @@ pub(super) async fn a_removed_configuration_comes_back(bed: &Bed) -> anyhow::Res
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
     for collection in [VALIDATING, MUTATING] {
-        let object = list(&bed.client, collection).await?.pop().context("no configuration")?;
+        let object = list(&bed.client, collection)
+            .await?
+            .pop()
+            .context("no configuration")?;
         let path = format!("{collection}/{}", text(&object, "/metadata/name"));
         succeed(&bed.client, "DELETE", &path, None).await?;
         carries(bed, &path, "/webhooks/0/clientConfig/caBundle", &trust).await?;
@@ -128,20 +141,32 @@ pub(super) async fn a_removed_configuration_comes_back(bed: &Bed) -> anyhow::Res
     until("the Service selects the operator again", PATIENCE, async || {
         let service = get(&bed.client, &path).await?.context("no Service")?;
         let selector = &service["spec"]["selector"];
-        let repaired = before.as_object().is_some_and(|labels| {
-            labels.iter().all(|(name, value)| selector[name] == *value)
-        });
-        Ok(if repaired { Ok(()) } else { Err(selector.to_string()) })
+        let repaired = before
+            .as_object()
+            .is_some_and(|labels| labels.iter().all(|(name, value)| selector[name] == *value));
+        Ok(if repaired {
+            Ok(())
+        } else {
+            Err(selector.to_string())
+        })
     })
     .await
 }
 
 /// Waits until the caBundle at `pointer` is the given one.
 async fn carries(bed: &Bed, path: &str, pointer: &str, trust: &str) -> anyhow::Result<()> {
-    until(&format!("{path} carries the trust bundle"), PATIENCE, async || {
-        let object = get(&bed.client, path).await?;
-        let found = object.as_ref().map(|object| text(object, pointer));
-        Ok(if found == Some(trust) { Ok(()) } else { Err(format!("{pointer} is {found:?}")) })
-    })
+    until(
+        &format!("{path} carries the trust bundle"),
+        PATIENCE,
+        async || {
+            let object = get(&bed.client, path).await?;
+            let found = object.as_ref().map(|object| text(object, pointer));
+            Ok(if found == Some(trust) {
+                Ok(())
+            } else {
+                Err(format!("{pointer} is {found:?}"))
+            })
+        },
+    )
     .await
 }

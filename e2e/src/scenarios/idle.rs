@@ -16,18 +16,28 @@ const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) async fn nothing_is_written_when_nothing_changes(bed: &Bed) -> anyhow::Result<()> {
     let gate = Gate::open(bed.operator_client().await?).await?;
-    let operator = bed.operator.with_kubeconfig(&bed.write("gate.kubeconfig", &gate.kubeconfig())?);
+    let operator = bed
+        .operator
+        .with_kubeconfig(&bed.write("gate.kubeconfig", &gate.kubeconfig())?);
     let running = operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     settled(&gate).await?;
     let before = gate.writes();
     tokio::time::sleep(IDLE).await;
-    anyhow::ensure!(gate.writes() == before, "written while idle: {:?}", &gate.log()[count(before)..]);
+    anyhow::ensure!(
+        gate.writes() == before,
+        "written while idle: {:?}",
+        &gate.log()[count(before)..]
+    );
     running.kill().await?;
     let _running = operator.start()?;
     bed.settled("sample-system", super::rotation::CERTIFICATE).await?;
     tokio::time::sleep(IDLE).await;
-    anyhow::ensure!(gate.writes() == before, "written after a restart: {:?}", &gate.log()[count(before)..]);
+    anyhow::ensure!(
+        gate.writes() == before,
+        "written after a restart: {:?}",
+        &gate.log()[count(before)..]
+    );
     Ok(())
 }
 
@@ -35,7 +45,11 @@ async fn settled(gate: &Gate) -> anyhow::Result<()> {
     until("the operator stops writing", PATIENCE, async || {
         let before = gate.writes();
         tokio::time::sleep(QUIET).await;
-        Ok(if gate.writes() == before { Ok(()) } else { Err(format!("{} writes", gate.writes())) })
+        Ok(if gate.writes() == before {
+            Ok(())
+        } else {
+            Err(format!("{} writes", gate.writes()))
+        })
     })
     .await
 }

@@ -15,12 +15,23 @@ pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &Bed) -> an
     let _operator = bed.operator.start()?;
     let deployed = install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     for field in ["conversions", "webhooks"] {
-        let states = deployed["status"][field].as_array().context("no states in the status")?;
+        let states = deployed["status"][field]
+            .as_array()
+            .context("no states in the status")?;
         anyhow::ensure!(!states.is_empty(), "status.{field} is empty");
-        anyhow::ensure!(states.iter().all(|entry| entry["state"] == "Armed"), "not all armed: {states:?}");
+        anyhow::ensure!(
+            states.iter().all(|entry| entry["state"] == "Armed"),
+            "not all armed: {states:?}"
+        );
     }
-    anyhow::ensure!(list(&bed.client, VALIDATING).await?.len() == 1, "one validating configuration");
-    anyhow::ensure!(list(&bed.client, MUTATING).await?.len() == 1, "one mutating configuration");
+    anyhow::ensure!(
+        list(&bed.client, VALIDATING).await?.len() == 1,
+        "one validating configuration"
+    );
+    anyhow::ensure!(
+        list(&bed.client, MUTATING).await?.len() == 1,
+        "one mutating configuration"
+    );
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
     load.at_least(200).await;
     traffic::finish(load).await?;
@@ -29,7 +40,13 @@ pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &Bed) -> an
 
 pub(super) async fn conversion_alone_is_armed(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "gadgets", "gadgets-system", &bed.bundle("conversion-only")?).await?;
+    install(
+        &bed.client,
+        "gadgets",
+        "gadgets-system",
+        &bed.bundle("conversion-only")?,
+    )
+    .await?;
     let gadget = json!({
         "apiVersion": "sample.windlass.dev/v1", "kind": "Gadget", "metadata": {"name": "one"}, "spec": {"size": 7},
     });
@@ -45,7 +62,10 @@ pub(super) async fn conversion_alone_is_armed(bed: &Bed) -> anyhow::Result<()> {
 pub(super) async fn admission_of_one_namespace_leaves_others_alone(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let directory = bed.bundle("own-namespace")?;
-    let folder = directory.file_name().and_then(|name| name.to_str()).context("the bundle has no name")?;
+    let folder = directory
+        .file_name()
+        .and_then(|name| name.to_str())
+        .context("the bundle has no name")?;
     let mut object = crate::steps::bundle_deployment("own", "own-system", folder);
     object["spec"]["watchNamespaces"] = json!(["own-system"]);
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
@@ -76,15 +96,26 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     );
     load.at_least(100).await;
     traffic::finish(load).await?;
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?.context("no CRD")?;
-    let served = crd["spec"]["versions"]
-        .as_array()
-        .is_some_and(|versions| versions.iter().any(|version| version["name"] == "v2" && version["served"] == true));
-    anyhow::ensure!(served, "the new version is not served: {}", crd["spec"]["versions"]);
+    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
+        .await?
+        .context("no CRD")?;
+    let served = crd["spec"]["versions"].as_array().is_some_and(|versions| {
+        versions
+            .iter()
+            .any(|version| version["name"] == "v2" && version["served"] == true)
+    });
+    anyhow::ensure!(
+        served,
+        "the new version is not served: {}",
+        crd["spec"]["versions"]
+    );
     let load = traffic::start(bed, &["v1", "v1beta1", "v2"]).await?;
     load.at_least(100).await;
     traffic::finish(load).await?;
     let unknown = request::send(&bed.client, "GET", "/apis/sample.windlass.dev/v3/widgets", None).await?;
-    anyhow::ensure!(unknown.code == 404, "a version that nobody declared is served: {unknown}");
+    anyhow::ensure!(
+        unknown.code == 404,
+        "a version that nobody declared is served: {unknown}"
+    );
     Ok(())
 }

@@ -21,10 +21,24 @@ async fn refused(bed: &Bed, object: &serde_json::Value) -> anyhow::Result<String
 pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let bundle = bed.bundle("sample.v1")?;
-    bed.edit(&bundle, "deploymentName: sample-operator", "deploymentName: no-such-deployment")?;
-    let words = refused(bed, &steps::bundle_deployment("broken", "broken-system", "sample.v1")).await?;
-    anyhow::ensure!(words.contains("references non-existent deployment 'no-such-deployment'"), "{words}");
-    for path in ["/api/v1/namespaces/broken-system", &format!("{CRDS}/widgets.sample.windlass.dev")] {
+    bed.edit(
+        &bundle,
+        "deploymentName: sample-operator",
+        "deploymentName: no-such-deployment",
+    )?;
+    let words = refused(
+        bed,
+        &steps::bundle_deployment("broken", "broken-system", "sample.v1"),
+    )
+    .await?;
+    anyhow::ensure!(
+        words.contains("references non-existent deployment 'no-such-deployment'"),
+        "{words}"
+    );
+    for path in [
+        "/api/v1/namespaces/broken-system",
+        &format!("{CRDS}/widgets.sample.windlass.dev"),
+    ] {
         anyhow::ensure!(get(&bed.client, path).await?.is_none(), "{path} was written");
     }
     Ok(())
@@ -37,10 +51,22 @@ pub(super) async fn a_foreign_object_is_not_adopted(bed: &Bed) -> anyhow::Result
     let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
     succeed(&bed.client, "POST", path, Some(&account)).await?;
     bed.bundle("sample.v1")?;
-    let words = refused(bed, &steps::bundle_deployment("sample", "sample-system", "sample.v1")).await?;
-    anyhow::ensure!(words.contains("sample-operator"), "the message does not name the object: {words}");
-    let after = get(&bed.client, &format!("{path}/sample-operator")).await?.context("it is gone")?;
-    anyhow::ensure!(after["metadata"]["labels"] == json!({"owner": "somebody"}), "it was changed: {after}");
+    let words = refused(
+        bed,
+        &steps::bundle_deployment("sample", "sample-system", "sample.v1"),
+    )
+    .await?;
+    anyhow::ensure!(
+        words.contains("sample-operator"),
+        "the message does not name the object: {words}"
+    );
+    let after = get(&bed.client, &format!("{path}/sample-operator"))
+        .await?
+        .context("it is gone")?;
+    anyhow::ensure!(
+        after["metadata"]["labels"] == json!({"owner": "somebody"}),
+        "it was changed: {after}"
+    );
     let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
     anyhow::ensure!(crd.is_none(), "something was written before the refusal");
     Ok(())

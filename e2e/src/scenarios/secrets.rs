@@ -18,8 +18,13 @@ pub(super) async fn a_deleted_ca_secret_is_made_again(bed: &Bed) -> anyhow::Resu
         let secrets = format!("/api/v1/namespaces/{OPERATOR_NAMESPACE}/secrets");
         let labelled = format!("{secrets}?labelSelector=windlass.dev/serving-certificate");
         let found = list(&bed.client, &labelled).await?;
-        let secret = found.first().context("no CA Secret with the label windlass.dev/serving-certificate")?;
-        Ok(format!("{secrets}/{}", crate::request::text(secret, "/metadata/name")))
+        let secret = found
+            .first()
+            .context("no CA Secret with the label windlass.dev/serving-certificate")?;
+        Ok(format!(
+            "{secrets}/{}",
+            crate::request::text(secret, "/metadata/name")
+        ))
     })
     .await
 }

@@ -21,7 +21,13 @@ const PAUSE: Duration = Duration::from_millis(30);
 /// Sends requests to widgets at `versions` until stopped.
 pub(super) async fn start(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
     namespace(bed, NAMESPACE).await?;
-    Ok(Load::start(&bed.client, NAMESPACE, &[sample::widgets(versions)], WORKERS, PAUSE))
+    Ok(Load::start(
+        &bed.client,
+        NAMESPACE,
+        &[sample::widgets(versions)],
+        WORKERS,
+        PAUSE,
+    ))
 }
 
 /// Ends the traffic; fails if a request failed.
@@ -33,7 +39,10 @@ pub(super) async fn finish(load: Load) -> anyhow::Result<Report> {
 
 /// Creates a namespace unless it is there.
 pub(super) async fn namespace(bed: &Bed, name: &str) -> anyhow::Result<()> {
-    if crate::steps::get(&bed.client, &format!("/api/v1/namespaces/{name}")).await?.is_none() {
+    if crate::steps::get(&bed.client, &format!("/api/v1/namespaces/{name}"))
+        .await?
+        .is_none()
+    {
         let object = serde_json::json!({"metadata": {"name": name}});
         succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&object)).await?;
     }

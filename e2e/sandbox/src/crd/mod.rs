@@ -1,1 +1,33 @@
-//! CustomResourceDefinitions: their own validation, conditions and lifecycle.
+//! CustomResourceDefinitions: a typed view, their defaults and their validation.
+
+mod definition;
+mod validation;
+
+use serde_json::{Value, json};
+
+pub use definition::{Column, Definition, Names, Version};
+pub(crate) use validation::bundle_problem;
+pub use validation::validate;
+
+/// Fills in what the real server fills in.
+pub fn default(crd: &mut Value) {
+    if crd["spec"]["conversion"].is_null() {
+        crd["spec"]["conversion"] = json!({"strategy": "None"});
+    }
+    let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    let names = &mut crd["spec"]["names"];
+    if names.is_object() {
+        if names["singular"].as_str().unwrap_or_default().is_empty() {
+            names["singular"] = json!(kind.to_lowercase());
+        }
+        if names["listKind"].as_str().unwrap_or_default().is_empty() {
+            names["listKind"] = json!(format!("{kind}List"));
+        }
+    }
+    let service = crd.pointer_mut("/spec/conversion/webhook/clientConfig/service");
+    if let Some(service) = service.filter(|service| service.is_object())
+        && service["port"].is_null()
+    {
+        service["port"] = json!(443);
+    }
+}

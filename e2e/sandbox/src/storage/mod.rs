@@ -1,1 +1,301 @@
 //! Objects, resource versions and watches.
+//!
+//! One counter numbers every change of every object. A bounded log of changes feeds the watches; whoever asks for
+//! more of the past than it holds is told that it has expired.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// How many changes are remembered.
+const REMEMBERED: usize = 20_000;
+
+/// Where an object is kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The API group; empty for core.
+    pub group: String,
+    /// The plural name of the resource.
+    pub resource: String,
+    /// The namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+}
+
+/// A collection, or all collections of a resource.
+#[derive(Clone, Copy, Debug)]
+pub struct Collection<'a> {
+    /// The API group; empty for core.
+    pub group: &'a str,
+    /// The plural name of the resource.
+    pub resource: &'a str,
+    /// The namespace; `None` for all of them.
+    pub namespace: Option<&'a str>,
+}
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The object is new.
+    Added,
+    /// It was replaced.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// One change of one object.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The change's number.
+    pub revision: u64,
+    /// What happened.
+    pub change: Change,
+    /// Which object.
+    pub key: Key,
+    /// The object as it is now; as it was last, with the change's number, when it is gone.
+    pub object: Arc<Value>,
+    /// The object as it was before.
+    pub previous: Option<Arc<Value>>,
+}
+
+/// A write met a newer object than it was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stale;
+
+/// The log no longer reaches back as far as was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expired {
+    /// The oldest number that can be asked for.
+    pub oldest: u64,
+}
+
+/// Every object of the cluster.
+pub struct Store {
+    inner: Mutex<Inner>,
+    revision: watch::Sender<u64>,
+}
+
+struct Inner {
+    revision: u64,
+    objects: BTreeMap<Key, Arc<Value>>,
+    log: VecDeque<Event>,
+    forgotten: u64,
+}
+
+// === impl Collection ===
+
+impl Collection<'_> {
+    /// Whether an object is in it.
+    pub fn contains(&self, key: &Key) -> bool {
+        key.group == self.group
+            && key.resource == self.resource
+            && self.namespace.is_none_or(|namespace| namespace == key.namespace)
+    }
+}
+
+// === impl Store ===
+
+impl Default for Store {
+    fn default() -> Self {
+        // The real server's first objects have numbers of some hundreds; 0 and 1 mean something of their own.
+        let revision = 100;
+        Self {
+            inner: Mutex::new(Inner {
+                revision,
+                objects: BTreeMap::new(),
+                log: VecDeque::new(),
+                forgotten: revision,
+            }),
+            revision: watch::Sender::new(revision),
+        }
+    }
+}
+
+impl Store {
+    /// The number of the last change.
+    pub fn revision(&self) -> u64 {
+        self.inner.lock().revision
+    }
+
+    /// Tells of every change.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.revision.subscribe()
+    }
+
+    /// One object.
+    pub fn read(&self, key: &Key) -> Option<Arc<Value>> {
+        self.inner.lock().objects.get(key).cloned()
+    }
+
+    /// The objects of a collection in the order of their names, and the number of the last change.
+    pub fn list(&self, collection: Collection<'_>) -> (Vec<(Key, Arc<Value>)>, u64) {
+        let inner = self.inner.lock();
+        let first = Key {
+            group: collection.group.to_owned(),
+            resource: collection.resource.to_owned(),
+            namespace: collection.namespace.unwrap_or_default().to_owned(),
+            name: String::new(),
+        };
+        let found = inner
+            .objects
+            .range(first..)
+            .take_while(|(key, _)| collection.contains(key))
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect();
+        (found, inner.revision)
+    }
+
+    /// Every object of the cluster.
+    pub fn everything(&self) -> Vec<(Key, Arc<Value>)> {
+        let inner = self.inner.lock();
+        inner.objects.iter().map(|(key, object)| (key.clone(), object.clone())).collect()
+    }
+
+    /// Stores a new object and returns it with its resourceVersion.
+    ///
+    /// # Errors
+    ///
+    /// When there is one of that name already.
+    pub fn create(&self, key: Key, object: Value) -> Result<Arc<Value>, Stale> {
+        self.write(key, object, None)
+    }
+
+    /// Replaces an object that is still the one of `revision`.
+    ///
+    /// # Errors
+    ///
+    /// When it has changed or is gone.
+    pub fn replace(&self, key: Key, object: Value, revision: &str) -> Result<Arc<Value>, Stale> {
+        self.write(key, object, Some(revision))
+    }
+
+    fn write(&self, key: Key, mut object: Value, expected: Option<&str>) -> Result<Arc<Value>, Stale> {
+        let mut inner = self.inner.lock();
+        let previous = inner.objects.get(&key).cloned();
+        if previous.as_deref().map(version) != expected {
+            return Err(Stale);
+        }
+        let revision = inner.revision + 1;
+        object["metadata"]["resourceVersion"] = json!(revision.to_string());
+        let object = Arc::new(object);
+        inner.objects.insert(key.clone(), object.clone());
+        let change = if previous.is_some() { Change::Modified } else { Change::Added };
+        inner.record(Event { revision, change, key, object: object.clone(), previous });
+        self.revision.send_replace(revision);
+        Ok(object)
+    }
+
+    /// Removes an object that is still the one of `revision`, and returns it as its watchers see it last.
+    ///
+    /// # Errors
+    ///
+    /// When it has changed or is gone.
+    pub fn remove(&self, key: &Key, revision: &str) -> Result<Arc<Value>, Stale> {
+        let mut inner = self.inner.lock();
+        if inner.objects.get(key).map(|object| version(object)) != Some(revision) {
+            return Err(Stale);
+        }
+        let previous = inner.objects.remove(key);
+        let revision = inner.revision + 1;
+        let mut last = previous.as_deref().cloned().unwrap_or_default();
+        last["metadata"]["resourceVersion"] = json!(revision.to_string());
+        let last = Arc::new(last);
+        inner.record(Event {
+            revision,
+            change: Change::Deleted,
+            key: key.clone(),
+            object: last.clone(),
+            previous,
+        });
+        self.revision.send_replace(revision);
+        Ok(last)
+    }
+
+    /// The changes of a collection after `revision`, and the number up to which they were looked for.
+    ///
+    /// # Errors
+    ///
+    /// When they are no longer all remembered.
+    pub fn since(&self, revision: u64, collection: Collection<'_>) -> Result<(Vec<Event>, u64), Expired> {
+        let inner = self.inner.lock();
+        if revision < inner.forgotten {
+            return Err(Expired { oldest: inner.forgotten });
+        }
+        let first = inner.log.partition_point(|event| event.revision <= revision);
+        let found = inner.log.range(first..).filter(|event| collection.contains(&event.key)).cloned();
+        Ok((found.collect(), inner.revision))
+    }
+
+    /// Forgets all changes up to now, as etcd does when it is compacted.
+    pub fn compact(&self) {
+        let mut inner = self.inner.lock();
+        inner.forgotten = inner.revision;
+        inner.log.clear();
+    }
+}
+
+impl Inner {
+    fn record(&mut self, event: Event) {
+        self.revision = event.revision;
+        self.log.push_back(event);
+        if self.log.len() > REMEMBERED
+            && let Some(oldest) = self.log.pop_front()
+        {
+            self.forgotten = oldest.revision;
+        }
+    }
+}
+
+/// `metadata.resourceVersion`; empty when there is none.
+pub fn version(object: &Value) -> &str {
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THINGS: Collection<'static> = Collection { group: "g", resource: "things", namespace: None };
+
+    fn key(namespace: &str, name: &str) -> Key {
+        Key { group: "g".into(), resource: "things".into(), namespace: namespace.into(), name: name.into() }
+    }
+
+    #[test]
+    fn a_stale_write_is_refused_and_changes_nothing() {
+        let store = Store::default();
+        let first = store.create(key("a", "x"), json!({"metadata": {}})).unwrap();
+        assert_eq!(store.create(key("a", "x"), json!({"metadata": {}})), Err(Stale));
+        store.replace(key("a", "x"), json!({"metadata": {}, "n": 1}), version(&first)).unwrap();
+        let before = store.revision();
+        assert_eq!(store.replace(key("a", "x"), json!({"metadata": {}}), version(&first)), Err(Stale));
+        assert_eq!(store.remove(&key("a", "x"), version(&first)), Err(Stale));
+        assert_eq!(store.revision(), before);
+        assert_eq!(store.read(&key("a", "x")).unwrap()["n"], 1);
+    }
+
+    #[test]
+    fn changes_are_told_after_a_number_and_in_order() {
+        let store = Store::default();
+        let start = store.revision();
+        let first = store.create(key("a", "x"), json!({"metadata": {}})).unwrap();
+        store.create(key("b", "y"), json!({"metadata": {}})).unwrap();
+        let last = store.remove(&key("a", "x"), version(&first)).unwrap();
+        let (events, upto) = store.since(start, THINGS).unwrap();
+        let seen: Vec<_> = events.iter().map(|event| (event.change, event.key.name.as_str())).collect();
+        assert_eq!(seen, [(Change::Added, "x"), (Change::Added, "y"), (Change::Deleted, "x")]);
+        assert_eq!(version(&last), upto.to_string(), "a DELETED event carries a newer number");
+        let only_b = Collection { namespace: Some("b"), ..THINGS };
+        assert_eq!(store.since(start, only_b).unwrap().0.len(), 1);
+        store.compact();
+        assert_eq!(store.since(start, THINGS).unwrap_err(), Expired { oldest: upto });
+        assert!(store.since(upto, THINGS).is_ok());
+    }
+}

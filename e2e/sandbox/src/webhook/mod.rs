@@ -1,1 +1,174 @@
 //! Calls webhooks as kube-apiserver does: over TLS, with the given bundle and server name.
+//!
+//! Connections are kept per target and bundle, byte for byte, and idle out after 90 s: so a new bundle always means
+//! a new handshake, and an unchanged one does not, as on the real server.
+
+mod connection;
+mod error;
+mod target;
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use http::{Request, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+pub use error::CallError;
+pub use target::Target;
+
+use self::connection::{Connection, Lost};
+
+/// How long an unused connection is kept.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// The largest answer that is read, in bytes.
+const MAXIMUM_ANSWER: usize = 32 << 20;
+
+/// Why a Service leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// There is no such Service.
+    #[error("service {0:?} not found")]
+    ServiceNotFound(String),
+    /// The Service has no such port.
+    #[error("no service port {port} found for service {service:?}")]
+    PortNotFound {
+        /// The Service's name.
+        service: String,
+        /// The port that was asked for.
+        port: i64,
+    },
+    /// No endpoint of the Service is ready.
+    #[error("no endpoints available for service {0:?}")]
+    NoEndpoints(String),
+}
+
+/// Finds where a Service leads: a ready endpoint, another one each time where there are several.
+pub trait Endpoints: Send + Sync {
+    /// The address of an endpoint of `service` for its port `port`.
+    ///
+    /// # Errors
+    ///
+    /// When the Service, its port or a ready endpoint is missing.
+    fn resolve(&self, namespace: &str, service: &str, port: i64) -> Result<SocketAddr, ResolveError>;
+}
+
+/// Calls webhooks.
+#[derive(Clone)]
+pub struct Client {
+    endpoints: Arc<dyn Endpoints>,
+    idle: Arc<Mutex<Vec<Idle>>>,
+}
+
+struct Idle {
+    target: Target,
+    since: Instant,
+    connection: Connection,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// A client that finds Services with `endpoints`.
+    pub fn new(endpoints: Arc<dyn Endpoints>) -> Self {
+        Self {
+            endpoints,
+            idle: Arc::default(),
+        }
+    }
+
+    /// POSTs `body` to a `clientConfig` (`service` or `url`, `caBundle`) and returns the JSON of its answer.
+    ///
+    /// # Errors
+    ///
+    /// In the real server's words, whatever keeps a JSON answer from coming within `timeout`.
+    pub async fn post(&self, config: &Value, body: &Value, timeout: Duration) -> Result<Value, CallError> {
+        let target = Target::parse(config)?;
+        let url = target.url(timeout);
+        let exchange = self.exchange(&target, &url, body);
+        let (status, bytes) = tokio::time::timeout(timeout, exchange)
+            .await
+            .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
+            .map_err(|detail| CallError::Post { url, detail })?;
+        error::check(status, &bytes)?;
+        error::decode(&bytes)
+    }
+
+    /// One request and its answer, on an idle connection if there is one that still works.
+    async fn exchange(&self, target: &Target, url: &str, body: &Value) -> Result<(u16, Bytes), String> {
+        let body = Bytes::from(body.to_string());
+        while let Some(mut connection) = self.take_idle(target) {
+            match send(&mut connection, target, url, body.clone()).await {
+                Ok(answer) => {
+                    self.keep(target, connection);
+                    return Ok(answer);
+                }
+                Err(Lost::BeforeAnswer) => {} // the server closed it while it was idle
+                Err(Lost::Failed(detail)) => return Err(detail),
+            }
+        }
+        let address = target.address(self.endpoints.as_ref()).await?;
+        let mut connection = Connection::open(address, target).await?;
+        match send(&mut connection, target, url, body).await {
+            Ok(answer) => {
+                self.keep(target, connection);
+                Ok(answer)
+            }
+            Err(Lost::BeforeAnswer) => Err("EOF".to_owned()),
+            Err(Lost::Failed(detail)) => Err(detail),
+        }
+    }
+
+    fn take_idle(&self, target: &Target) -> Option<Connection> {
+        let mut idle = self.idle.lock();
+        idle.retain(|entry| entry.since.elapsed() < IDLE && entry.connection.is_open());
+        let found = idle
+            .iter()
+            .rposition(|entry| entry.target.shares_connections_with(target))?;
+        Some(idle.remove(found).connection)
+    }
+
+    fn keep(&self, target: &Target, connection: Connection) {
+        if connection.is_open() {
+            self.idle.lock().push(Idle {
+                target: target.clone(),
+                since: Instant::now(),
+                connection,
+            });
+        }
+    }
+}
+
+async fn send(
+    connection: &mut Connection,
+    target: &Target,
+    url: &str,
+    body: Bytes,
+) -> Result<(u16, Bytes), Lost> {
+    let path = url
+        .find("://")
+        .and_then(|scheme| url[scheme + 3..].find('/').map(|slash| scheme + 3 + slash));
+    let request = Request::post(path.map_or("/", |path| &url[path..]))
+        .header(header::HOST, target.host())
+        .header(header::USER_AGENT, "kube-apiserver-admission")
+        .header(header::ACCEPT, "application/json, */*")
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(body))
+        .map_err(|error| Lost::Failed(error.to_string()))?;
+    let response = connection.send(request).await?;
+    let status = response.status().as_u16();
+    let answer = http_body_util::Limited::new(response.into_body(), MAXIMUM_ANSWER)
+        .collect()
+        .await
+        .map_err(|_| Lost::Failed("unexpected EOF".to_owned()))?;
+    Ok((status, answer.to_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+use serde_json::{Value, json};
+
+use super::{Request, Resource, Version, matching};
+
+fn request() -> Request {
+    Request {
+        resource: Resource {
+            group: "sample.windlass.dev".to_owned(),
+            version: "v1".to_owned(),
+            resource: "widgets".to_owned(),
+            subresource: String::new(),
+        },
+        kind: "Widget".to_owned(),
+        name: "a".to_owned(),
+        namespace: "ns".to_owned(),
+        namespace_labels: json!({"kubernetes.io/metadata.name": "ns"}),
+        operation: "CREATE",
+        user: json!({}),
+        object: json!({"metadata": {"labels": {"on": "yes"}}}),
+        old_object: Value::Null,
+        dry_run: false,
+        options: Value::Null,
+        equivalents: vec![Version {
+            group: "sample.windlass.dev".to_owned(),
+            version: "v1beta1".to_owned(),
+        }],
+    }
+}
+
+fn webhook(change: impl FnOnce(&mut Value)) -> Value {
+    let mut webhook = json!({
+        "name": "a.example.com",
+        "rules": [{"apiGroups": ["sample.windlass.dev"], "apiVersions": ["v1"], "resources": ["widgets"],
+                   "operations": ["CREATE"], "scope": "*"}],
+    });
+    change(&mut webhook);
+    webhook
+}
+
+#[test]
+fn rules_and_selectors_decide_who_is_asked() {
+    let rule = |field: &str, value: Value| webhook(|webhook| webhook["rules"][0][field] = value);
+    for (webhook, expected) in [
+        (webhook(|_| {}), Some("v1")),
+        (rule("apiGroups", json!(["*"])), Some("v1")),
+        (rule("apiGroups", json!(["other"])), None),
+        (rule("operations", json!(["UPDATE"])), None),
+        (rule("operations", json!(["*"])), Some("v1")),
+        (rule("resources", json!(["*/*"])), Some("v1")),
+        (rule("resources", json!(["widgets/*"])), Some("v1")),
+        (rule("resources", json!(["widgets/status"])), None),
+        (rule("scope", json!("Cluster")), None),
+        (rule("scope", json!("Namespaced")), Some("v1")),
+        (rule("apiVersions", json!(["v1beta1"])), Some("v1beta1")),
+        (
+            webhook(|webhook| {
+                webhook["rules"][0]["apiVersions"] = json!(["v1beta1"]);
+                webhook["matchPolicy"] = json!("Exact");
+            }),
+            None,
+        ),
+        (
+            webhook(|webhook| webhook["objectSelector"] = json!({"matchLabels": {"on": "yes"}})),
+            Some("v1"),
+        ),
+        (
+            webhook(|webhook| webhook["objectSelector"] = json!({"matchLabels": {"on": "no"}})),
+            None,
+        ),
+        (
+            webhook(|webhook| {
+                webhook["namespaceSelector"] = json!({"matchExpressions": [
+                    {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["other"]}]});
+            }),
+            None,
+        ),
+    ] {
+        let version = matching::version(&webhook, &request()).map(|version| version.version);
+        assert_eq!(version.as_deref(), expected, "{webhook}");
+    }
+}
+
+#[test]
+fn webhook_configurations_are_never_subject_to_webhooks() {
+    let configurations = [
+        json!({"metadata": {"name": "all"}, "webhooks": [webhook(|webhook| {
+            webhook["rules"][0] = json!({"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]});
+        })]}),
+    ];
+    let mut request = request();
+    assert_eq!(super::matching_hooks(&configurations, &request).len(), 1);
+    request.resource.group = "admissionregistration.k8s.io".to_owned();
+    request.resource.resource = "validatingwebhookconfigurations".to_owned();
+    assert!(super::matching_hooks(&configurations, &request).is_empty());
+}
+
+#[test]
+fn what_the_sandbox_does_not_know_is_refused() {
+    let plain = json!({"webhooks": [webhook(|_| {})]});
+    assert_eq!(super::unsupported(&plain), None);
+    let conditional = json!({"webhooks": [webhook(|webhook| {
+        webhook["matchConditions"] = json!([{"name": "x", "expression": "true"}]);
+    })]});
+    assert!(super::unsupported(&conditional).is_some());
+}

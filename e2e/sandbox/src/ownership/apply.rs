@@ -1,0 +1,206 @@
+//! Server-side apply.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Write, conflict,
+    fields::{Fields, element},
+    managers::{self, Entry},
+};
+use crate::{
+    StatusError,
+    schema::{ListType, TypeSchema},
+};
+
+/// Applies a configuration to `live`, or creates from it.
+///
+/// What the manager applied before and leaves out now goes, unless somebody else owns it too.
+///
+/// # Errors
+///
+/// 409 when others own fields with other values and `force` is not set; 500, like the real server, when the
+/// schema does not know a field; 400 when the configuration brings managedFields.
+pub fn apply(
+    live: Option<&Value>,
+    applied: &Value,
+    write: &Write<'_>,
+    force: bool,
+    schema: &TypeSchema,
+) -> Result<Value, StatusError> {
+    if applied["metadata"]["managedFields"].as_array().is_some_and(|entries| !entries.is_empty()) {
+        return Err(StatusError::bad_request("metadata.managedFields must be nil"));
+    }
+    let applied = own_part(applied, write);
+    if let Some(path) = undeclared(&applied, &mut Vec::new(), schema) {
+        let name = applied["metadata"]["name"].as_str().unwrap_or_default();
+        let kind = applied["kind"].as_str().unwrap_or_default();
+        return Err(StatusError::new(
+            500,
+            "",
+            format!(
+                "failed to create typed patch object (/{name}; {}, Kind={kind}): {path}: field not declared in schema",
+                write.api_version
+            ),
+        ));
+    }
+    let set = Fields::of(&applied, schema);
+    let empty = Value::Null;
+    let base = live.unwrap_or(&empty);
+    let mut entries = match live {
+        Some(live) => managers::before_first_apply(live, Fields::of(&own_part(live, write), schema), write),
+        None => Vec::new(),
+    };
+    let mut conflicts = Vec::new();
+    for entry in entries.iter().filter(|entry| !entry.is_of(write, "Apply")) {
+        let shared = set.intersection(&entry.fields);
+        let differing = conflict::differing(&shared, base, &applied, &mut Vec::new(), schema);
+        if !differing.is_empty() {
+            conflicts.push((entry, differing));
+        }
+    }
+    if force {
+        let taken = conflicts.iter().fold(Fields::default(), |all, (_, fields)| all.union(fields));
+        for entry in entries.iter_mut().filter(|entry| !entry.is_of(write, "Apply")) {
+            entry.fields = entry.fields.difference(&taken);
+        }
+    } else if let Some(error) = conflict::error(&conflicts) {
+        return Err(error);
+    }
+    let previous = entries.iter().find(|entry| entry.is_of(write, "Apply")).map(|entry| entry.fields.clone());
+    let others = entries
+        .iter()
+        .filter(|entry| !entry.is_of(write, "Apply"))
+        .fold(Fields::default(), |all, entry| all.union(&entry.fields));
+    let mut merged = merge(base, &applied, &mut Vec::new(), schema);
+    if let Some(previous) = &previous {
+        let given_up = previous.difference(&set).difference(&others);
+        remove(&mut merged, &given_up, &mut Vec::new(), schema);
+    }
+    let time = entries
+        .iter()
+        .find(|entry| entry.is_of(write, "Apply") && entry.fields == set)
+        .map(|entry| entry.time.clone());
+    entries.retain(|entry| !entry.is_of(write, "Apply"));
+    let mut own = Entry::new(write, "Apply", set);
+    own.time = time.unwrap_or(own.time);
+    let present = Fields::of(&merged, schema);
+    for entry in &mut entries {
+        if entry.api_version == write.api_version {
+            entry.fields = entry.fields.present_in(&present);
+        }
+    }
+    entries.push(own);
+    managers::write(&mut merged, &entries);
+    Ok(merged)
+}
+
+/// The part of a configuration that counts: `status` belongs to its subresource, the rest to the object.
+fn own_part(applied: &Value, write: &Write<'_>) -> Value {
+    let Some(fields) = applied.as_object() else { return applied.clone() };
+    let kept = |name: &str| match write.subresource {
+        Some("status") => matches!(name, "apiVersion" | "kind" | "metadata" | "status"),
+        _ => true,
+    };
+    fields
+        .iter()
+        .filter(|(name, _)| kept(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// The first field that the schema does not know, as `.spec.zz`.
+fn undeclared<'a>(value: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema) -> Option<String> {
+    if !schema.declares(path) {
+        let shown: String =
+            path.iter().map(|name| if *name == "*" { "[]".to_owned() } else { format!(".{name}") }).collect();
+        return Some(shown);
+    }
+    match value {
+        Value::Object(fields) => fields.iter().find_map(|(name, value)| {
+            path.push(name);
+            let found = undeclared(value, path, schema);
+            path.pop();
+            found
+        }),
+        Value::Array(items) => {
+            path.push("*");
+            let found = items.iter().find_map(|item| undeclared(item, path, schema));
+            path.pop();
+            found
+        }
+        _ => None,
+    }
+}
+
+/// `applied` over `base`.
+fn merge<'a>(base: &Value, applied: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema) -> Value {
+    match (base, applied) {
+        (Value::Object(old), Value::Object(new)) if !schema.is_atomic_object(path) => {
+            let mut merged = old.clone();
+            for (name, value) in new {
+                path.push(name);
+                let value = merge(&base[name.as_str()], value, path, schema);
+                path.pop();
+                merged.insert(name.clone(), value);
+            }
+            merged.into()
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            let list_type = schema.list(path);
+            if list_type == ListType::Atomic {
+                return applied.clone();
+            }
+            let mut merged = old.clone();
+            path.push("*");
+            for item in new {
+                let name = element(item, &list_type);
+                match merged.iter_mut().find(|old| element(old, &list_type) == name) {
+                    Some(old) => *old = merge(old, item, path, schema),
+                    None => merged.push(item.clone()),
+                }
+            }
+            path.pop();
+            merged.into()
+        }
+        _ => applied.clone(),
+    }
+}
+
+/// Takes fields out of an object, and with them what contained nothing else.
+fn remove(value: &mut Value, fields: &Fields, path: &mut Vec<String>, schema: &TypeSchema) {
+    for (name, below) in fields.children() {
+        let is_leaf = below.children().next().is_none();
+        if let Some(field) = name.strip_prefix("f:") {
+            let Some(object) = value.as_object_mut() else { continue };
+            if is_leaf && below.is_member() {
+                object.remove(field);
+                continue;
+            }
+            let Some(inner) = object.get_mut(field) else { continue };
+            path.push(field.to_owned());
+            remove(inner, below, path, schema);
+            path.pop();
+            let emptied = match inner {
+                Value::Object(fields) => fields.is_empty(),
+                Value::Array(items) => items.is_empty(),
+                _ => false,
+            };
+            if emptied {
+                object.remove(field);
+            }
+            continue;
+        }
+        let here: Vec<&str> = path.iter().map(String::as_str).collect();
+        let list_type = schema.list(&here);
+        let Some(items) = value.as_array_mut() else { continue };
+        let Some(index) = items.iter().position(|item| element(item, &list_type) == *name) else { continue };
+        if below.is_member() {
+            items.remove(index);
+        } else {
+            path.push("*".to_owned());
+            remove(&mut items[index], below, path, schema);
+            path.pop();
+        }
+    }
+}

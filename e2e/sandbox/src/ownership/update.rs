@@ -1,0 +1,70 @@
+//! Tracks writes that are no apply.
+
+use serde_json::Value;
+
+use super::{
+    Write,
+    fields::Fields,
+    managers::{self, Entry},
+};
+use crate::schema::TypeSchema;
+
+/// Records who changed what: `new` replaces `live`, which is `None` when the object is created.
+///
+/// What the client sends as `managedFields` counts: without it the live entries go on, an empty list clears them.
+pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &TypeSchema) -> Value {
+    let sent = new["metadata"].get("managedFields").cloned();
+    let cleared = sent.as_ref().and_then(Value::as_array).is_some_and(|entries| {
+        entries.is_empty() && live.is_some() || entries.iter().any(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
+    });
+    if cleared {
+        managers::write(&mut new, &[]);
+        return new;
+    }
+    let mut entries = match (&sent, live) {
+        (Some(Value::Array(_)), Some(_)) => managers::read(&new),
+        (_, Some(live)) => managers::read(live),
+        (_, None) => Vec::new(),
+    };
+    let before = live.map(|live| relevant(live, write, schema)).unwrap_or_default();
+    let after = relevant(&new, write, schema);
+    let empty = Value::Null;
+    let changed = changed(&before, &after, live.unwrap_or(&empty), &new, schema);
+    let removed = before.difference(&after);
+    for entry in &mut entries {
+        let own = entry.is_of(write, "Update");
+        entry.fields = entry.fields.difference(&removed);
+        if !own {
+            entry.fields = entry.fields.difference(&changed);
+        }
+    }
+    if !changed.is_empty() {
+        match entries.iter_mut().find(|entry| entry.is_of(write, "Update")) {
+            Some(own) => {
+                let fields = own.fields.union(&changed);
+                own.time = managers::time(write.now);
+                own.fields = fields;
+            }
+            None => entries.push(Entry::new(write, "Update", changed)),
+        }
+    }
+    managers::write(&mut new, &entries);
+    new
+}
+
+/// The fields that a write may touch: a subresource is only that, and the rest is all but that.
+fn relevant(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> Fields {
+    let mut fields = Fields::of(object, schema);
+    if write.subresource == Some("status") {
+        fields.remove("spec");
+    }
+    fields
+}
+
+/// Fields that are new or have another value.
+fn changed(before: &Fields, after: &Fields, old: &Value, new: &Value, schema: &TypeSchema) -> Fields {
+    let added = after.difference(before);
+    let both = after.intersection(before);
+    let modified = super::conflict::differing(&both, old, new, &mut Vec::new(), schema);
+    added.union(&modified)
+}

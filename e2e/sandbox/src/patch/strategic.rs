@@ -1,0 +1,138 @@
+//! Strategic merge patches, for built-in kinds: lists merge by the keys of their items.
+//!
+//! The directives are those of `k8s.io/apimachinery/pkg/util/strategicpatch`.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    StatusError,
+    schema::{ListType, TypeSchema},
+};
+
+/// Orders of lists that kubectl sends along; the items themselves say all that matters here.
+const ORDER: &str = "$setElementOrder/";
+
+/// Primitive items to remove from a list.
+const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
+
+/// Applies a strategic merge patch.
+///
+/// # Errors
+///
+/// 400 when a directive is unknown or an item of a merged list lacks its key.
+pub fn strategic(object: &Value, patch: &Value, schema: &TypeSchema) -> Result<Value, StatusError> {
+    let mut patched = object.clone();
+    merge(&mut patched, patch, &mut Vec::new(), schema)?;
+    Ok(patched)
+}
+
+fn merge<'a>(
+    object: &mut Value,
+    patch: &'a Value,
+    path: &mut Vec<&'a str>,
+    schema: &TypeSchema,
+) -> Result<(), StatusError> {
+    let Some(changes) = patch.as_object() else {
+        *object = patch.clone();
+        return Ok(());
+    };
+    match changes.get("$patch").and_then(Value::as_str) {
+        Some("replace") => {
+            let kept = changes.iter().filter(|(name, _)| *name != "$patch");
+            *object = kept.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>().into();
+            return Ok(());
+        }
+        Some("delete") => {
+            *object = Value::Object(Map::new());
+            return Ok(());
+        }
+        Some("merge") | None => {}
+        Some(other) => return Err(unknown_directive(other)),
+    }
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let Some(fields) = object.as_object_mut() else { return Ok(()) };
+    for (name, change) in changes {
+        if name == "$patch" || name.starts_with(ORDER) {
+            continue;
+        }
+        if name == "$retainKeys" {
+            let retained = change.as_array().map(Vec::as_slice).unwrap_or_default();
+            fields.retain(|field, _| retained.iter().any(|key| key == field));
+            continue;
+        }
+        if let Some(list) = name.strip_prefix(DELETE_FROM) {
+            let removed = change.as_array().map(Vec::as_slice).unwrap_or_default();
+            if let Some(Value::Array(items)) = fields.get_mut(list) {
+                items.retain(|item| !removed.contains(item));
+            }
+            continue;
+        }
+        if change.is_null() {
+            fields.remove(name);
+            continue;
+        }
+        path.push(name);
+        let slot = fields.entry(name.clone()).or_insert(Value::Null);
+        match change {
+            Value::Array(items) => merge_list(slot, items, path, schema)?,
+            _ => merge(slot, change, path, schema)?,
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+fn merge_list<'a>(
+    slot: &mut Value,
+    changes: &'a [Value],
+    path: &mut Vec<&'a str>,
+    schema: &TypeSchema,
+) -> Result<(), StatusError> {
+    let directive = |item: &Value| item.get("$patch").and_then(Value::as_str).map(str::to_owned);
+    if changes.iter().any(|item| directive(item).as_deref() == Some("replace")) {
+        let kept = changes.iter().filter(|item| directive(item).is_none());
+        *slot = kept.cloned().collect();
+        return Ok(());
+    }
+    let keys = match schema.list(path) {
+        ListType::Atomic => {
+            *slot = changes.to_vec().into();
+            return Ok(());
+        }
+        ListType::Set => None,
+        ListType::Map(keys) => Some(keys),
+    };
+    let mut items = slot.as_array().cloned().unwrap_or_default();
+    for change in changes {
+        let found = items.iter().position(|item| match &keys {
+            None => item == change,
+            // Of several keys, strategic merge patch knows the first alone.
+            Some(keys) => item[&keys[0]] == change[&keys[0]],
+        });
+        if let Some(keys) = &keys
+            && change.get(&keys[0]).is_none()
+        {
+            let message = format!("map: {change} does not contain declared merge key: {}", keys[0]);
+            return Err(StatusError::bad_request(message));
+        }
+        match (directive(change).as_deref(), found) {
+            (Some("delete"), Some(index)) => drop(items.remove(index)),
+            (Some("delete"), None) => {}
+            (Some("merge") | None, Some(index)) => {
+                path.push("*");
+                merge(&mut items[index], change, path, schema)?;
+                path.pop();
+            }
+            (Some("merge") | None, None) => items.push(change.clone()),
+            (Some(other), _) => return Err(unknown_directive(other)),
+        }
+    }
+    *slot = items.into();
+    Ok(())
+}
+
+fn unknown_directive(directive: &str) -> StatusError {
+    StatusError::bad_request(format!("unknown patch type found: {directive}"))
+}

@@ -1,0 +1,90 @@
+//! Who asks: client certificates and ServiceAccount tokens.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use rand::{Rng, distr::Alphanumeric};
+use serde_json::{Value, json};
+
+/// A user as authorization and webhooks see them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The groups, without `system:authenticated`.
+    pub groups: Vec<String>,
+}
+
+/// The tokens that were handed out.
+#[derive(Default)]
+pub(super) struct Tokens(Mutex<BTreeMap<String, (User, Instant)>>);
+
+// === impl User ===
+
+impl User {
+    /// Somebody who may do everything.
+    pub fn master(name: &str) -> Self {
+        Self { name: name.to_owned(), groups: vec!["system:masters".to_owned()] }
+    }
+
+    /// A ServiceAccount.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self {
+            name: format!("system:serviceaccount:{namespace}:{name}"),
+            groups: vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
+        }
+    }
+
+    /// Somebody who did not say who they are.
+    pub fn anonymous() -> Self {
+        Self { name: "system:anonymous".to_owned(), groups: vec!["system:unauthenticated".to_owned()] }
+    }
+
+    /// All groups.
+    pub(super) fn all_groups(&self) -> Vec<String> {
+        let mut groups = self.groups.clone();
+        if self.name != "system:anonymous" {
+            groups.push("system:authenticated".to_owned());
+        }
+        groups
+    }
+
+    /// `userInfo`.
+    pub(super) fn info(&self) -> Value {
+        json!({"username": self.name, "groups": self.all_groups()})
+    }
+}
+
+// === impl Tokens ===
+
+impl Tokens {
+    /// A new token for `user`.
+    pub(super) fn issue(&self, user: User, lifetime: Duration) -> String {
+        let random: String = rand::rng().sample_iter(Alphanumeric).take(40).map(char::from).collect();
+        let token = format!("sandbox-{random}");
+        self.0.lock().insert(token.clone(), (user, Instant::now() + lifetime));
+        token
+    }
+
+    /// Whose token it is; `None` when it is unknown or has expired.
+    pub(super) fn user(&self, token: &str) -> Option<User> {
+        let tokens = self.0.lock();
+        let (user, expires) = tokens.get(token)?;
+        (*expires > Instant::now()).then(|| user.clone())
+    }
+}
+
+impl super::Server {
+    /// A token for a ServiceAccount, whether it exists or not.
+    pub fn token(&self, namespace: &str, name: &str, lifetime: Duration) -> String {
+        self.0.tokens.issue(User::service_account(namespace, name), lifetime)
+    }
+
+    /// Whose token it is.
+    pub(crate) fn user_of(&self, token: &str) -> Option<User> {
+        self.0.tokens.user(token)
+    }
+}

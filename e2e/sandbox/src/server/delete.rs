@@ -1,0 +1,254 @@
+//! `delete` and `deletecollection`, and the end of objects that are being deleted.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{
+    Server,
+    call::{Call, Reply, Target},
+    custom::{self, Converter},
+    kinds::Served,
+    metadata,
+    read::{key, not_found, written},
+    selectors::Selectors,
+    write,
+};
+use crate::{
+    StatusError, Subject, admission,
+    storage::{Collection, Key, version},
+};
+
+/// The grace period of pods that do not name one, in seconds.
+const POD_GRACE: i64 = 30;
+
+/// `DELETE` of one object.
+pub(super) async fn one(
+    server: &Server,
+    call: &Call,
+    target: &Target,
+    served: &Served,
+) -> Result<Reply, StatusError> {
+    let options = options(call)?;
+    let key = key(target, served);
+    loop {
+        let stored = server.0.store.read(&key).ok_or_else(|| not_found(served, &target.name))?;
+        check_preconditions(served, &options, &stored)?;
+        let current = server.present(served, &stored).await?;
+        admit(server, call, target, served, &current).await?;
+        if call.is_dry_run()? {
+            return Ok(written(call, served, 200, current, Vec::new()));
+        }
+        let grace = call.query("gracePeriodSeconds").parse().ok().or(options["gracePeriodSeconds"].as_i64());
+        let policy = match call.query("propagationPolicy") {
+            "" => options["propagationPolicy"].as_str().unwrap_or_default().to_owned(),
+            policy => policy.to_owned(),
+        };
+        match begin(server, &key, &stored, grace, &policy) {
+            Ok(Outcome::Waiting(object)) => {
+                let object = server.present(served, &object).await?;
+                return Ok(written(call, served, 200, object, Vec::new()));
+            }
+            Ok(Outcome::Gone(last)) if served.definition.is_some() || !keeps_body(served) => {
+                return Ok(Reply::json(success(served, &last)));
+            }
+            Ok(Outcome::Gone(last)) => return Ok(written(call, served, 200, last.as_ref().clone(), Vec::new())),
+            Err(Stale) => {}
+        }
+    }
+}
+
+/// `DELETE` of a collection.
+pub(super) async fn collection(
+    server: &Server,
+    call: &Call,
+    target: &Target,
+    served: &Served,
+) -> Result<Reply, StatusError> {
+    let selectors = Selectors::parse(call, served, "")?;
+    let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
+    let scope = Collection { group: served.storage_group(), resource: &served.resource, namespace };
+    let (stored, revision) = server.0.store.list(scope);
+    let mut items = Vec::new();
+    for (key, object) in stored {
+        let object = server.present(served, &object).await?;
+        if !selectors.select(&object) {
+            continue;
+        }
+        let target = Target { namespace: key.namespace.clone(), name: key.name.clone(), ..target.clone() };
+        match one(server, call, &target, served).await {
+            Ok(_) => items.push(object),
+            Err(error) if error.code == 404 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let metadata = json!({"resourceVersion": revision.to_string()});
+    Ok(Reply::json(super::table::list(call, served, items, metadata)))
+}
+
+/// Deletes an object on the server's own account, in the background.
+pub(super) fn start(server: &Server, key: &Key, stored: &Arc<Value>) {
+    if stored["metadata"]["deletionTimestamp"].is_null() {
+        // Whoever changed it meanwhile does not keep it: the caller comes again.
+        let _ = begin(server, key, stored, None, "Background");
+    }
+}
+
+/// Removes an object that is being deleted and that nothing holds any more.
+pub(super) fn finish(server: &Server, key: &Key) {
+    let Some(stored) = server.0.store.read(key) else { return };
+    if !stored["metadata"]["deletionTimestamp"].is_string() {
+        return;
+    }
+    if stored["metadata"]["finalizers"] == json!([custom::CLEANUP]) {
+        return server.clean_up(&key.name);
+    }
+    let held = is_held(&stored) || stored["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+    if !held && server.0.store.remove(key, version(&stored)).is_ok() {
+        after_removal(server, key);
+    }
+}
+
+enum Outcome {
+    /// It is being deleted, and something holds it.
+    Waiting(Arc<Value>),
+    /// It is gone; this is how it was last.
+    Gone(Arc<Value>),
+}
+
+/// Somebody changed the object meanwhile.
+struct Stale;
+
+fn begin(
+    server: &Server,
+    key: &Key,
+    stored: &Arc<Value>,
+    grace: Option<i64>,
+    policy: &str,
+) -> Result<Outcome, Stale> {
+    let store = &server.0.store;
+    let mut object = stored.as_ref().clone();
+    let default_grace = match key.resource.as_str() {
+        "pods" if object["spec"]["nodeName"].is_string() => {
+            object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(POD_GRACE)
+        }
+        _ => 0,
+    };
+    let grace = if default_grace == 0 { 0 } else { grace.unwrap_or(default_grace).max(0) };
+    for (wanted, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
+        let finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        if policy == wanted && !finalizers.contains(&json!(finalizer)) {
+            object["metadata"]["finalizers"] = finalizers.into_iter().chain([json!(finalizer)]).collect();
+        }
+    }
+    let namespaced_content = key.resource == "namespaces" && key.group.is_empty();
+    if !is_held(&object) && grace == 0 && !namespaced_content {
+        let last = store.remove(key, version(stored)).map_err(|_| Stale)?;
+        after_removal(server, key);
+        return Ok(Outcome::Gone(last));
+    }
+    if object["metadata"]["deletionTimestamp"].is_null() {
+        object["metadata"]["deletionTimestamp"] = json!(metadata::now());
+        if let Some(generation) = object["metadata"]["generation"].as_i64() {
+            object["metadata"]["generation"] = json!(generation + 1);
+        }
+    } else if grace >= object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0)
+        && object == **stored
+    {
+        return Ok(Outcome::Waiting(stored.clone()));
+    }
+    object["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+    if namespaced_content {
+        object["status"]["phase"] = json!("Terminating");
+    }
+    let object = store.replace(key.clone(), object, version(stored)).map_err(|_| Stale)?;
+    if key.resource == "customresourcedefinitions" {
+        super::custom::set_terminating(server, &key.name);
+    }
+    finish(server, key);
+    Ok(Outcome::Waiting(object))
+}
+
+fn is_held(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
+}
+
+/// The last object of a custom resource lets its CRD go.
+fn after_removal(server: &Server, key: &Key) {
+    let name = format!("{}.{}", key.resource, key.group);
+    let deleting = server
+        .0
+        .store
+        .read(&custom::crd_key(&name))
+        .is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_string());
+    if deleting {
+        server.clean_up(&name);
+    }
+}
+
+fn options(call: &Call) -> Result<Value, StatusError> {
+    if call.body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(json!({}));
+    }
+    serde_json::from_slice(&call.body)
+        .map_err(|error| StatusError::bad_request(format!("error decoding body: {error}")))
+}
+
+fn check_preconditions(served: &Served, options: &Value, stored: &Value) -> Result<(), StatusError> {
+    let name = stored["metadata"]["name"].as_str().unwrap_or_default();
+    let wanted = |field: &str| options["preconditions"][field].as_str();
+    let conflict = |what: &str, wanted: &str, actual: &str| {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: the {what} in the precondition ({wanted}) does not match the \
+             {what} in record ({actual}). The object might have been {}",
+            served.qualified_kind(),
+            if what == "UID" { "deleted and then recreated" } else { "modified" }
+        );
+        Err(StatusError::new(409, "Conflict", message))
+    };
+    let uid = stored["metadata"]["uid"].as_str().unwrap_or_default();
+    match (wanted("uid"), wanted("resourceVersion")) {
+        (Some(wanted), _) if wanted != uid => conflict("UID", wanted, uid),
+        (_, Some(wanted)) if wanted != version(stored) => conflict("ResourceVersion", wanted, version(stored)),
+        _ => Ok(()),
+    }
+}
+
+async fn admit(
+    server: &Server,
+    call: &Call,
+    target: &Target,
+    served: &Served,
+    current: &Value,
+) -> Result<(), StatusError> {
+    let mutating = write::configurations(server, "mutatingwebhookconfigurations");
+    let validating = write::configurations(server, "validatingwebhookconfigurations");
+    if mutating.is_empty() && validating.is_empty() {
+        return Ok(());
+    }
+    let request =
+        write::admission_request(server, call, target, served, "DELETE", Value::Null, current.clone())?;
+    let converter = Converter { server, served };
+    admission::mutate(&server.0.webhooks, &mutating, &request, &converter, |_| {}).await?;
+    admission::validate(&server.0.webhooks, &validating, &request, &converter).await?;
+    Ok(())
+}
+
+/// Kinds whose deletion answers with the object rather than with a Status.
+fn keeps_body(served: &Served) -> bool {
+    matches!(served.kind.as_str(), "Pod" | "Namespace" | "Service" | "ServiceAccount")
+}
+
+fn success(served: &Served, last: &Value) -> Value {
+    let subject = Subject {
+        name: last["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        group: served.group.clone(),
+        kind: served.resource.clone(),
+        uid: last["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+    };
+    let mut details = json!({"name": subject.name, "kind": subject.kind, "uid": subject.uid});
+    if !subject.group.is_empty() {
+        details["group"] = json!(subject.group);
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

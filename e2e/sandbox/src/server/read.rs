@@ -1,0 +1,178 @@
+//! `get` and `list`.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+use super::{
+    Server,
+    call::{Call, Reply, Target},
+    kinds::Served,
+    selectors::Selectors,
+    table,
+};
+use crate::{
+    StatusError, Subject,
+    storage::{Collection, Key},
+};
+
+/// How long a list at a future resourceVersion waits for it.
+const FUTURE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
+
+/// Where a named object is stored.
+pub(super) fn key(target: &Target, served: &Served) -> Key {
+    Key {
+        group: served.storage_group().to_owned(),
+        resource: served.resource.clone(),
+        namespace: target.namespace.clone(),
+        name: target.name.clone(),
+    }
+}
+
+/// 404 for a named object.
+pub(super) fn not_found(served: &Served, name: &str) -> StatusError {
+    StatusError {
+        subject: Subject {
+            name: name.to_owned(),
+            group: served.group.clone(),
+            kind: served.resource.clone(),
+            ..Subject::default()
+        },
+        ..StatusError::new(404, "NotFound", format!("{} {name:?} not found", served.qualified()))
+    }
+}
+
+/// `GET` of one object.
+pub(super) async fn one(
+    server: &Server,
+    call: &Call,
+    target: &Target,
+    served: &Served,
+) -> Result<Reply, StatusError> {
+    let stored = server.0.store.read(&key(target, served)).ok_or_else(|| not_found(served, &target.name))?;
+    let object = server.present(served, &stored).await?;
+    Ok(Reply::json(table::object(call, served, object)))
+}
+
+/// Answers with an object that was written.
+pub(super) fn written(call: &Call, served: &Served, code: u16, object: Value, warnings: Vec<String>) -> Reply {
+    Reply::Json { code, body: table::object(call, served, object), warnings }
+}
+
+/// `GET` of a collection.
+pub(super) async fn collection(
+    server: &Server,
+    call: &Call,
+    target: &Target,
+    served: &Served,
+) -> Result<Reply, StatusError> {
+    check_options(call)?;
+    server.check_initialised(served)?;
+    let selectors = Selectors::parse(call, served, &target.name)?;
+    wait_for(server, call.query("resourceVersion")).await?;
+    let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
+    let scope = Collection { group: served.storage_group(), resource: &served.resource, namespace };
+    let (stored, mut revision) = server.0.store.list(scope);
+    let mut start = None;
+    if let Some((at, after)) = parse_continue(call.query("continue"))? {
+        if server.0.store.since(at, scope).is_err() {
+            let message = "The provided continue parameter is too old to display a consistent list result. You can \
+                           start a new list without the continue parameter.";
+            return Err(StatusError::new(410, "Expired", message));
+        }
+        revision = at;
+        start = Some(after);
+    }
+    let rest: Vec<_> = stored
+        .into_iter()
+        .filter(|(key, _)| start.as_ref().is_none_or(|after| (&key.namespace, &key.name) > (&after.0, &after.1)))
+        .collect();
+    let limit = call.query("limit").parse::<usize>().ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let mut items = Vec::new();
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    for (index, (_, stored)) in rest.iter().enumerate() {
+        if items.len() == limit {
+            let (last, _) = &rest[index - 1];
+            let token = json!([revision, last.namespace, last.name]).to_string();
+            metadata["continue"] = json!(URL_SAFE_NO_PAD.encode(token));
+            if call.query("labelSelector").is_empty() && call.query("fieldSelector").is_empty() {
+                metadata["remainingItemCount"] = json!(rest.len() - index);
+            }
+            break;
+        }
+        // What is selected by is the same in all versions but for fields of custom resources.
+        let object = server.present_listed(served, stored).await?;
+        if selectors.select(&object) {
+            items.push(object);
+        }
+    }
+    Ok(Reply::json(table::list(call, served, items, metadata)))
+}
+
+/// Options that contradict each other.
+fn check_options(call: &Call) -> Result<(), StatusError> {
+    let mut problems = Vec::new();
+    let (version, rule) = (call.query("resourceVersion"), call.query("resourceVersionMatch"));
+    if !rule.is_empty() && version.is_empty() || call.query.contains_key("sendInitialEvents") && version.is_empty() {
+        problems.push("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided");
+    }
+    if call.query.contains_key("sendInitialEvents") {
+        problems.push("sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list");
+    }
+    match problems.as_slice() {
+        [] => Ok(()),
+        [one] => Err(StatusError::new(422, "Invalid", format!("ListOptions.meta.k8s.io \"\" is invalid: {one}"))),
+        all => Err(StatusError::new(
+            422,
+            "Invalid",
+            format!("ListOptions.meta.k8s.io \"\" is invalid: [{}]", all.join(", ")),
+        )),
+    }
+}
+
+/// Reads a resourceVersion; empty and 0 mean any.
+pub(super) fn parse_revision(text: &str) -> Result<u64, StatusError> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        StatusError::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: \
+             invalid syntax"
+        ))
+    })
+}
+
+/// Waits until the store has come to a resourceVersion.
+async fn wait_for(server: &Server, text: &str) -> Result<(), StatusError> {
+    let wanted = parse_revision(text)?;
+    let mut revision = server.0.store.subscribe();
+    let reached = tokio::time::timeout(FUTURE_PATIENCE, revision.wait_for(|current| *current >= wanted)).await;
+    if reached.is_ok() {
+        return Ok(());
+    }
+    let current = server.0.store.revision();
+    let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
+    Err(StatusError {
+        causes: vec![crate::Cause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        }],
+        retry_after: Some(1),
+        ..StatusError::new(504, "Timeout", message)
+    })
+}
+
+type Continue = (u64, (String, String));
+
+fn parse_continue(token: &str) -> Result<Option<Continue>, StatusError> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let decoded = URL_SAFE_NO_PAD.decode(token).ok();
+    let parsed = decoded.and_then(|bytes| serde_json::from_slice::<(u64, String, String)>(&bytes).ok());
+    let Some((revision, namespace, name)) = parsed else {
+        return Err(StatusError::bad_request(format!("invalid continue token: continue key is not valid: {token:?}")));
+    };
+    Ok(Some((revision, (namespace, name))))
+}

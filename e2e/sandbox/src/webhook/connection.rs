@@ -1,0 +1,131 @@
+//! One TLS connection to a webhook server.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::{
+    body::{Bytes, Incoming},
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::Target;
+
+/// An open connection.
+pub(super) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+}
+
+/// Why a request got no answer.
+pub(super) enum Lost {
+    /// The connection was closed before a byte of the answer came.
+    BeforeAnswer,
+    /// Anything else, in Go's words.
+    Failed(String),
+}
+
+impl Connection {
+    /// Dials `address` and verifies its certificate for `target`.
+    pub(super) async fn open(address: SocketAddr, target: &Target) -> Result<Self, String> {
+        let stream = TcpStream::connect(address).await.map_err(|error| {
+            let reason = match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+                _ => error.to_string(),
+            };
+            format!("dial tcp {address}: {reason}")
+        })?;
+        // Requests are small and wait for their answer: nothing is won by collecting bytes.
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let mut roots = RootCertStore::empty();
+        let (_, _) = roots.add_parsable_certificates(target.trusted());
+        let config = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = target.server_name()?;
+        let stream = TlsConnector::from(Arc::new(config))
+            .connect(name, stream)
+            .await
+            .map_err(|error| tls_error(&error, &target.host()))?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| error.to_string())?;
+        tokio::spawn(async move {
+            // Whoever waits for an answer is told through the sender.
+            let _ = connection.await;
+        });
+        Ok(Self { sender })
+    }
+
+    /// Whether another request can be sent.
+    pub(super) fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Lost> {
+        if self.sender.ready().await.is_err() {
+            return Err(Lost::BeforeAnswer);
+        }
+        self.sender.send_request(request).await.map_err(|error| {
+            if error.is_canceled() || error.is_closed() || error.is_incomplete_message() {
+                return Lost::BeforeAnswer;
+            }
+            let io =
+                std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
+            match io.map(std::io::Error::kind) {
+                Some(
+                    std::io::ErrorKind::ConnectionReset
+                    | std::io::ErrorKind::BrokenPipe
+                    | std::io::ErrorKind::UnexpectedEof,
+                ) => Lost::BeforeAnswer,
+                _ => Lost::Failed(error.to_string()),
+            }
+        })
+    }
+}
+
+/// A failed handshake in Go's words.
+fn tls_error(error: &std::io::Error, host: &str) -> String {
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(reason)) => {
+            format!(
+                "tls: failed to verify certificate: x509: {}",
+                certificate_error(reason, host)
+            )
+        }
+        Some(rustls::Error::AlertReceived(alert)) => format!("remote error: tls: {alert:?}"),
+        Some(other) => format!("tls: {other}"),
+        None if error.kind() == std::io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
+        None => error.to_string(),
+    }
+}
+
+fn certificate_error(reason: &CertificateError, host: &str) -> String {
+    let is_address = host.parse::<std::net::IpAddr>().is_ok();
+    match reason {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "certificate signed by unknown authority".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } if is_address => {
+            format!("cannot validate certificate for {host} because it doesn't contain any IP SANs")
+        }
+        CertificateError::NotValidForName => format!("certificate is not valid for {host}"),
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            format!("certificate is valid for {}, not {host}", presented.join(", "))
+        }
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => {
+            "certificate has expired or is not yet valid".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
