@@ -1,6 +1,6 @@
 //! What every task of the node shares.
 
-use std::{fs, net::Ipv4Addr, sync::Arc};
+use std::{fs, net::Ipv4Addr, os::unix::fs::DirBuilderExt, sync::Arc};
 
 use kube::Client;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -21,6 +21,8 @@ pub(crate) struct Context {
     pub(crate) addresses: Arc<Pool>,
     pub(crate) objects: Objects,
     pub(crate) launcher: Launcher,
+    /// All tasks of the node, those of containers too: the node has ended when they have.
+    pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
 
@@ -28,26 +30,25 @@ pub(crate) struct Context {
 
 impl Context {
     /// Finds out what this machine can do, and starts to watch what pods mount.
-    pub(crate) fn new(
-        client: Client,
-        options: Options,
-        tasks: &TaskTracker,
-        stop: CancellationToken,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(client: Client, options: Options, stop: CancellationToken) -> Result<Self, Error> {
         for folder in ["logs", "pods"] {
             let path = options.directory.join(folder);
-            fs::create_dir_all(&path).map_err(|source| Error::Folder { path, source })?;
+            // What pods mount is nobody else's business: keys are among it.
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+            made.map_err(|source| Error::Folder { path, source })?;
         }
+        let tasks = TaskTracker::new();
         let addresses = Pool::new(options.addresses, rand::random());
         let network = options.addresses;
         drop(addresses.claim().map_err(|source| Error::Addresses { network, source })?);
         Ok(Self {
             host: network.host(),
             addresses,
-            objects: Objects::watch(&client, tasks, &stop),
+            objects: Objects::watch(&client, &tasks, &stop),
             launcher: Launcher::new(&options).map_err(Error::Spawner)?,
             client,
             options,
+            tasks,
             stop,
         })
     }

@@ -7,7 +7,7 @@
 //!     -> probes -> status ... -> deletion: not ready -> preStop -> SIGTERM -> SIGKILL -> removed
 //! ```
 //!
-//! One task runs each pod ([`pod`]), one each container ([`container`]). Nothing is polled but probes.
+//! One task runs each pod, one each of its containers. Nothing is polled but what probes ask.
 
 mod address;
 mod backoff;
@@ -25,7 +25,8 @@ mod request;
 mod stand_in;
 mod volume;
 
-use std::{collections::HashMap, io, path::PathBuf, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet}, io, path::PathBuf, sync::Arc};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -34,7 +35,7 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use tokio::sync::watch;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use self::context::Context;
 
@@ -65,7 +66,7 @@ pub enum Error {
     Spawner(io::Error),
 }
 
-/// The pods that this node runs, by uid: where each task learns of its pod's changes.
+/// The pods that this node runs or may run, by uid: where each task learns of its pod's changes.
 type Pods = HashMap<String, watch::Sender<Option<Arc<Pod>>>>;
 
 /// Runs the node until `shutdown`, then ends every process that it has started.
@@ -74,41 +75,39 @@ type Pods = HashMap<String, watch::Sender<Option<Arc<Pod>>>>;
 ///
 /// When its folder or its addresses cannot be used. What fails later is retried.
 pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
-    let tasks = TaskTracker::new();
     let stop = shutdown.child_token();
     let _stop_with_us = stop.clone().drop_guard();
-    let context = Arc::new(Context::new(client.clone(), options, &tasks, stop.clone())?);
-    tasks.spawn(stop.clone().run_until_cancelled_owned(node::keep_registered(context.clone())));
+    let context = Arc::new(Context::new(client.clone(), options, stop.clone())?);
+    context.tasks.spawn(stop.clone().run_until_cancelled_owned(node::keep_registered(context.clone())));
     let watched = stop.run_until_cancelled(async {
         context.objects.ready().await;
-        watch_pods(client, &context, &tasks).await;
+        watch_pods(client, &context).await;
     });
     watched.await;
     stop.cancel();
-    tasks.close();
-    tasks.wait().await;
+    context.tasks.close();
+    context.tasks.wait().await;
     Ok(())
 }
 
 /// Gives each pod that is ours, or nobody's, a task, and tells the task what changes.
-async fn watch_pods(client: Client, context: &Arc<Context>, tasks: &TaskTracker) {
+async fn watch_pods(client: Client, context: &Arc<Context>) {
     let mut pods = Pods::new();
-    let mut listed: Option<Vec<String>> = None;
+    let mut listed = HashSet::new();
     let mut events = std::pin::pin!(watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff());
     while let Some(event) = events.next().await {
         match event {
-            Ok(watcher::Event::Init) => listed = Some(Vec::new()),
+            Ok(watcher::Event::Init) => listed.clear(),
             Ok(watcher::Event::InitApply(pod)) => {
-                if let Some(listed) = &mut listed {
-                    listed.extend(pod.uid());
-                }
-                apply(pod, &mut pods, context, tasks);
+                listed.extend(pod.uid());
+                apply(pod, &mut pods, context);
             }
             Ok(watcher::Event::InitDone) => {
-                let listed = listed.take().unwrap_or_default();
-                pods.retain(|uid, pod| listed.contains(uid) || pod.send(None).is_ok() && false);
+                for (_, gone) in pods.extract_if(|uid, _| !listed.contains(uid)) {
+                    gone.send_replace(None);
+                }
             }
-            Ok(watcher::Event::Apply(pod)) => apply(pod, &mut pods, context, tasks),
+            Ok(watcher::Event::Apply(pod)) => apply(pod, &mut pods, context),
             Ok(watcher::Event::Delete(pod)) => {
                 if let Some(gone) = pod.uid().and_then(|uid| pods.remove(&uid)) {
                     gone.send_replace(None);
@@ -119,24 +118,20 @@ async fn watch_pods(client: Client, context: &Arc<Context>, tasks: &TaskTracker)
     }
 }
 
-fn apply(pod: Pod, pods: &mut Pods, context: &Arc<Context>, tasks: &TaskTracker) {
+fn apply(pod: Pod, pods: &mut Pods, context: &Arc<Context>) {
     let Some(uid) = pod.uid() else {
         return;
     };
-    let ours = pod.spec.as_ref().is_some_and(|spec| {
-        let node = spec.node_name.as_deref().unwrap_or_default();
-        node.is_empty() || node == context.options.name
-    });
-    if !ours {
-        return;
-    }
-    let pod = Arc::new(pod);
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+    let may_be_ours = node.is_empty() || node == context.options.name;
+    let pod = Some(Arc::new(pod));
     match pods.get(&uid) {
-        Some(known) => drop(known.send_replace(Some(pod))),
-        None => {
-            let (sender, receiver) = watch::channel(Some(pod.clone()));
-            tasks.spawn(pod::run(context.clone(), pod, receiver));
+        Some(known) => drop(known.send_replace(pod)),
+        None if may_be_ours => {
+            let (sender, changes) = watch::channel(pod);
+            context.tasks.spawn(pod::run(context.clone(), changes));
             pods.insert(uid, sender);
         }
+        None => {}
     }
 }

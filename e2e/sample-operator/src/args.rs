@@ -38,7 +38,7 @@ pub struct Args {
     pub cert_dir: Option<PathBuf>,
 
     /// Serve a changed certificate without a restart.
-    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+    #[arg(long, env = "RELOAD", value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
           require_equals = true, action = ArgAction::Set)]
     pub reload: bool,
 

@@ -73,15 +73,6 @@ impl Handle {
     pub(crate) fn stop(&self, deadline: Instant) {
         self.stop.send_replace(Some(deadline));
     }
-
-    /// Waits until the container has ended for good.
-    pub(crate) async fn ended(&mut self) {
-        if let Err(error) = (&mut self.task).await
-            && error.is_panic()
-        {
-            tracing::error!(%error, "The task of a container failed");
-        }
-    }
 }
 
 impl Drop for Handle {
@@ -96,7 +87,8 @@ impl Task {
     /// Starts the container.
     pub(crate) fn start(self) -> Handle {
         let (stop, stopped) = watch::channel(None);
-        Handle { stop, task: tokio::spawn(self.run(stopped)) }
+        let tasks = self.context.tasks.clone();
+        Handle { stop, task: tasks.spawn(self.run(stopped)) }
     }
 
     async fn run(self, mut stop: Stop) {
@@ -104,7 +96,7 @@ impl Task {
         let mut back_off = BackOff::default();
         loop {
             let Some(prepared) = self.prepare(&mut state, &mut stop).await else {
-                return;
+                return self.give_up(state);
             };
             let (began, started_at) = (Instant::now(), Timestamp::now());
             let run = match self.start_process(&prepared).await {
@@ -142,14 +134,19 @@ impl Task {
             }
             tokio::select! {
                 () = sleep(wait) => {}
-                _ = stopped(&mut stop) => {
-                    state.finished = true;
-                    self.report(&state);
-                    return;
-                }
+                _ = stopped(&mut stop) => return self.give_up(state),
             }
             state.restarts += 1;
         }
+    }
+
+    /// Ends the container between two runs, or before the first.
+    fn give_up(&self, mut state: State) {
+        if let Some(ended) = state.last.take() {
+            state.phase = Phase::Terminated(ended);
+        }
+        state.finished = true;
+        self.report(&state);
     }
 
     /// What the container needs to start, waited for; `None` when it is to stop before.

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{
     DownwardAPIVolumeFile, KeyToPath, PodSpec, ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 
+use super::Contents;
 use crate::{
     fields::Fields,
     objects::{Entries, Sources},
@@ -81,8 +82,8 @@ impl fmt::Debug for File {
 
 impl<S: Sources> Ingredients<'_, S> {
     /// The content of every volume that holds files of the API.
-    pub(crate) fn volumes(&self, spec: &PodSpec) -> Result<BTreeMap<String, Content>, Missing> {
-        let mut volumes = BTreeMap::new();
+    pub(crate) fn volumes(&self, spec: &PodSpec) -> Result<Contents, Missing> {
+        let mut volumes = Contents::new();
         for volume in spec.volumes.iter().flatten() {
             if let Some(content) = self.volume(volume)? {
                 volumes.insert(volume.name.clone(), content);

@@ -15,6 +15,9 @@ use parking_lot::Mutex;
 
 use self::content::Content;
 
+/// The files of volumes, by the names of the volumes.
+pub(crate) type Contents = BTreeMap<String, Content>;
+
 /// A volume cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the volume {volume:?}: {source}")]
@@ -27,7 +30,7 @@ pub(crate) struct WriteError {
 pub(crate) struct Volumes {
     folder: PathBuf,
     /// What each volume of files holds now.
-    written: Mutex<BTreeMap<String, Content>>,
+    written: Mutex<Contents>,
 }
 
 // === impl Volumes ===
@@ -50,14 +53,14 @@ impl Volumes {
     }
 
     /// Whether a volume holds something else than this.
-    pub(crate) fn differs(&self, content: &BTreeMap<String, Content>) -> bool {
-        *self.written.lock() != *content
+    pub(crate) fn differs(&self, contents: &Contents) -> bool {
+        *self.written.lock() != *contents
     }
 
     /// Writes every volume that holds something else: each changes as a whole.
-    pub(crate) fn write(&self, content: BTreeMap<String, Content>) -> Result<(), WriteError> {
+    pub(crate) fn write(&self, contents: Contents) -> Result<(), WriteError> {
         let mut written = self.written.lock();
-        for (volume, content) in content {
+        for (volume, content) in contents {
             if written.get(&volume) != Some(&content) {
                 writer::write(&self.path(&volume), &content)
                     .map_err(|source| WriteError { volume: volume.clone(), source })?;
