@@ -58,7 +58,10 @@ impl Network {
     /// The network of an address; `prefix` is held to 1 to 29 bits.
     pub fn new(address: Ipv4Addr, prefix: u8) -> Self {
         let prefix = prefix.clamp(1, 29);
-        Self { base: address.to_bits() & (u32::MAX << (32 - prefix)), prefix }
+        Self {
+            base: address.to_bits() & (u32::MAX << (32 - prefix)),
+            prefix,
+        }
     }
 
     /// The node's own address: the first.
@@ -83,7 +86,11 @@ impl FromStr for Network {
         let error = || ParseNetworkError(text.to_owned());
         let (address, prefix) = text.split_once('/').ok_or_else(error)?;
         let address: Ipv4Addr = address.parse().map_err(|_| error())?;
-        let prefix = prefix.parse().ok().filter(|prefix| (1..=29).contains(prefix)).ok_or_else(error)?;
+        let prefix = prefix
+            .parse()
+            .ok()
+            .filter(|prefix| (1..=29).contains(prefix))
+            .ok_or_else(error)?;
         Ok(Self::new(address, prefix))
     }
 }
@@ -99,8 +106,15 @@ impl fmt::Display for Network {
 impl Pool {
     /// A pool that starts somewhere in the network, as `seed` says.
     pub(crate) fn new(network: Network, seed: u32) -> Arc<Self> {
-        let queue = Queue { offset: seed % network.pods(), used: 0, released: VecDeque::new() };
-        Arc::new(Self { network, queue: Mutex::new(queue) })
+        let queue = Queue {
+            offset: seed % network.pods(),
+            used: 0,
+            released: VecDeque::new(),
+        };
+        Arc::new(Self {
+            network,
+            queue: Mutex::new(queue),
+        })
     }
 
     /// Claims an address on this machine. Fails when all are taken, or none is local.
@@ -108,7 +122,10 @@ impl Pool {
         self.claim_by(|ip| UdpSocket::bind((ip, CLAIM_PORT)))
     }
 
-    fn claim_by<T>(self: &Arc<Self>, mut bind: impl FnMut(Ipv4Addr) -> io::Result<T>) -> io::Result<Claim<T>> {
+    fn claim_by<T>(
+        self: &Arc<Self>,
+        mut bind: impl FnMut(Ipv4Addr) -> io::Result<T>,
+    ) -> io::Result<Claim<T>> {
         let mut queue = self.queue.lock();
         for _ in 0..self.network.pods() {
             let Some(distance) = queue.next(self.network.pods()) else {
@@ -116,7 +133,14 @@ impl Pool {
             };
             let ip = self.network.pod(distance);
             match bind(ip) {
-                Ok(guard) => return Ok(Claim { ip, distance, pool: self.clone(), _guard: guard }),
+                Ok(guard) => {
+                    return Ok(Claim {
+                        ip,
+                        distance,
+                        pool: self.clone(),
+                        _guard: guard,
+                    });
+                }
                 Err(error) => {
                     queue.released.push_back(distance);
                     if error.kind() != io::ErrorKind::AddrInUse {
@@ -125,7 +149,10 @@ impl Pool {
                 }
             }
         }
-        Err(io::Error::new(io::ErrorKind::AddrInUse, format!("every address of {} is taken", self.network)))
+        Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            format!("every address of {} is taken", self.network),
+        ))
     }
 }
 
@@ -160,14 +187,25 @@ mod tests {
         "127.9.0.0/29".parse().unwrap()
     }
 
-    fn any(_: Ipv4Addr) -> io::Result<()> {
+    fn free(_: Ipv4Addr) -> io::Result<()> {
         Ok(())
     }
 
     #[test]
     fn networks_are_read_and_written() {
-        assert_eq!("10.244.7.9/16".parse::<Network>().unwrap().to_string(), "10.244.0.0/16");
-        for wrong in ["", "10.0.0.0", "10.0.0.0/30", "10.0.0.0/0", "10.0.0/8", "::/64", "10.0.0.0/x"] {
+        assert_eq!(
+            "10.244.7.9/16".parse::<Network>().unwrap().to_string(),
+            "10.244.0.0/16"
+        );
+        for wrong in [
+            "",
+            "10.0.0.0",
+            "10.0.0.0/30",
+            "10.0.0.0/0",
+            "10.0.0/8",
+            "::/64",
+            "10.0.0.0/x",
+        ] {
             assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }
     }
@@ -175,17 +213,23 @@ mod tests {
     #[test]
     fn an_address_is_reused_only_when_all_others_were_used() {
         let pool = Pool::new(small(), 3);
-        let first = pool.claim_by(any).unwrap().ip;
-        let others: Vec<_> = (0..4).map(|_| pool.claim_by(any).unwrap()).collect();
+        let first = pool.claim_by(free).unwrap().ip;
+        let others: Vec<_> = (0..4).map(|_| pool.claim_by(free).unwrap()).collect();
         assert!(others.iter().all(|claim| claim.ip != first));
-        assert_eq!(pool.claim_by(any).unwrap().ip, first);
+        assert_eq!(pool.claim_by(free).unwrap().ip, first);
     }
 
     #[test]
     fn an_address_that_another_node_has_is_left_alone() {
         let pool = Pool::new(small(), 0);
         let taken = small().pod(0);
-        let bind = |ip| if ip == taken { Err(io::ErrorKind::AddrInUse.into()) } else { Ok(()) };
+        let bind = |ip| {
+            if ip == taken {
+                Err(io::ErrorKind::AddrInUse.into())
+            } else {
+                Ok(())
+            }
+        };
         let claims: Vec<_> = (0..4).map(|_| pool.claim_by(bind).unwrap()).collect();
         assert!(claims.iter().all(|claim| claim.ip != taken));
         assert_eq!(pool.claim_by(bind).unwrap_err().kind(), io::ErrorKind::AddrInUse);
@@ -194,7 +238,9 @@ mod tests {
     #[test]
     fn an_address_that_is_not_local_is_an_error() {
         let pool = Pool::new(small(), 0);
-        let error = pool.claim_by::<()>(|_| Err(io::ErrorKind::AddrNotAvailable.into())).unwrap_err();
+        let error = pool
+            .claim_by::<()>(|_| Err(io::ErrorKind::AddrNotAvailable.into()))
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
     }
 
@@ -206,7 +252,7 @@ mod tests {
             for step in steps {
                 if step < held.len() {
                     held.remove(step);
-                } else if let Ok(claim) = pool.claim_by(super::tests::any) {
+                } else if let Ok(claim) = pool.claim_by(free) {
                     prop_assert!(held.iter().all(|other| other.ip != claim.ip));
                     prop_assert!(claim.ip != small().host());
                     held.push(claim);

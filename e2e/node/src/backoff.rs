@@ -41,7 +41,10 @@ mod tests {
     fn waits_double_up_to_the_longest_and_start_over_after_a_healthy_run() {
         let mut back_off = BackOff::default();
         let mut waits = || back_off.after(Duration::ZERO).as_secs();
-        assert_eq!([waits(), waits(), waits(), waits(), waits(), waits(), waits()], [0, 1, 2, 4, 8, 16, 30]);
+        assert_eq!(
+            [waits(), waits(), waits(), waits(), waits(), waits(), waits()],
+            [0, 1, 2, 4, 8, 16, 30]
+        );
         assert_eq!(back_off.after(HEALTHY), Duration::ZERO);
         assert_eq!(back_off.after(Duration::ZERO), FIRST);
     }

@@ -5,12 +5,7 @@ use std::{fs, net::Ipv4Addr, os::unix::fs::DirBuilderExt, sync::Arc};
 use kube::Client;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{
-    Error, Options,
-    address::Pool,
-    objects::Objects,
-    process::Launcher,
-};
+use crate::{Error, Options, address::Pool, objects::Objects, process::Launcher};
 
 /// What every task of the node shares.
 pub(crate) struct Context {
@@ -40,7 +35,11 @@ impl Context {
         let tasks = TaskTracker::new();
         let addresses = Pool::new(options.addresses, rand::random());
         let network = options.addresses;
-        drop(addresses.claim().map_err(|source| Error::Addresses { network, source })?);
+        drop(
+            addresses
+                .claim()
+                .map_err(|source| Error::Addresses { network, source })?,
+        );
         Ok(Self {
             host: network.host(),
             addresses,

@@ -31,14 +31,22 @@ pub(crate) fn variables<S: Sources>(
         if let Some(map) = &source.config_map_ref {
             let found = ingredients.sources.config_map(ingredients.namespace, &map.name);
             let optional = map.optional.unwrap_or_default();
-            entries = found.or(optional.then(Entries::new)).ok_or_else(|| Missing::ConfigMap(map.name.clone()))?;
+            entries = found
+                .or(optional.then(Entries::new))
+                .ok_or_else(|| Missing::ConfigMap(map.name.clone()))?;
         }
         if let Some(secret) = &source.secret_ref {
             let found = ingredients.sources.secret(ingredients.namespace, &secret.name);
             let optional = secret.optional.unwrap_or_default();
-            entries = found.or(optional.then(Entries::new)).ok_or_else(|| Missing::Secret(secret.name.clone()))?;
+            entries = found
+                .or(optional.then(Entries::new))
+                .ok_or_else(|| Missing::Secret(secret.name.clone()))?;
         }
-        variables.extend(entries.iter().map(|(key, value)| (format!("{prefix}{key}"), text(value))));
+        variables.extend(
+            entries
+                .iter()
+                .map(|(key, value)| (format!("{prefix}{key}"), text(value))),
+        );
     }
     for variable in container.env.iter().flatten() {
         let value = match (&variable.value, &variable.value_from) {
@@ -86,21 +94,46 @@ fn from_source<S: Sources>(
 ) -> Result<Option<String>, Missing> {
     if let Some(field) = &source.field_ref {
         let value = ingredients.fields.resolve(&field.field_path);
-        return value.map(Some).ok_or_else(|| Missing::Field(field.field_path.clone()));
+        return value
+            .map(Some)
+            .ok_or_else(|| Missing::Field(field.field_path.clone()));
     }
     if let Some(key) = &source.secret_key_ref {
         let entries = ingredients.sources.secret(ingredients.namespace, &key.name);
         let absent = || Missing::Secret(key.name.clone());
-        return entry(entries, "secret", &key.name, &key.key, key.optional, ingredients.namespace, absent);
+        return entry(
+            entries,
+            "secret",
+            &key.name,
+            &key.key,
+            key.optional,
+            ingredients.namespace,
+            absent,
+        );
     }
     if let Some(key) = &source.config_map_key_ref {
         let entries = ingredients.sources.config_map(ingredients.namespace, &key.name);
         let absent = || Missing::ConfigMap(key.name.clone());
-        return entry(entries, "configmap", &key.name, &key.key, key.optional, ingredients.namespace, absent);
+        return entry(
+            entries,
+            "configmap",
+            &key.name,
+            &key.key,
+            key.optional,
+            ingredients.namespace,
+            absent,
+        );
     }
     // The node has no resources to speak of: a container sees itself as unlimited, as on an empty machine.
     if let Some(resource) = &source.resource_field_ref {
-        return Ok(Some(if resource.resource.ends_with("cpu") { "64" } else { "274877906944" }.to_owned()));
+        return Ok(Some(
+            if resource.resource.ends_with("cpu") {
+                "64"
+            } else {
+                "274877906944"
+            }
+            .to_owned(),
+        ));
     }
     Err(Missing::Field("fileKeyRef".to_owned()))
 }
@@ -160,9 +193,23 @@ mod tests {
     fn made(container: &Value) -> Result<Variables, Missing> {
         let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n"}})).unwrap();
         let container: Container = serde_json::from_value(container.clone()).unwrap();
-        let fields = Fields { pod: &pod, address: None, host: Ipv4Addr::LOCALHOST, node: "node" };
-        let ingredients = Ingredients { fields, namespace: "n", sources: &Fixed, tokens: &BTreeMap::new() };
-        variables(&container, Variables::from([("POD_IP".to_owned(), "127.0.0.9".to_owned())]), &ingredients)
+        let fields = Fields {
+            pod: &pod,
+            address: None,
+            host: Ipv4Addr::LOCALHOST,
+            node: "node",
+        };
+        let ingredients = Ingredients {
+            fields,
+            namespace: "n",
+            sources: &Fixed,
+            tokens: &BTreeMap::new(),
+        };
+        variables(
+            &container,
+            Variables::from([("POD_IP".to_owned(), "127.0.0.9".to_owned())]),
+            &ingredients,
+        )
     }
 
     #[test]
@@ -186,17 +233,32 @@ mod tests {
             ("SECRET", "secret"),
             ("URL", "https://127.0.0.9/p/$(LATER)/$(NAME)"),
         ];
-        let made: Vec<_> = made.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let made: Vec<_> = made
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         assert_eq!(made, expected);
     }
 
     #[test]
     fn what_is_missing_is_named() {
         for (source, message) in [
-            (json!({"secretKeyRef": {"name": "x", "key": "k"}}), "secret \"x\" not found"),
-            (json!({"secretKeyRef": {"name": "s", "key": "k"}}), "couldn't find key k in secret n/s"),
-            (json!({"configMapKeyRef": {"name": "m", "key": "k"}}), "couldn't find key k in configmap n/m"),
-            (json!({"fieldRef": {"fieldPath": "spec.x"}}), "unsupported fieldPath: spec.x"),
+            (
+                json!({"secretKeyRef": {"name": "x", "key": "k"}}),
+                "secret \"x\" not found",
+            ),
+            (
+                json!({"secretKeyRef": {"name": "s", "key": "k"}}),
+                "couldn't find key k in secret n/s",
+            ),
+            (
+                json!({"configMapKeyRef": {"name": "m", "key": "k"}}),
+                "couldn't find key k in configmap n/m",
+            ),
+            (
+                json!({"fieldRef": {"fieldPath": "spec.x"}}),
+                "unsupported fieldPath: spec.x",
+            ),
         ] {
             let container = json!({"name": "c", "env": [{"name": "X", "valueFrom": source}]});
             assert_eq!(made(&container).unwrap_err().to_string(), message);
@@ -206,9 +268,15 @@ mod tests {
     #[test]
     fn dollars_that_expand_nothing_stay() {
         let variables = Variables::from([("A".to_owned(), "1".to_owned())]);
-        for (text, expected) in
-            [("$(A)", "1"), ("$A", "$A"), ("$(A", "$(A"), ("$$", "$"), ("$$$(A)", "$1"), ("$()", "$()"), ("$", "$")]
-        {
+        for (text, expected) in [
+            ("$(A)", "1"),
+            ("$A", "$A"),
+            ("$(A", "$(A"),
+            ("$$", "$"),
+            ("$$$(A)", "$1"),
+            ("$()", "$()"),
+            ("$", "$"),
+        ] {
             assert_eq!(expand(text, &variables), expected, "{text}");
         }
     }

@@ -19,7 +19,9 @@ pub(crate) struct Fields<'a> {
 impl Fields<'_> {
     /// The value of a field path that the downward API has; `None` for any other.
     pub(crate) fn resolve(&self, path: &str) -> Option<String> {
-        let entry = |map: &std::collections::BTreeMap<String, String>, key: &str| map.get(key).cloned().unwrap_or_default();
+        let entry = |map: &std::collections::BTreeMap<String, String>, key: &str| {
+            map.get(key).cloned().unwrap_or_default()
+        };
         if let Some((field, key)) = subscript(path) {
             return match field {
                 "metadata.labels" => Some(entry(self.pod.labels(), key)),
@@ -27,7 +29,11 @@ impl Fields<'_> {
                 _ => None,
             };
         }
-        let address = || self.address.map(|address| address.to_string()).unwrap_or_default();
+        let address = || {
+            self.address
+                .map(|address| address.to_string())
+                .unwrap_or_default()
+        };
         Some(match path {
             "metadata.name" => self.pod.name_any(),
             "metadata.namespace" => self.pod.namespace().unwrap_or_default(),
@@ -45,7 +51,10 @@ impl Fields<'_> {
 
 /// The name of a pod's ServiceAccount.
 pub(crate) fn service_account(pod: &Pod) -> &str {
-    let name = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref());
+    let name = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.service_account_name.as_deref());
     name.filter(|name| !name.is_empty()).unwrap_or("default")
 }
 
@@ -53,13 +62,18 @@ pub(crate) fn service_account(pod: &Pod) -> &str {
 fn subscript(path: &str) -> Option<(&str, &str)> {
     let (field, key) = path.split_once('[')?;
     let key = key.strip_suffix(']')?;
-    let quoted = ['\'', '"'].iter().find_map(|quote| key.strip_prefix(*quote)?.strip_suffix(*quote));
+    let quoted = ['\'', '"']
+        .iter()
+        .find_map(|quote| key.strip_prefix(*quote)?.strip_suffix(*quote));
     Some((field, quoted.unwrap_or(key)))
 }
 
 /// `key="value"` lines, as kubelet writes maps.
 fn lines(map: &std::collections::BTreeMap<String, String>) -> String {
-    map.iter().map(|(key, value)| format!("{key}={value:?}")).collect::<Vec<_>>().join("\n")
+    map.iter()
+        .map(|(key, value)| format!("{key}={value:?}"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]
@@ -77,7 +91,12 @@ mod tests {
         }))
         .unwrap();
         let address = Some(Ipv4Addr::new(127, 1, 0, 9));
-        let fields = Fields { pod: &pod, address, host: Ipv4Addr::new(127, 1, 0, 1), node: "node" };
+        let fields = Fields {
+            pod: &pod,
+            address,
+            host: Ipv4Addr::new(127, 1, 0, 1),
+            node: "node",
+        };
         for (path, value) in [
             ("metadata.name", "p"),
             ("metadata.namespace", "n"),

@@ -26,7 +26,11 @@ mod stand_in;
 mod volume;
 
 use std::{
-    collections::{HashMap, HashSet}, io, path::PathBuf, sync::Arc};
+    collections::{HashMap, HashSet},
+    io,
+    path::PathBuf,
+    sync::Arc,
+};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -78,7 +82,10 @@ pub async fn run(client: Client, options: Options, shutdown: CancellationToken) 
     let stop = shutdown.child_token();
     let _stop_with_us = stop.clone().drop_guard();
     let context = Arc::new(Context::new(client.clone(), options, stop.clone())?);
-    context.tasks.spawn(stop.clone().run_until_cancelled_owned(node::keep_registered(context.clone())));
+    context.tasks.spawn(
+        stop.clone()
+            .run_until_cancelled_owned(node::keep_registered(context.clone())),
+    );
     let watched = stop.run_until_cancelled(async {
         context.objects.ready().await;
         watch_pods(client, &context).await;
@@ -94,7 +101,8 @@ pub async fn run(client: Client, options: Options, shutdown: CancellationToken) 
 async fn watch_pods(client: Client, context: &Arc<Context>) {
     let mut pods = Pods::new();
     let mut listed = HashSet::new();
-    let mut events = std::pin::pin!(watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff());
+    let mut events =
+        std::pin::pin!(watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff());
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::Init) => listed.clear(),
@@ -122,7 +130,11 @@ fn apply(pod: Pod, pods: &mut Pods, context: &Arc<Context>) {
     let Some(uid) = pod.uid() else {
         return;
     };
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+    let node = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.node_name.as_deref())
+        .unwrap_or_default();
     let may_be_ours = node.is_empty() || node == context.options.name;
     let pod = Some(Arc::new(pod));
     match pods.get(&uid) {

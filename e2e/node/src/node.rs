@@ -49,7 +49,9 @@ async fn register(context: &Context) -> kube::Result<()> {
     let ready = match nodes.get_opt(name).await? {
         Some(node) => is_ready(&node),
         None => {
-            nodes.patch(name, &manager, &Patch::Apply(node_object(name))).await?;
+            nodes
+                .patch(name, &manager, &Patch::Apply(node_object(name)))
+                .await?;
             false
         }
     };
@@ -79,7 +81,9 @@ async fn beat(context: &Context) -> kube::Result<()> {
         Err(kube::Error::Api(status)) if status.code == 404 => {
             let mut namespace = Namespace::default();
             namespace.metadata.name = Some(LEASE_NAMESPACE.to_owned());
-            Api::<Namespace>::all(context.client.clone()).create(&PostParams::default(), &namespace).await?;
+            Api::<Namespace>::all(context.client.clone())
+                .create(&PostParams::default(), &namespace)
+                .await?;
             leases.patch(name, &manager, &Patch::Apply(&lease)).await?;
             Ok(())
         }
@@ -88,8 +92,13 @@ async fn beat(context: &Context) -> kube::Result<()> {
 }
 
 fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn node_object(name: &str) -> Value {

@@ -73,20 +73,37 @@ impl Objects {
     /// The Services of a namespace.
     pub(crate) fn services(&self, namespace: &str) -> Vec<Arc<Service>> {
         let all = self.services.state();
-        all.into_iter().filter(|service| service.namespace().as_deref() == Some(namespace)).collect()
+        all.into_iter()
+            .filter(|service| service.namespace().as_deref() == Some(namespace))
+            .collect()
     }
 }
 
 impl Sources for Objects {
     fn secret(&self, namespace: &str, name: &str) -> Option<Entries> {
         let secret = self.secrets.get(&ObjectRef::new(name).within(namespace))?;
-        Some(secret.data.iter().flatten().map(|(key, value)| (key.clone(), value.0.clone())).collect())
+        Some(
+            secret
+                .data
+                .iter()
+                .flatten()
+                .map(|(key, value)| (key.clone(), value.0.clone()))
+                .collect(),
+        )
     }
 
     fn config_map(&self, namespace: &str, name: &str) -> Option<Entries> {
         let map = self.config_maps.get(&ObjectRef::new(name).within(namespace))?;
-        let text = map.data.iter().flatten().map(|(key, value)| (key.clone(), value.clone().into_bytes()));
-        let binary = map.binary_data.iter().flatten().map(|(key, value)| (key.clone(), value.0.clone()));
+        let text = map
+            .data
+            .iter()
+            .flatten()
+            .map(|(key, value)| (key.clone(), value.clone().into_bytes()));
+        let binary = map
+            .binary_data
+            .iter()
+            .flatten()
+            .map(|(key, value)| (key.clone(), value.0.clone()));
         Some(text.chain(binary).collect())
     }
 }
@@ -110,7 +127,7 @@ where
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             match event {
-                Ok(_) => drop(changes.send_replace(())),
+                Ok(_) => changes.send_replace(()),
                 Err(error) => tracing::debug!(%error, kind = %K::kind(&()), "A watch was interrupted"),
             }
         }

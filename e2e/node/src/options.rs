@@ -57,7 +57,10 @@ impl Default for Options {
             addresses: Network::new(Ipv4Addr::new(127, 244, 0, 0), 16),
             api_server: None,
             images: BTreeMap::new(),
-            stand_in: Program { path: "sample-operator".into(), arguments: vec!["--stand-in".to_owned()] },
+            stand_in: Program {
+                path: "sample-operator".into(),
+                arguments: vec!["--stand-in".to_owned()],
+            },
             // What a kubelet takes: its sync period of a minute, and the delay of its cache.
             refresh_delay: Duration::ZERO..=Duration::from_secs(90),
             speed: 1.0,
@@ -68,5 +71,7 @@ impl Default for Options {
 
 /// The file that holds what a container wrote to standard output and standard error, all its restarts after each other.
 pub fn log_path(directory: &Path, namespace: &str, pod: &str, container: &str) -> PathBuf {
-    directory.join("logs").join(format!("{namespace}_{pod}_{container}.log"))
+    directory
+        .join("logs")
+        .join(format!("{namespace}_{pod}_{container}.log"))
 }

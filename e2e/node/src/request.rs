@@ -1,6 +1,6 @@
 //! Requests that are repeated until they succeed or can't.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 /// The wait before a failed request is repeated.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -9,7 +9,10 @@ const PAUSE: Duration = Duration::from_millis(250);
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Repeats a request while the server cannot answer it; `None` when the object is gone or is another one.
-pub(crate) async fn until_done<T>(what: &str, mut request: impl AsyncFnMut() -> kube::Result<T>) -> Option<T> {
+pub(crate) async fn until_done<T, F>(what: &str, mut request: impl FnMut() -> F) -> Option<T>
+where
+    F: Future<Output = kube::Result<T>>,
+{
     loop {
         match tokio::time::timeout(TIMEOUT, request()).await {
             Ok(Ok(answer)) => return Some(answer),

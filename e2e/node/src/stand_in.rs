@@ -16,10 +16,24 @@ const CERTIFICATE: &str = "tls.crt";
 
 /// The ports that a container says it has: its own, and those of its probes.
 fn declared(container: &Container) -> BTreeSet<u16> {
-    let own = container.ports.iter().flatten().filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP");
+    let own = container
+        .ports
+        .iter()
+        .flatten()
+        .filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP");
     let own = own.filter_map(|port| u16::try_from(port.container_port).ok());
-    let probes = [&container.readiness_probe, &container.liveness_probe, &container.startup_probe];
-    own.chain(probes.into_iter().flatten().filter_map(|probe| probed(probe, container))).collect()
+    let probes = [
+        &container.readiness_probe,
+        &container.liveness_probe,
+        &container.startup_probe,
+    ];
+    own.chain(
+        probes
+            .into_iter()
+            .flatten()
+            .filter_map(|probe| probed(probe, container)),
+    )
+    .collect()
 }
 
 fn probed(probe: &Probe, container: &Container) -> Option<u16> {
@@ -27,24 +41,37 @@ fn probed(probe: &Probe, container: &Container) -> Option<u16> {
         return u16::try_from(grpc.port).ok();
     }
     let get = probe.http_get.as_ref().map(|get| &get.port);
-    port_number(get.or(probe.tcp_socket.as_ref().map(|connect| &connect.port))?, container)
+    port_number(
+        get.or(probe.tcp_socket.as_ref().map(|connect| &connect.port))?,
+        container,
+    )
 }
 
 /// The ports of a pod that Services send to.
 fn targeted(pod: &Pod, spec: &PodSpec, services: &[impl AsRef<Service>]) -> BTreeSet<u16> {
     let mut targeted = BTreeSet::new();
-    for service in services.iter().filter_map(|service| service.as_ref().spec.as_ref()) {
+    for service in services
+        .iter()
+        .filter_map(|service| service.as_ref().spec.as_ref())
+    {
         let Some(selector) = service.selector.as_ref().filter(|selector| !selector.is_empty()) else {
             continue;
         };
-        if !selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value)) {
+        if !selector
+            .iter()
+            .all(|(key, value)| pod.labels().get(key) == Some(value))
+        {
             continue;
         }
         for port in service.ports.iter().flatten() {
             match &port.target_port {
                 None => targeted.extend(u16::try_from(port.port).ok()),
                 Some(target) => {
-                    targeted.extend(spec.containers.iter().find_map(|container| port_number(target, container)));
+                    targeted.extend(
+                        spec.containers
+                            .iter()
+                            .find_map(|container| port_number(target, container)),
+                    );
                 }
             }
         }
@@ -74,7 +101,12 @@ pub(crate) fn ports(
         }
         taken.extend(ports);
     }
-    if spec.containers.iter().find(|container| stood_in(container)).is_some_and(|first| first.name == container) {
+    if spec
+        .containers
+        .iter()
+        .find(|container| stood_in(container))
+        .is_some_and(|first| first.name == container)
+    {
         mine.extend(targeted(pod, spec, services).difference(&taken));
     }
     mine
@@ -83,9 +115,13 @@ pub(crate) fn ports(
 /// The folder of the serving certificate among a container's mounts. Where there are several, the one that
 /// controller-runtime looks in, else the first.
 pub(crate) fn certificate_folder(mounts: &BTreeMap<String, PathBuf>) -> Option<&Path> {
-    let mut holding = mounts.iter().filter(|(_, folder)| folder.join(CERTIFICATE).exists());
+    let mut holding = mounts
+        .iter()
+        .filter(|(_, folder)| folder.join(CERTIFICATE).exists());
     let first = holding.next()?;
-    let usual = std::iter::once(first).chain(holding).find(|(path, _)| path.ends_with("serving-certs"));
+    let usual = std::iter::once(first)
+        .chain(holding)
+        .find(|(path, _)| path.ends_with("serving-certs"));
     Some(usual.unwrap_or(first).1)
 }
 

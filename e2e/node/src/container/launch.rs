@@ -67,7 +67,14 @@ impl Prepared {
 
     /// The mounts that must be at their mount paths.
     pub(super) fn visible_mounts(&self) -> Option<&BTreeMap<String, PathBuf>> {
-        matches!(self.kind, Kind::Program { reads_variable: false, .. }).then_some(&self.mounts)
+        matches!(
+            self.kind,
+            Kind::Program {
+                reads_variable: false,
+                ..
+            }
+        )
+        .then_some(&self.mounts)
     }
 }
 
@@ -79,31 +86,61 @@ impl Task {
         let pod = self.pod().ok_or(PrepareError::Gone)?;
         let spec = pod.spec.as_ref().ok_or(PrepareError::Gone)?;
         let (namespace, options) = (pod.namespace().unwrap_or_default(), &self.context.options);
-        let fields = Fields { pod: &pod, address: Some(self.address), host: self.context.host, node: &options.name };
+        let fields = Fields {
+            pod: &pod,
+            address: Some(self.address),
+            host: self.context.host,
+            node: &options.name,
+        };
         let tokens = BTreeMap::new();
-        let ingredients =
-            Ingredients { fields, namespace: &namespace, sources: &self.context.objects, tokens: &tokens };
+        let ingredients = Ingredients {
+            fields,
+            namespace: &namespace,
+            sources: &self.context.objects,
+            tokens: &tokens,
+        };
         let mut variables = environment::variables(&self.container, self.given(&pod), &ingredients)?;
         let expand = |text: &str| environment::expand(text, &variables);
         let mounts = self.volumes.mounts(spec, &self.container, expand)?;
         let kind = kind(&self.container, self.role, options);
         let arguments = match &kind {
             Kind::Program { program, .. } => {
-                let own = self.container.command.iter().flatten().skip(1).chain(self.container.args.iter().flatten());
-                program.arguments.iter().cloned().chain(own.map(|word| expand(word))).collect()
+                let own = self
+                    .container
+                    .command
+                    .iter()
+                    .flatten()
+                    .skip(1)
+                    .chain(self.container.args.iter().flatten());
+                program
+                    .arguments
+                    .iter()
+                    .cloned()
+                    .chain(own.map(|word| expand(word)))
+                    .collect()
             }
             Kind::StandIn(program) => {
                 let services = self.context.objects.services(&namespace);
-                let stood_in =
-                    |other: &Container| matches!(kind_of(other, &pod, options), Kind::StandIn(_));
+                let stood_in = |other: &Container| matches!(kind_of(other, &pod, options), Kind::StandIn(_));
                 let ports = stand_in::ports(&pod, &self.container.name, &services, stood_in);
                 stand_in_arguments(program, &ports, stand_in::certificate_folder(&mounts))
             }
             Kind::Done => Vec::new(),
         };
         variables.insert("WINDLASS_MOUNTS".to_owned(), mounts_variable(&mounts));
-        let log = log_path(&options.directory, &namespace, &pod.name_any(), &self.container.name);
-        Ok(Prepared { kind, variables, mounts, arguments, log })
+        let log = log_path(
+            &options.directory,
+            &namespace,
+            &pod.name_any(),
+            &self.container.name,
+        );
+        Ok(Prepared {
+            kind,
+            variables,
+            mounts,
+            arguments,
+            log,
+        })
     }
 
     /// Starts the container's process; `None` where none is needed.
@@ -141,7 +178,10 @@ fn kind(container: &Container, role: Role, options: &Options) -> Kind {
         // The stand-in's own executable knows WINDLASS_MOUNTS: it needs no view of its own, which takes a while to make.
         Some(program) => {
             let reads_variable = program.path == options.stand_in.path;
-            Kind::Program { program: program.clone(), reads_variable }
+            Kind::Program {
+                program: program.clone(),
+                reads_variable,
+            }
         }
         None if role.ends() => Kind::Done,
         None => Kind::StandIn(options.stand_in.clone()),

@@ -88,7 +88,10 @@ impl Task {
     pub(crate) fn start(self) -> Handle {
         let (stop, stopped) = watch::channel(None);
         let tasks = self.context.tasks.clone();
-        Handle { stop, task: tasks.spawn(self.run(stopped)) }
+        Handle {
+            stop,
+            task: tasks.spawn(self.run(stopped)),
+        }
     }
 
     async fn run(self, mut stop: Stop) {
@@ -105,14 +108,31 @@ impl Task {
                     self.supervise(process, &prepared, &mut state, &mut stop).await
                 }
                 // Nothing stands in for a program that is to end: it has.
-                Ok(None) => Run { exit: Exit { code: 0 }, reason: None, stopped: false },
+                Ok(None) => Run {
+                    exit: Exit { code: 0 },
+                    reason: None,
+                    stopped: false,
+                },
                 Err(error) => {
                     tracing::warn!(container = self.container.name, %error, "Cannot start a container");
-                    Run { exit: Exit { code: 128 }, reason: Some("StartError"), stopped: false }
+                    Run {
+                        exit: Exit { code: 128 },
+                        reason: Some("StartError"),
+                        stopped: false,
+                    }
                 }
             };
-            let ended = Terminated { exit_code: run.exit.code, reason: run.reason, started_at, finished_at: Timestamp::now() };
-            tracing::debug!(container = self.container.name, code = run.exit.code, "A container ended");
+            let ended = Terminated {
+                exit_code: run.exit.code,
+                reason: run.reason,
+                started_at,
+                finished_at: Timestamp::now(),
+            };
+            tracing::debug!(
+                container = self.container.name,
+                code = run.exit.code,
+                "A container ended"
+            );
             (state.started, state.ready) = (false, false);
             state.phase = Phase::Terminated(ended.clone());
             let restart = !run.stopped && self.role.restarts(run.exit.code);
@@ -129,7 +149,10 @@ impl Task {
                     self.container.name,
                     self.pod().map(|pod| pod.name_any()).unwrap_or_default()
                 );
-                state.phase = Phase::Waiting { reason: "CrashLoopBackOff", message };
+                state.phase = Phase::Waiting {
+                    reason: "CrashLoopBackOff",
+                    message,
+                };
                 self.report(&state);
             }
             tokio::select! {
@@ -157,7 +180,10 @@ impl Task {
                 Ok(prepared) => return Some(prepared),
                 Err(error) => error.to_string(),
             };
-            state.phase = Phase::Waiting { reason: "CreateContainerConfigError", message };
+            state.phase = Phase::Waiting {
+                reason: "CreateContainerConfigError",
+                message,
+            };
             self.report(state);
             tokio::select! {
                 _ = changes.changed() => {}
@@ -167,7 +193,13 @@ impl Task {
     }
 
     /// Watches over a running process until it ends, by itself or because it must.
-    async fn supervise(&self, mut process: Process, prepared: &Prepared, state: &mut State, stop: &mut Stop) -> Run {
+    async fn supervise(
+        &self,
+        mut process: Process,
+        prepared: &Prepared,
+        state: &mut State,
+        stop: &mut Stop,
+    ) -> Run {
         let target = self.target(prepared);
         let options = &self.context.options;
         let lifecycle = self.container.lifecycle.as_ref();
@@ -183,11 +215,19 @@ impl Task {
             if let Err(error) = pressed {
                 tracing::info!(container = self.container.name, error, "postStart failed");
                 let exit = process.terminate(Instant::now() + self.grace()).await;
-                return Run { exit, reason: Some("PostStartHookError"), stopped: false };
+                return Run {
+                    exit,
+                    reason: Some("PostStartHookError"),
+                    stopped: false,
+                };
             }
         }
         let began = Instant::now();
-        let prober = |probe: &Option<_>, passed| probe.as_ref().map(|probe| Prober::new(probe, passed, began, options));
+        let prober = |probe: &Option<_>, passed| {
+            probe
+                .as_ref()
+                .map(|probe| Prober::new(probe, passed, began, options))
+        };
         let mut startup = prober(&self.container.startup_probe, false);
         let mut readiness = prober(&self.container.readiness_probe, false);
         let mut liveness = prober(&self.container.liveness_probe, true);
@@ -218,9 +258,19 @@ impl Task {
     }
 
     /// `preStop`, SIGTERM, and SIGKILL at the deadline, which may still come nearer.
-    async fn end(&self, mut process: Process, target: &Target<'_>, deadline: Instant, stop: &mut Stop) -> Run {
+    async fn end(
+        &self,
+        mut process: Process,
+        target: &Target<'_>,
+        deadline: Instant,
+        stop: &mut Stop,
+    ) -> Run {
         let orderly = async {
-            let hook = self.container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+            let hook = self
+                .container
+                .lifecycle
+                .as_ref()
+                .and_then(|lifecycle| lifecycle.pre_stop.as_ref());
             if let Some(hook) = hook {
                 tokio::select! {
                     done = timeout_at(deadline, self.hook(hook, target)) => if let Ok(Err(error)) = done {
@@ -229,13 +279,19 @@ impl Task {
                     exit = process.wait() => return exit,
                 }
             }
-            process.terminate(deadline.max(Instant::now() + LEAST_GRACE)).await
+            process
+                .terminate(deadline.max(Instant::now() + LEAST_GRACE))
+                .await
         };
         let exit = tokio::select! {
             exit = orderly => exit,
             () = hurried(stop, deadline) => process.terminate(Instant::now()).await,
         };
-        Run { exit, reason: None, stopped: true }
+        Run {
+            exit,
+            reason: None,
+            stopped: true,
+        }
     }
 
     async fn hook(&self, hook: &LifecycleHandler, target: &Target<'_>) -> Result<(), String> {
@@ -271,19 +327,24 @@ impl Task {
     /// The grace period of a restart.
     fn grace(&self) -> Duration {
         let pod = self.pod();
-        let seconds = pod.and_then(|pod| pod.spec.as_ref()?.termination_grace_period_seconds).unwrap_or(30);
+        let seconds = pod
+            .and_then(|pod| pod.spec.as_ref()?.termination_grace_period_seconds)
+            .unwrap_or(30);
         Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
     }
 
     fn report(&self, state: &State) {
         // The pod's task is gone: nobody wants to know.
-        drop(self.reports.send(Report { container: self.container.name.clone(), state: state.clone() }));
+        drop(self.reports.send(Report {
+            container: self.container.name.clone(),
+            state: state.clone(),
+        }));
     }
 }
 
 /// Waits for the order to stop; for ever where the order can no longer come, since the task is aborted then.
 async fn stopped(stop: &mut Stop) -> Instant {
-    match stop.wait_for(Option::is_some).await {
+    match stop.wait_for(Option::is_some).await.map(|deadline| *deadline) {
         Ok(deadline) => deadline.unwrap_or_else(Instant::now),
         Err(_) => std::future::pending().await,
     }
@@ -291,7 +352,11 @@ async fn stopped(stop: &mut Stop) -> Instant {
 
 /// Waits until the deadline was brought forward and has passed.
 async fn hurried(stop: &mut Stop, deadline: Instant) {
-    match stop.wait_for(|new| new.is_some_and(|new| new < deadline)).await.map(|new| *new) {
+    match stop
+        .wait_for(|new| new.is_some_and(|new| new < deadline))
+        .await
+        .map(|new| *new)
+    {
         Ok(Some(new)) => tokio::time::sleep_until(new).await,
         _ => std::future::pending().await,
     }

@@ -67,7 +67,9 @@ impl Role {
     pub(crate) fn of_init_container(own_restart_policy: Option<&str>, restart_policy: Option<&str>) -> Self {
         match own_restart_policy {
             Some("Always") => Self::Sidecar,
-            _ => Self::Init { repeat: restart_policy != Some("Never") },
+            _ => Self::Init {
+                repeat: restart_policy != Some("Never"),
+            },
         }
     }
 
@@ -116,7 +118,10 @@ impl Default for State {
 impl Phase {
     /// A container that waits for its pod.
     pub(crate) fn waiting(message: &str) -> Self {
-        Self::Waiting { reason: "ContainerCreating", message: message.to_owned() }
+        Self::Waiting {
+            reason: "ContainerCreating",
+            message: message.to_owned(),
+        }
     }
 }
 
@@ -134,7 +139,11 @@ mod tests {
             (Role::of_init_container(None, Some("Never")), false, false),
             (Role::of_init_container(Some("Always"), Some("Never")), true, true),
         ] {
-            assert_eq!((role.restarts(0), role.restarts(1)), (after_success, after_failure), "{role:?}");
+            assert_eq!(
+                (role.restarts(0), role.restarts(1)),
+                (after_success, after_failure),
+                "{role:?}"
+            );
         }
     }
 }

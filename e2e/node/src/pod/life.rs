@@ -1,10 +1,6 @@
 //! The life of a pod on this node: its volumes, its containers, its end.
 
-use std::{
-    net::Ipv4Addr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -78,7 +74,12 @@ impl Life {
 
     /// Runs the pod until nothing of it runs any more, because it has done its work or is to be deleted.
     pub(super) async fn run(mut self) {
-        let folder = self.context.options.directory.join("pods").join(self.pod.uid().unwrap_or_default());
+        let folder = self
+            .context
+            .options
+            .directory
+            .join("pods")
+            .join(self.pod.uid().unwrap_or_default());
         let volumes = Arc::new(Volumes::new(folder));
         let mut mounted = Mounted::new(self.context.clone(), self.changes.clone(), volumes.clone());
         let mut to_be_deleted = self.changes.clone();
@@ -106,7 +107,13 @@ impl Life {
             self.wait_because(missing.to_string());
             mounted.chance(changes, RETRY).await;
         }
-        if self.pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or_default() {
+        if self
+            .pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.host_network)
+            .unwrap_or_default()
+        {
             self.address = Some(self.context.host);
             return None;
         }
@@ -155,7 +162,12 @@ impl Life {
         }
     }
 
-    fn task(&self, number: usize, volumes: &Arc<Volumes>, reports: &mpsc::UnboundedSender<Report>) -> Option<Task> {
+    fn task(
+        &self,
+        number: usize,
+        volumes: &Arc<Volumes>,
+        reports: &mpsc::UnboundedSender<Report>,
+    ) -> Option<Task> {
         let member = &self.members[number];
         Some(Task {
             context: self.context.clone(),
@@ -169,7 +181,11 @@ impl Life {
     }
 
     fn take(&mut self, report: Report) {
-        if let Some(member) = self.members.iter_mut().find(|member| member.container.name == report.container) {
+        if let Some(member) = self
+            .members
+            .iter_mut()
+            .find(|member| member.container.name == report.container)
+        {
             member.state = Some(report.state);
         }
     }
@@ -177,7 +193,8 @@ impl Life {
     /// Takes in what the API says of the pod now: above all, until when it may live.
     fn look(&mut self) {
         let now = Instant::now();
-        let limit = match self.changes.borrow_and_update().clone() {
+        let pod = self.changes.borrow_and_update().clone();
+        let limit = match pod {
             None => Some(now),
             Some(pod) => {
                 self.pod = pod;
@@ -194,7 +211,9 @@ impl Life {
 
     fn grace(&self, seconds: Option<i64>) -> Duration {
         let own = |spec: &PodSpec| spec.termination_grace_period_seconds;
-        let seconds = seconds.or_else(|| self.pod.spec.as_ref().and_then(own)).unwrap_or(30);
+        let seconds = seconds
+            .or_else(|| self.pod.spec.as_ref().and_then(own))
+            .unwrap_or(30);
         Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
     }
 

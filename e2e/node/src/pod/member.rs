@@ -94,19 +94,29 @@ impl Next {
         }
         let running = |sidecar: bool| {
             let matching = move |member: &Member| member.runs() && (member.role == Role::Sidecar) == sidecar;
-            members.iter().enumerate().filter(move |(_, member)| matching(member)).map(|(number, _)| number)
+            members
+                .iter()
+                .enumerate()
+                .filter(move |(_, member)| matching(member))
+                .map(|(number, _)| number)
         };
         let others: Vec<_> = running(false).collect();
         if !others.is_empty() {
             return Self::Stop(others);
         }
-        running(true).last().map_or(Self::End, |sidecar| Self::Stop(vec![sidecar]))
+        running(true)
+            .next_back()
+            .map_or(Self::End, |sidecar| Self::Stop(vec![sidecar]))
     }
 }
 
 /// Whether the pod has done its work, or can't.
 fn is_over(members: &[Member]) -> bool {
-    members.iter().any(Member::fails_the_pod) || members.iter().filter(|member| !member.init).all(Member::is_finished)
+    members.iter().any(Member::fails_the_pod)
+        || members
+            .iter()
+            .filter(|member| !member.init)
+            .all(Member::is_finished)
 }
 
 #[cfg(test)]
@@ -129,22 +139,43 @@ mod tests {
     }
 
     fn running() -> Option<State> {
-        let phase = Phase::Running { started_at: Timestamp::UNIX_EPOCH };
-        Some(State { phase, started: true, ready: true, ..State::default() })
+        let phase = Phase::Running {
+            started_at: Timestamp::UNIX_EPOCH,
+        };
+        Some(State {
+            phase,
+            started: true,
+            ready: true,
+            ..State::default()
+        })
     }
 
     fn ended(exit_code: i32) -> Option<State> {
         let (started_at, finished_at) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-        let ended = Terminated { exit_code, reason: None, started_at, finished_at };
-        Some(State { phase: Phase::Terminated(ended), finished: true, ..State::default() })
+        let ended = Terminated {
+            exit_code,
+            reason: None,
+            started_at,
+            finished_at,
+        };
+        Some(State {
+            phase: Phase::Terminated(ended),
+            finished: true,
+            ..State::default()
+        })
     }
 
     #[test]
     fn containers_start_in_order_and_the_main_ones_side_by_side() {
         let mut members = members("Always");
         let mut steps = vec![Next::of(&members, false)];
-        for (number, state) in [(0, running()), (0, ended(0)), (1, Some(State::default())), (1, running()), (2, running())]
-        {
+        for (number, state) in [
+            (0, running()),
+            (0, ended(0)),
+            (1, Some(State::default())),
+            (1, running()),
+            (2, running()),
+        ] {
             members[number].state = state;
             steps.push(Next::of(&members, false));
         }

@@ -7,9 +7,8 @@ mod publisher;
 mod status;
 mod token;
 
-use std::sync::Arc;
+use std::{future::pending, sync::Arc};
 
-use futures::future::pending;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::{
     Api, ResourceExt,
@@ -75,11 +74,10 @@ async fn bind(context: &Context, pod: &Pod) {
         "metadata": {"name": name, "namespace": pod.namespace(), "uid": pod.uid()},
         "target": {"apiVersion": "v1", "kind": "Node", "name": context.options.name},
     });
-    let body = binding.to_string().into_bytes();
     let api = pods(context, pod);
     let parameters = PostParams::default();
-    until_done("bind", async || {
-        api.create_subresource::<Value>("binding", &name, &parameters, body.clone()).await
+    until_done("bind", || {
+        api.create_subresource::<_, Value>("binding", &name, &parameters, &binding)
     })
     .await;
 }
@@ -87,23 +85,34 @@ async fn bind(context: &Context, pod: &Pod) {
 /// Removes the pod from the API, now that nothing of it runs.
 async fn remove(context: &Context, pod: &Pod) {
     let api = pods(context, pod);
-    let preconditions = Preconditions { uid: pod.uid(), resource_version: None };
-    let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }.grace_period(0);
-    until_done("remove", async || api.delete(&pod.name_any(), &parameters).await).await;
+    let preconditions = Preconditions {
+        uid: pod.uid(),
+        resource_version: None,
+    };
+    let parameters = DeleteParams {
+        preconditions: Some(preconditions),
+        ..DeleteParams::default()
+    }
+    .grace_period(0);
+    let name = pod.name_any();
+    until_done("remove", || api.delete(&name, &parameters)).await;
 }
 
 /// Waits until the pod is to be deleted, or gone.
 async fn deletion(changes: &mut Changes) {
-    let deleted = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some());
+    let deleted = |pod: &Option<Arc<Pod>>| {
+        pod.as_ref()
+            .is_none_or(|pod| pod.metadata.deletion_timestamp.is_some())
+    };
     if changes.wait_for(deleted).await.is_err() {
-        pending().await
+        pending::<()>().await;
     }
 }
 
 /// Waits for the next change; for ever once there can be none, because the node stops.
 async fn changed(changes: &mut Changes) {
     if changes.changed().await.is_err() {
-        pending().await
+        pending::<()>().await;
     }
 }
 

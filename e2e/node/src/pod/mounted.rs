@@ -52,7 +52,12 @@ pub(super) struct Mounted {
 impl Mounted {
     /// What a pod mounts, not written yet.
     pub(super) fn new(context: Arc<Context>, changes: Changes, volumes: Arc<Volumes>) -> Self {
-        Self { context, changes, volumes, tokens: Tokens::default() }
+        Self {
+            context,
+            changes,
+            volumes,
+            tokens: Tokens::default(),
+        }
     }
 
     /// Writes all of it.
@@ -114,7 +119,12 @@ impl Mounted {
         let (namespace, options) = (pod.namespace().unwrap_or_default(), &self.context.options);
         let ingredients = Ingredients {
             // The downward API has no addresses for volumes, only for variables.
-            fields: Fields { pod, address: None, host: self.context.host, node: &options.name },
+            fields: Fields {
+                pod,
+                address: None,
+                host: self.context.host,
+                node: &options.name,
+            },
             namespace: &namespace,
             sources: &self.context.objects,
             tokens: self.tokens.issued(),
@@ -128,6 +138,10 @@ impl Mounted {
 
     fn delay(&self) -> Duration {
         let range = &self.context.options.refresh_delay;
-        if range.is_empty() { *range.start() } else { rand::random_range(range.clone()) }
+        if range.is_empty() {
+            *range.start()
+        } else {
+            rand::random_range(range.clone())
+        }
     }
 }

@@ -18,14 +18,15 @@ pub(super) async fn publish(client: &Client, pod: &Pod, mut statuses: watch::Rec
     let name = pod.name_any();
     let manager = PatchParams::apply("windlass-node").force();
     while statuses.changed().await.is_ok() {
-        until_done("publish the status", async || {
+        until_done("publish the status", || {
             let status = statuses.borrow_and_update().clone();
             let applied = json!({
                 "apiVersion": "v1", "kind": "Pod",
                 "metadata": {"name": name, "namespace": pod.namespace(), "uid": pod.uid()},
                 "status": status,
             });
-            api.patch_status(&name, &manager, &Patch::Apply(applied)).await
+            let (api, name, manager) = (&api, &name, &manager);
+            async move { api.patch_status(name, manager, &Patch::Apply(applied)).await }
         })
         .await;
     }

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::{
-        ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, HostIP,
-        Pod, PodCondition, PodIP, PodStatus,
+        ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
+        ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus,
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
@@ -41,9 +41,15 @@ pub(super) fn of(view: &View<'_>, previous: &PodStatus, now: Timestamp) -> PodSt
         container_statuses: Some(statuses(false)),
         init_container_statuses: (!init.is_empty()).then_some(init),
         host_ip: Some(view.host.to_string()),
-        host_ips: Some(vec![HostIP { ip: view.host.to_string() }]),
+        host_ips: Some(vec![HostIP {
+            ip: view.host.to_string(),
+        }]),
         pod_ip: view.address.map(|address| address.to_string()),
-        pod_ips: view.address.map(|address| vec![PodIP { ip: address.to_string() }]),
+        pod_ips: view.address.map(|address| {
+            vec![PodIP {
+                ip: address.to_string(),
+            }]
+        }),
         start_time: previous.start_time.clone(),
         ..PodStatus::default()
     }
@@ -60,7 +66,11 @@ fn phase(members: &[Member]) -> &'static str {
             let outcome = member.state.as_ref().and_then(State::outcome);
             outcome.is_some_and(|outcome| outcome.exit_code == 0)
         };
-        return if main.all(succeeded) { "Succeeded" } else { "Failed" };
+        return if main.all(succeeded) {
+            "Succeeded"
+        } else {
+            "Failed"
+        };
     }
     let has_run = |member: &Member| {
         let state = member.state.as_ref();
@@ -70,23 +80,39 @@ fn phase(members: &[Member]) -> &'static str {
 }
 
 fn conditions(view: &View<'_>, previous: &PodStatus, now: Timestamp) -> Vec<PodCondition> {
-    let initialized = view.members.iter().filter(|member| member.init).all(Member::makes_way);
-    let unready: Vec<_> =
-        view.members.iter().filter(|member| counts(member) && !is_ready(member, view)).map(|member| member.container.name.as_str()).collect();
+    let initialized = view
+        .members
+        .iter()
+        .filter(|member| member.init)
+        .all(Member::makes_way);
+    let unready: Vec<_> = view
+        .members
+        .iter()
+        .filter(|member| counts(member) && !is_ready(member, view))
+        .map(|member| member.container.name.as_str())
+        .collect();
     let closed: Vec<_> = closed_gates(view.pod);
     let containers = match unready.as_slice() {
         [] => None,
-        unready => Some(("ContainersNotReady", format!("containers with unready status: [{}]", unready.join(" ")))),
+        unready => Some((
+            "ContainersNotReady",
+            format!("containers with unready status: [{}]", unready.join(" ")),
+        )),
     };
     let ready = match closed.as_slice() {
         [] => containers.clone(),
-        gates if containers.is_none() => {
-            Some(("ReadinessGatesNotReady", format!("the readiness gates {gates:?} are not \"True\"")))
-        }
+        gates if containers.is_none() => Some((
+            "ReadinessGatesNotReady",
+            format!("the readiness gates {gates:?} are not \"True\""),
+        )),
         _ => containers.clone(),
     };
-    let uninitialized =
-        (!initialized).then(|| ("ContainersNotInitialized", "init containers have not completed".to_owned()));
+    let uninitialized = (!initialized).then(|| {
+        (
+            "ContainersNotInitialized",
+            "init containers have not completed".to_owned(),
+        )
+    });
     let without_address = view.address.is_none().then(|| ("", String::new()));
     [
         ("PodScheduled", None),
@@ -107,8 +133,14 @@ fn condition(
     now: Timestamp,
 ) -> PodCondition {
     let status = if problem.is_none() { "True" } else { "False" };
-    let known = previous.conditions.iter().flatten().find(|known| known.type_ == type_ && known.status == status);
-    let since = known.and_then(|known| known.last_transition_time.clone()).unwrap_or(Time(now));
+    let known = previous
+        .conditions
+        .iter()
+        .flatten()
+        .find(|known| known.type_ == type_ && known.status == status);
+    let since = known
+        .and_then(|known| known.last_transition_time.clone())
+        .unwrap_or(Time(now));
     let (reason, message) = problem.unwrap_or_default();
     PodCondition {
         type_: type_.to_owned(),
@@ -122,10 +154,23 @@ fn condition(
 
 /// Readiness gates whose conditions are not true.
 fn closed_gates(pod: &Pod) -> Vec<&str> {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let open = |gate: &str| conditions.clone().any(|condition| condition.type_ == gate && condition.status == "True");
-    let gates = pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten());
-    gates.map(|gate| gate.condition_type.as_str()).filter(|gate| !open(gate)).collect()
+    let conditions = pod
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    let open = |gate: &str| {
+        conditions
+            .clone()
+            .any(|condition| condition.type_ == gate && condition.status == "True")
+    };
+    let gates = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.readiness_gates.iter().flatten());
+    gates
+        .map(|gate| gate.condition_type.as_str())
+        .filter(|gate| !open(gate))
+        .collect()
 }
 
 /// Whether the readiness of a container is part of the pod's.
@@ -135,15 +180,29 @@ fn counts(member: &Member) -> bool {
 
 fn is_ready(member: &Member, view: &View<'_>) -> bool {
     let state = member.state.as_ref();
-    let ready = state.is_some_and(|state| if counts(member) { state.ready } else { member.makes_way() });
+    let ready = state.is_some_and(|state| {
+        if counts(member) {
+            state.ready
+        } else {
+            member.makes_way()
+        }
+    });
     ready && !view.ending
 }
 
 fn container_status(member: &Member, view: &View<'_>) -> ContainerStatus {
     let image = member.container.image.clone().unwrap_or_default();
     let state = member.state.clone().unwrap_or_default();
-    let phase = member.state.as_ref().map_or_else(|| before_start(view), |state| state.phase.clone());
-    let id = format!("windlass://{}/{}/{}", view.pod.uid().unwrap_or_default(), member.container.name, state.restarts);
+    let phase = member
+        .state
+        .as_ref()
+        .map_or_else(|| before_start(view), |state| state.phase.clone());
+    let id = format!(
+        "windlass://{}/{}/{}",
+        view.pod.uid().unwrap_or_default(),
+        member.container.name,
+        state.restarts
+    );
     ContainerStatus {
         name: member.container.name.clone(),
         image_id: image.clone(),
@@ -160,8 +219,15 @@ fn container_status(member: &Member, view: &View<'_>) -> ContainerStatus {
 
 /// What a container waits for that was never started.
 fn before_start(view: &View<'_>) -> Phase {
-    if view.members.iter().any(|member| member.init && member.state.is_some()) {
-        return Phase::Waiting { reason: "PodInitializing", message: String::new() };
+    if view
+        .members
+        .iter()
+        .any(|member| member.init && member.state.is_some())
+    {
+        return Phase::Waiting {
+            reason: "PodInitializing",
+            message: String::new(),
+        };
     }
     Phase::waiting(view.message)
 }
@@ -171,10 +237,15 @@ fn container_state(phase: &Phase) -> ContainerState {
     match phase {
         Phase::Waiting { reason, message } => {
             let message = Some(message.clone()).filter(|message| !message.is_empty());
-            state.waiting = Some(ContainerStateWaiting { reason: Some((*reason).to_owned()), message });
+            state.waiting = Some(ContainerStateWaiting {
+                reason: Some((*reason).to_owned()),
+                message,
+            });
         }
         Phase::Running { started_at } => {
-            state.running = Some(ContainerStateRunning { started_at: Some(Time(*started_at)) });
+            state.running = Some(ContainerStateRunning {
+                started_at: Some(Time(*started_at)),
+            });
         }
         Phase::Terminated(ended) => state.terminated = Some(terminated(ended)),
     }
@@ -182,7 +253,11 @@ fn container_state(phase: &Phase) -> ContainerState {
 }
 
 fn terminated(ended: &Terminated) -> ContainerStateTerminated {
-    let by_code = if ended.exit_code == 0 { "Completed" } else { "Error" };
+    let by_code = if ended.exit_code == 0 {
+        "Completed"
+    } else {
+        "Error"
+    };
     ContainerStateTerminated {
         exit_code: ended.exit_code,
         reason: Some(ended.reason.unwrap_or(by_code).to_owned()),
@@ -216,30 +291,64 @@ mod tests {
     }
 
     fn running(ready: bool) -> Option<State> {
-        let phase = Phase::Running { started_at: Timestamp::UNIX_EPOCH };
-        Some(State { phase, started: true, ready, ..State::default() })
+        let phase = Phase::Running {
+            started_at: Timestamp::UNIX_EPOCH,
+        };
+        Some(State {
+            phase,
+            started: true,
+            ready,
+            ..State::default()
+        })
     }
 
     fn ended(exit_code: i32) -> Option<State> {
         let (started_at, finished_at) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-        let ended = Terminated { exit_code, reason: None, started_at, finished_at };
-        Some(State { phase: Phase::Terminated(ended), finished: true, ..State::default() })
+        let ended = Terminated {
+            exit_code,
+            reason: None,
+            started_at,
+            finished_at,
+        };
+        Some(State {
+            phase: Phase::Terminated(ended),
+            finished: true,
+            ..State::default()
+        })
     }
 
     fn crashed() -> Option<State> {
         let last = ended(1).and_then(|state| state.outcome().cloned());
-        let phase = Phase::Waiting { reason: "CrashLoopBackOff", message: "back-off".to_owned() };
-        Some(State { phase, last, restarts: 2, ..State::default() })
+        let phase = Phase::Waiting {
+            reason: "CrashLoopBackOff",
+            message: "back-off".to_owned(),
+        };
+        Some(State {
+            phase,
+            last,
+            restarts: 2,
+            ..State::default()
+        })
     }
 
     fn view<'a>(pod: &'a Pod, members: &'a [Member]) -> View<'a> {
         let address = Some(Ipv4Addr::new(127, 1, 0, 9));
-        View { pod, host: Ipv4Addr::new(127, 1, 0, 1), address, members, message: "", ending: false }
+        View {
+            pod,
+            host: Ipv4Addr::new(127, 1, 0, 1),
+            address,
+            members,
+            message: "",
+            ending: false,
+        }
     }
 
     fn true_conditions(status: &PodStatus) -> Vec<&str> {
         let conditions = status.conditions.iter().flatten();
-        conditions.filter(|condition| condition.status == "True").map(|condition| condition.type_.as_str()).collect()
+        conditions
+            .filter(|condition| condition.status == "True")
+            .map(|condition| condition.type_.as_str())
+            .collect()
     }
 
     #[test]
@@ -263,9 +372,18 @@ mod tests {
     fn a_pod_is_ready_when_all_its_containers_are_and_it_is_not_to_end() {
         let (pod, previous, now) = (pod(), PodStatus::default(), Timestamp::UNIX_EPOCH);
         let ready = members(ended(0), running(true), running(true));
-        let all = ["PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"];
+        let all = [
+            "PodScheduled",
+            "PodReadyToStartContainers",
+            "Initialized",
+            "ContainersReady",
+            "Ready",
+        ];
         assert_eq!(true_conditions(&of(&view(&pod, &ready), &previous, now)), all);
-        let ending = View { ending: true, ..view(&pod, &ready) };
+        let ending = View {
+            ending: true,
+            ..view(&pod, &ready)
+        };
         assert_eq!(true_conditions(&of(&ending, &previous, now)), all[..3]);
         let unready = members(ended(0), running(true), running(false));
         let status = of(&view(&pod, &unready), &previous, now);
@@ -292,7 +410,11 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_where_kubectl_shows_it() {
         let (pod, waiting) = (pod(), members(None, None, None));
-        let view = View { address: None, message: "secret \"x\" not found", ..view(&pod, &waiting) };
+        let view = View {
+            address: None,
+            message: "secret \"x\" not found",
+            ..view(&pod, &waiting)
+        };
         let status = of(&view, &PodStatus::default(), Timestamp::UNIX_EPOCH);
         let first = status.container_statuses.unwrap().swap_remove(0);
         assert_eq!(
@@ -308,8 +430,20 @@ mod tests {
         let first = of(&view(&pod, &ready), &PodStatus::default(), second(1));
         let again = of(&view(&pod, &ready), &first, second(2));
         assert_eq!(again, first);
-        let ending = of(&View { ending: true, ..view(&pod, &ready) }, &again, second(3));
-        let times: Vec<_> = ending.conditions.unwrap().into_iter().map(|known| known.last_transition_time.unwrap().0).collect();
+        let ending = of(
+            &View {
+                ending: true,
+                ..view(&pod, &ready)
+            },
+            &again,
+            second(3),
+        );
+        let times: Vec<_> = ending
+            .conditions
+            .unwrap()
+            .into_iter()
+            .map(|known| known.last_transition_time.unwrap().0)
+            .collect();
         assert_eq!(times, [1, 1, 1, 3, 3].map(second));
     }
 }

@@ -38,19 +38,26 @@ impl Tokens {
         let Some(spec) = &pod.spec else {
             return Ok(());
         };
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+        let accounts: Api<ServiceAccount> =
+            Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
         for (volume, wanted) in content::tokens(spec) {
             let key = (volume.to_owned(), wanted.path.clone());
             if self.due.get(&key).is_some_and(|due| *due > Instant::now()) {
                 continue;
             }
             let request = request(wanted, pod);
-            let answer = accounts.create_token_request(service_account(pod), &PostParams::default(), &request).await?;
-            let Some(status) = answer.status else {
+            let answer = accounts
+                .create_token_request(service_account(pod), &PostParams::default(), &request)
+                .await?;
+            let Some((token, expires)) = answer
+                .status
+                .and_then(|status| status.token.zip(status.expiration_timestamp))
+            else {
                 continue;
             };
-            self.due.insert(key.clone(), Instant::now() + wait(status.expiration_timestamp.0, Timestamp::now()));
-            self.issued.insert(key, status.token);
+            self.due
+                .insert(key.clone(), Instant::now() + wait(expires.0, Timestamp::now()));
+            self.issued.insert(key, token);
         }
         Ok(())
     }
@@ -81,8 +88,8 @@ impl Tokens {
 
 fn request(wanted: &ServiceAccountTokenProjection, pod: &Pod) -> TokenRequest {
     TokenRequest {
-        spec: TokenRequestSpec {
-            audiences: wanted.audience.iter().cloned().collect(),
+        spec: Some(TokenRequestSpec {
+            audiences: wanted.audience.clone().map(|audience| vec![audience]),
             expiration_seconds: Some(wanted.expiration_seconds.unwrap_or(LIFETIME)),
             bound_object_ref: Some(BoundObjectReference {
                 api_version: Some("v1".to_owned()),
@@ -90,7 +97,7 @@ fn request(wanted: &ServiceAccountTokenProjection, pod: &Pod) -> TokenRequest {
                 name: Some(pod.name_any()),
                 uid: pod.uid(),
             }),
-        },
+        }),
         ..TokenRequest::default()
     }
 }

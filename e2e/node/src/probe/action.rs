@@ -75,7 +75,10 @@ impl Action {
             return Self::Run(run.clone());
         }
         match &probe.grpc {
-            Some(grpc) => Self::Connect(TCPSocketAction { host: None, port: IntOrString::Int(grpc.port) }),
+            Some(grpc) => Self::Connect(TCPSocketAction {
+                host: None,
+                port: IntOrString::Int(grpc.port),
+            }),
             None => Self::Nothing,
         }
     }
@@ -90,7 +93,9 @@ impl Action {
             Self::Nothing => Ok(()),
             Self::Connect(connect) => {
                 let (host, port) = (target.host(connect.host.as_deref()), target.port(&connect.port)?);
-                TcpStream::connect((host.as_str(), port)).await.map_err(|error| format!("{host}:{port}: {error}"))?;
+                TcpStream::connect((host.as_str(), port))
+                    .await
+                    .map_err(|error| format!("{host}:{port}: {error}"))?;
                 Ok(())
             }
             Self::Get(get) => target.get(get).await,
@@ -103,7 +108,8 @@ impl Action {
 
 impl Target<'_> {
     fn host(&self, host: Option<&str>) -> String {
-        host.filter(|host| !host.is_empty()).map_or_else(|| self.address.to_string(), ToOwned::to_owned)
+        host.filter(|host| !host.is_empty())
+            .map_or_else(|| self.address.to_string(), ToOwned::to_owned)
     }
 
     fn port(&self, port: &IntOrString) -> Result<u16, String> {
@@ -112,10 +118,17 @@ impl Target<'_> {
 
     async fn get(&self, get: &HTTPGetAction) -> Result<(), String> {
         let (host, port) = (self.host(get.host.as_deref()), self.port(&get.port)?);
-        let path = format!("/{}", get.path.as_deref().unwrap_or_default().trim_start_matches('/'));
+        let path = format!(
+            "/{}",
+            get.path.as_deref().unwrap_or_default().trim_start_matches('/')
+        );
         let failed = |error: String| format!("GET {host}:{port}{path}: {error}");
-        let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| failed(error.to_string()))?;
-        let mut request = Request::get(&path).header("user-agent", "kube-probe/windlass").header("connection", "close");
+        let stream = TcpStream::connect((host.as_str(), port))
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let mut request = Request::get(&path)
+            .header("user-agent", "kube-probe/windlass")
+            .header("connection", "close");
         let headers = get.http_headers.iter().flatten();
         let mut named = false;
         for header in headers {
@@ -125,11 +138,16 @@ impl Target<'_> {
         if !named {
             request = request.header("host", format!("{host}:{port}"));
         }
-        let request = request.body(Empty::new()).map_err(|error| failed(error.to_string()))?;
+        let request = request
+            .body(Empty::new())
+            .map_err(|error| failed(error.to_string()))?;
         let answer = if get.scheme.as_deref() == Some("HTTPS") {
             let name = ServerName::IpAddress(std::net::IpAddr::from(self.address).into());
             let tls = tls().map_err(|error| failed(error.to_string()))?;
-            let stream = tls.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
+            let stream = tls
+                .connect(name, stream)
+                .await
+                .map_err(|error| failed(error.to_string()))?;
             send(stream, request).await
         } else {
             send(stream, request).await
@@ -155,7 +173,11 @@ impl Target<'_> {
             mounts: self.mounts,
             log: None,
         };
-        let mut process = self.launcher.start(launch).await.map_err(|error| error.to_string())?;
+        let mut process = self
+            .launcher
+            .start(launch)
+            .await
+            .map_err(|error| error.to_string())?;
         match process.wait().await.code {
             0 => Ok(()),
             code => Err(format!("{program} ended with {code}")),
@@ -168,8 +190,14 @@ pub(crate) fn port_number(port: &IntOrString, container: &Container) -> Option<u
     let number = match port {
         IntOrString::Int(number) => *number,
         IntOrString::String(name) => {
-            let named = container.ports.iter().flatten().find(|port| port.name.as_deref() == Some(name.as_str()));
-            named.map(|port| port.container_port).or_else(|| name.parse().ok())?
+            let named = container
+                .ports
+                .iter()
+                .flatten()
+                .find(|port| port.name.as_deref() == Some(name.as_str()));
+            named
+                .map(|port| port.container_port)
+                .or_else(|| name.parse().ok())?
         }
     };
     u16::try_from(number).ok().filter(|number| *number > 0)
@@ -216,7 +244,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -225,7 +258,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

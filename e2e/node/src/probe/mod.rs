@@ -34,18 +34,29 @@ impl Prober {
     /// before the first answer.
     pub(crate) fn new(probe: &Probe, passed: bool, started: Instant, options: &Options) -> Self {
         let seconds = |value: Option<i32>, default: u64| {
-            let value = value.and_then(|value| u64::try_from(value).ok()).filter(|value| *value > 0);
+            let value = value
+                .and_then(|value| u64::try_from(value).ok())
+                .filter(|value| *value > 0);
             Duration::from_secs(value.unwrap_or(default))
         };
         let count = |value: Option<i32>, default: u32| {
-            value.and_then(|value| u32::try_from(value).ok()).filter(|value| *value > 0).unwrap_or(default)
+            value
+                .and_then(|value| u32::try_from(value).ok())
+                .filter(|value| *value > 0)
+                .unwrap_or(default)
         };
         Self {
             action: Action::of_probe(probe),
             timeout: seconds(probe.timeout_seconds, 1),
-            period: options.scaled(seconds(probe.period_seconds, 10)).max(SHORTEST_PERIOD),
+            period: options
+                .scaled(seconds(probe.period_seconds, 10))
+                .max(SHORTEST_PERIOD),
             next: started + options.scaled(seconds(probe.initial_delay_seconds, 0)),
-            threshold: Threshold::new(count(probe.success_threshold, 1), count(probe.failure_threshold, 3), passed),
+            threshold: Threshold::new(
+                count(probe.success_threshold, 1),
+                count(probe.failure_threshold, 3),
+                passed,
+            ),
         }
     }
 

@@ -15,7 +15,12 @@ pub(crate) struct Threshold {
 impl Threshold {
     /// So many successes in a row make it pass, so many failures make it fail.
     pub(crate) fn new(successes: u32, failures: u32, passed: bool) -> Self {
-        Self { successes, failures, passed, row: 0 }
+        Self {
+            successes,
+            failures,
+            passed,
+            row: 0,
+        }
     }
 
     /// Counts an answer; says what holds from now on if that changes.
@@ -47,7 +52,10 @@ mod tests {
             Some(true) => '+',
             Some(false) => '-',
         };
-        answers.chars().map(|answer| name(threshold.count(answer == '+'))).collect()
+        answers
+            .chars()
+            .map(|answer| name(threshold.count(answer == '+')))
+            .collect()
     }
 
     #[test]
@@ -59,7 +67,11 @@ mod tests {
             (1, 1, true, "+-+", ".-+"),
             (3, 3, false, "---", "..."),
         ] {
-            assert_eq!(changes(successes, failures, passed, answers), expected, "{answers}");
+            assert_eq!(
+                changes(successes, failures, passed, answers),
+                expected,
+                "{answers}"
+            );
         }
     }
 

@@ -59,7 +59,9 @@ impl Launcher {
     pub(crate) fn new(options: &Options) -> io::Result<Self> {
         let dies_with_parent = works("setpriv", &["--pdeathsig", "KILL", "true"]);
         if !dies_with_parent {
-            tracing::warn!("setpriv --pdeathsig does not work here: processes of pods survive a node that is killed");
+            tracing::warn!(
+                "setpriv --pdeathsig does not work here: processes of pods survive a node that is killed"
+            );
         }
         let mount_namespaces = works("unshare", &[&mounts::NAMESPACES[..], &["true"]].concat());
         if !mount_namespaces {
@@ -68,29 +70,54 @@ impl Launcher {
             );
         }
         let directory = fs::canonicalize(&options.directory)?;
-        Ok(Self { spawner: Spawner::start()?, directory, dies_with_parent, mount_namespaces })
+        Ok(Self {
+            spawner: Spawner::start()?,
+            directory,
+            dies_with_parent,
+            mount_namespaces,
+        })
     }
 
     /// Starts a process in a group of its own.
     pub(crate) async fn start(&self, launch: Launch<'_>) -> Result<Process, LaunchError> {
         let program = launch.program;
-        let words = self
-            .words(&launch)
-            .map_err(|source| LaunchError::Mounts { program: program.to_owned(), source })?;
+        let words = self.words(&launch).map_err(|source| LaunchError::Mounts {
+            program: program.to_owned(),
+            source,
+        })?;
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).env_clear().process_group(0).kill_on_drop(true).stdin(Stdio::null());
-        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command
+            .args(&words[1..])
+            .env_clear()
+            .process_group(0)
+            .kill_on_drop(true)
+            .stdin(Stdio::null());
+        command.envs(
+            INHERITED
+                .iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        );
         command.envs(&launch.variables);
         match launch.log {
             None => command.stdout(Stdio::null()).stderr(Stdio::null()),
             Some(path) => {
-                let error = |source| LaunchError::Log { path: path.to_owned(), source };
-                let log = fs::OpenOptions::new().create(true).append(true).open(path).map_err(error)?;
+                let error = |source| LaunchError::Log {
+                    path: path.to_owned(),
+                    source,
+                };
+                let log = fs::OpenOptions::new()
+                    .create(true)
+                    .append(true)
+                    .open(path)
+                    .map_err(error)?;
                 command.stdout(log.try_clone().map_err(error)?).stderr(log)
             }
         };
         let child = self.spawner.spawn(command).await;
-        let child = child.map_err(|source| LaunchError::Start { program: program.to_owned(), source })?;
+        let child = child.map_err(|source| LaunchError::Start {
+            program: program.to_owned(),
+            source,
+        })?;
         Ok(Process::new(child))
     }
 
@@ -103,7 +130,10 @@ impl Launcher {
     /// The command line: the program behind what prepares the process for it.
     fn words(&self, launch: &Launch<'_>) -> io::Result<Vec<String>> {
         let mut words = Vec::new();
-        if let Some(mounts) = launch.mounts.filter(|mounts| self.mount_namespaces && !mounts.is_empty()) {
+        if let Some(mounts) = launch
+            .mounts
+            .filter(|mounts| self.mount_namespaces && !mounts.is_empty())
+        {
             let program = which(launch.program)?;
             let keep = [self.directory.as_path(), program.parent().unwrap_or(&program)];
             words.extend(mounts::enter(mounts, &keep)?);
@@ -127,11 +157,20 @@ fn which(program: &Path) -> io::Result<PathBuf> {
     std::env::split_paths(&path)
         .map(|folder| folder.join(program))
         .find(|file| file.is_file())
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{} is not in PATH", program.display())))
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("{} is not in PATH", program.display()),
+            )
+        })
 }
 
 fn works(program: &str, arguments: &[&str]) -> bool {
     let mut command = std::process::Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -84,8 +84,12 @@ impl Drop for Process {
 
 impl From<ExitStatus> for Exit {
     fn from(status: ExitStatus) -> Self {
-        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-        Self { code: code.unwrap_or(255) }
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|signal| 128 + signal));
+        Self {
+            code: code.unwrap_or(255),
+        }
     }
 }
 

@@ -32,9 +32,15 @@ pub(super) fn enter(mounts: &BTreeMap<String, PathBuf>, keep: &[&Path]) -> io::R
         sources.insert(resolve(Path::new(path)), source.clone());
     }
     for folder in keep {
-        sources.entry((*folder).to_owned()).or_insert_with(|| (*folder).to_owned());
+        sources
+            .entry((*folder).to_owned())
+            .or_insert_with(|| (*folder).to_owned());
     }
-    let mut words: Vec<_> = ["unshare"].iter().chain(&NAMESPACES).map(ToString::to_string).collect();
+    let mut words: Vec<_> = ["unshare"]
+        .iter()
+        .chain(&NAMESPACES)
+        .map(ToString::to_string)
+        .collect();
     words.extend(["sh".to_owned(), "-ec".to_owned(), script(&plan(&sources)?)]);
     words.push("view".to_owned());
     Ok(words)
@@ -42,7 +48,10 @@ pub(super) fn enter(mounts: &BTreeMap<String, PathBuf>, keep: &[&Path]) -> io::R
 
 /// A path with the links of its existing part resolved.
 fn resolve(path: &Path) -> PathBuf {
-    let inside: PathBuf = path.components().filter(|part| !matches!(part, Component::ParentDir)).collect();
+    let inside: PathBuf = path
+        .components()
+        .filter(|part| !matches!(part, Component::ParentDir))
+        .collect();
     for existing in inside.ancestors() {
         if let (Ok(real), Ok(rest)) = (fs::canonicalize(existing), inside.strip_prefix(existing)) {
             return real.join(rest);
@@ -74,16 +83,33 @@ fn mirror(folder: &Path, sources: &BTreeMap<PathBuf, PathBuf>, steps: &mut Vec<S
     }
     for path in names {
         if let Some(source) = sources.get(&path) {
-            steps.push(if source.is_dir() { Step::Folder(path.clone()) } else { Step::File(path.clone()) });
-            steps.push(Step::Bind { from: source.clone(), at: path });
+            steps.push(if source.is_dir() {
+                Step::Folder(path.clone())
+            } else {
+                Step::File(path.clone())
+            });
+            steps.push(Step::Bind {
+                from: source.clone(),
+                at: path,
+            });
         } else if sources.keys().any(|below| below.starts_with(&path)) {
             steps.push(Step::Folder(path.clone()));
             mirror(&path, sources, steps)?;
         } else if path.is_symlink() {
-            steps.push(Step::Link { to: fs::read_link(&path)?, at: path });
+            steps.push(Step::Link {
+                to: fs::read_link(&path)?,
+                at: path,
+            });
         } else {
-            steps.push(if path.is_dir() { Step::Folder(path.clone()) } else { Step::File(path.clone()) });
-            steps.push(Step::Bind { from: path.clone(), at: path });
+            steps.push(if path.is_dir() {
+                Step::Folder(path.clone())
+            } else {
+                Step::File(path.clone())
+            });
+            steps.push(Step::Bind {
+                from: path.clone(),
+                at: path,
+            });
         }
     }
     Ok(())
@@ -99,7 +125,11 @@ fn script(steps: &[Step]) -> String {
             Step::File(path) => format!(": > {}", at(path)),
             Step::Link { at: link, to } => format!("ln -s {} {}", quote(&to.display().to_string()), at(link)),
             Step::Bind { from, at: path } => {
-                format!("mount --rbind {} {}", quote(&from.display().to_string()), at(path))
+                format!(
+                    "mount --rbind {} {}",
+                    quote(&from.display().to_string()),
+                    at(path)
+                )
             }
         });
     }

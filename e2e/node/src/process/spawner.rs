@@ -29,13 +29,15 @@ impl Spawner {
     pub(super) fn start() -> io::Result<Self> {
         let (requests, received) = mpsc::channel::<Request>();
         let runtime = Handle::current();
-        thread::Builder::new().name("windlass-node-spawner".to_owned()).spawn(move || {
-            let _runtime = runtime.enter();
-            for Request { mut command, reply } in received {
-                // Nobody waits any more: the child is dropped, and killed with it.
-                drop(reply.send(command.spawn()));
-            }
-        })?;
+        thread::Builder::new()
+            .name("windlass-node-spawner".to_owned())
+            .spawn(move || {
+                let _runtime = runtime.enter();
+                for Request { mut command, reply } in received {
+                    // Nobody waits any more: the child is dropped, and killed with it.
+                    drop(reply.send(command.spawn()));
+                }
+            })?;
         Ok(Self { requests })
     }
 
@@ -43,7 +45,9 @@ impl Spawner {
     pub(super) async fn spawn(&self, command: Command) -> io::Result<Child> {
         let (reply, answer) = oneshot::channel();
         let ended = || io::Error::other("the thread that starts processes has ended");
-        self.requests.send(Request { command, reply }).map_err(|_| ended())?;
+        self.requests
+            .send(Request { command, reply })
+            .map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 }

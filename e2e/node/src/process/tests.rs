@@ -6,7 +6,11 @@ use super::*;
 use crate::{Options, environment::Variables};
 
 fn launcher(folder: &Path) -> Launcher {
-    Launcher::new(&Options { directory: folder.to_owned(), ..Options::default() }).unwrap()
+    Launcher::new(&Options {
+        directory: folder.to_owned(),
+        ..Options::default()
+    })
+    .unwrap()
 }
 
 fn shell<'a>(script: &str, log: &'a Path) -> Launch<'a> {
@@ -27,7 +31,10 @@ fn soon() -> Instant {
 async fn a_process_has_its_variables_its_log_and_its_exit_code() {
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("log");
-    let mut process = launcher(folder.path()).start(shell("echo $GREETING; exit 3", &log)).await.unwrap();
+    let mut process = launcher(folder.path())
+        .start(shell("echo $GREETING; exit 3", &log))
+        .await
+        .unwrap();
     assert_eq!(process.wait().await, Exit { code: 3 });
     assert_eq!(fs::read_to_string(log).unwrap(), "hello\n");
 }
@@ -45,7 +52,12 @@ async fn a_process_may_end_by_itself_when_asked_and_is_killed_when_it_does_not()
     let stubborn = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
     let mut process = launcher.start(shell(stubborn, &log)).await.unwrap();
     said(&log, "ready").await;
-    assert_eq!(process.terminate(Instant::now() + Duration::from_millis(100)).await, Exit { code: 137 });
+    assert_eq!(
+        process
+            .terminate(Instant::now() + Duration::from_millis(100))
+            .await,
+        Exit { code: 137 }
+    );
 }
 
 #[tokio::test]
@@ -74,10 +86,19 @@ async fn a_mounted_file_is_where_the_program_looks() {
     fs::write(source.join("tls.crt"), "certificate").unwrap();
     let mounts = BTreeMap::from([("/tmp/k8s-webhook-server/serving-certs".to_owned(), source)]);
     let log = folder.path().join("log");
-    let launch = Launch { mounts: Some(&mounts), ..shell("cat /tmp/k8s-webhook-server/serving-certs/tls.crt", &log) };
+    let launch = Launch {
+        mounts: Some(&mounts),
+        ..shell("cat /tmp/k8s-webhook-server/serving-certs/tls.crt", &log)
+    };
     let exit = launcher.start(launch).await.unwrap().wait().await;
-    assert_eq!((exit.code, fs::read_to_string(&log).unwrap().as_str()), (0, "certificate"));
-    assert!(!Path::new("/tmp/k8s-webhook-server").exists(), "the machine's own /tmp was changed");
+    assert_eq!(
+        (exit.code, fs::read_to_string(&log).unwrap().as_str()),
+        (0, "certificate")
+    );
+    assert!(
+        !Path::new("/tmp/k8s-webhook-server").exists(),
+        "the machine's own /tmp was changed"
+    );
 }
 
 async fn said(log: &Path, text: &str) {

@@ -40,7 +40,12 @@ pub(crate) enum Missing {
     ConfigMap(String),
     /// A Secret or ConfigMap lacks a key.
     #[error("couldn't find key {key} in {kind} {namespace}/{name}")]
-    Key { kind: &'static str, namespace: String, name: String, key: String },
+    Key {
+        kind: &'static str,
+        namespace: String,
+        name: String,
+        key: String,
+    },
     /// The path of a file leads out of its volume.
     #[error("path {0:?} must be relative and must not contain '..'")]
     Path(String),
@@ -74,7 +79,12 @@ struct Reference<'a> {
 impl fmt::Debug for File {
     /// Never the content: it may be a key.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "File({} bytes, mode {:o})", self.bytes.len(), self.mode)
+        write!(
+            formatter,
+            "File({} bytes, mode {:o})",
+            self.bytes.len(),
+            self.mode
+        )
     }
 }
 
@@ -185,9 +195,15 @@ impl<S: Sources> Ingredients<'_, S> {
 
     fn entries(&self, reference: &Reference<'_>) -> Result<Option<Entries>, Missing> {
         let (found, missing) = if reference.kind == "secret" {
-            (self.sources.secret(self.namespace, reference.name), Missing::Secret(reference.name.to_owned()))
+            (
+                self.sources.secret(self.namespace, reference.name),
+                Missing::Secret(reference.name.to_owned()),
+            )
         } else {
-            (self.sources.config_map(self.namespace, reference.name), Missing::ConfigMap(reference.name.to_owned()))
+            (
+                self.sources.config_map(self.namespace, reference.name),
+                Missing::ConfigMap(reference.name.to_owned()),
+            )
         };
         if found.is_none() && !reference.optional {
             return Err(missing);
@@ -196,7 +212,12 @@ impl<S: Sources> Ingredients<'_, S> {
     }
 
     fn no_key(&self, kind: &'static str, name: &str, key: &str) -> Missing {
-        Missing::Key { kind, namespace: self.namespace.to_owned(), name: name.to_owned(), key: key.to_owned() }
+        Missing::Key {
+            kind,
+            namespace: self.namespace.to_owned(),
+            name: name.to_owned(),
+            key: key.to_owned(),
+        }
     }
 
     fn add_fields(
@@ -212,7 +233,10 @@ impl<S: Sources> Ingredients<'_, S> {
                     .resolve(&field.field_path)
                     .ok_or_else(|| Missing::Field(field.field_path.clone()))?,
                 None => {
-                    let resource = item.resource_field_ref.as_ref().map(|field| field.resource.clone());
+                    let resource = item
+                        .resource_field_ref
+                        .as_ref()
+                        .map(|field| field.resource.clone());
                     return Err(Missing::Field(resource.unwrap_or_default()));
                 }
             };
@@ -225,21 +249,30 @@ impl<S: Sources> Ingredients<'_, S> {
 /// The tokens that a pod's volumes hold: volume, and what is asked for.
 pub(crate) fn tokens(spec: &PodSpec) -> impl Iterator<Item = (&str, &ServiceAccountTokenProjection)> {
     spec.volumes.iter().flatten().flat_map(|volume| {
-        let sources = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
-        sources.filter_map(|source| source.service_account_token.as_ref()).map(|token| (volume.name.as_str(), token))
+        let sources = volume
+            .projected
+            .iter()
+            .flat_map(|projected| projected.sources.iter().flatten());
+        sources
+            .filter_map(|source| source.service_account_token.as_ref())
+            .map(|token| (volume.name.as_str(), token))
     })
 }
 
 /// A path that stays inside of its folder.
 pub(crate) fn relative(path: &str) -> Option<&Path> {
     let path = Path::new(path);
-    let inside = path.components().all(|component| matches!(component, Component::Normal(_)));
+    let inside = path
+        .components()
+        .all(|component| matches!(component, Component::Normal(_)));
     (inside && path.components().next().is_some()).then_some(path)
 }
 
 fn add(content: &mut Content, path: &str, bytes: Vec<u8>, mode: Option<i32>) -> Result<(), Missing> {
     let hidden = path.starts_with("..");
-    let relative = relative(path).filter(|_| !hidden).ok_or_else(|| Missing::Path(path.to_owned()))?;
+    let relative = relative(path)
+        .filter(|_| !hidden)
+        .ok_or_else(|| Missing::Path(path.to_owned()))?;
     let mode = u32::try_from(mode.unwrap_or(MODE)).unwrap_or_default() & 0o777;
     content.insert(relative.to_owned(), File { bytes, mode });
     Ok(())

@@ -26,13 +26,26 @@ fn volume(volume: &Value) -> Result<Vec<(String, String, u32)>, Missing> {
         "spec": {"containers": [], "volumes": [volume]},
     }))
     .unwrap();
-    let fields = Fields { pod: &pod, address: None, host: Ipv4Addr::LOCALHOST, node: "node" };
+    let fields = Fields {
+        pod: &pod,
+        address: None,
+        host: Ipv4Addr::LOCALHOST,
+        node: "node",
+    };
     let tokens = BTreeMap::from([(("v".to_owned(), "token".to_owned()), "issued".to_owned())]);
-    let ingredients = Ingredients { fields, namespace: "n", sources: &Fixed, tokens: &tokens };
+    let ingredients = Ingredients {
+        fields,
+        namespace: "n",
+        sources: &Fixed,
+        tokens: &tokens,
+    };
     let mut volumes = ingredients.volumes(pod.spec.as_ref().unwrap())?;
     let files = volumes.remove("v").unwrap_or_default();
     let text = |file: &File| String::from_utf8(file.bytes.clone()).unwrap();
-    Ok(files.iter().map(|(path, file)| (path.display().to_string(), text(file), file.mode)).collect())
+    Ok(files
+        .iter()
+        .map(|(path, file)| (path.display().to_string(), text(file), file.mode))
+        .collect())
 }
 
 fn file(path: &str, text: &str, mode: u32) -> (String, String, u32) {
@@ -43,7 +56,10 @@ fn file(path: &str, text: &str, mode: u32) -> (String, String, u32) {
 fn every_entry_is_a_file_unless_items_choose() {
     assert_eq!(
         volume(&json!({"name": "v", "secret": {"secretName": "tls", "defaultMode": 0o400}})),
-        Ok(vec![file("tls.crt", "TLS.CRT", 0o400), file("tls.key", "TLS.KEY", 0o400)])
+        Ok(vec![
+            file("tls.crt", "TLS.CRT", 0o400),
+            file("tls.key", "TLS.KEY", 0o400)
+        ])
     );
     let items = json!([{"key": "tls.crt", "path": "certs/apiserver.crt", "mode": 0o440}]);
     assert_eq!(
@@ -65,7 +81,11 @@ fn projections_are_merged() {
     ]);
     assert_eq!(
         volume(&json!({"name": "v", "projected": {"sources": sources}})),
-        Ok(vec![file("a", "1", 0o644), file("namespace", "n", 0o644), file("token", "issued", 0o644)])
+        Ok(vec![
+            file("a", "1", 0o644),
+            file("namespace", "n", 0o644),
+            file("token", "issued", 0o644)
+        ])
     );
 }
 
@@ -73,7 +93,10 @@ fn projections_are_merged() {
 fn what_is_not_there_is_named_unless_it_is_optional() {
     let secret = |more: Value| {
         let mut secret = json!({"secretName": "tls"});
-        secret.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        secret
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         volume(&json!({"name": "v", "secret": secret}))
     };
     let absent = secret(json!({"secretName": "x"})).unwrap_err();
@@ -98,7 +121,10 @@ fn a_file_never_leaves_its_volume() {
 
 #[test]
 fn keys_are_not_shown() {
-    let file = File { bytes: b"a private key".to_vec(), mode: 0o600 };
+    let file = File {
+        bytes: b"a private key".to_vec(),
+        mode: 0o600,
+    };
     assert_eq!(format!("{file:?}"), "File(13 bytes, mode 600)");
 }
 

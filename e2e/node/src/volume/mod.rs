@@ -38,15 +38,20 @@ pub(crate) struct Volumes {
 impl Volumes {
     /// Volumes below a folder that belongs to the pod.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, written: Mutex::new(BTreeMap::new()) }
+        Self {
+            folder,
+            written: Mutex::new(BTreeMap::new()),
+        }
     }
 
     /// Makes the folders of the volumes that hold no files of the API.
     pub(crate) fn prepare(&self, spec: &PodSpec) -> Result<(), WriteError> {
         for volume in spec.volumes.iter().flatten() {
             if host_path(volume).is_none() {
-                fs::create_dir_all(self.path(&volume.name))
-                    .map_err(|source| WriteError { volume: volume.name.clone(), source })?;
+                fs::create_dir_all(self.path(&volume.name)).map_err(|source| WriteError {
+                    volume: volume.name.clone(),
+                    source,
+                })?;
             }
         }
         Ok(())
@@ -62,8 +67,10 @@ impl Volumes {
         let mut written = self.written.lock();
         for (volume, content) in contents {
             if written.get(&volume) != Some(&content) {
-                writer::write(&self.path(&volume), &content)
-                    .map_err(|source| WriteError { volume: volume.clone(), source })?;
+                writer::write(&self.path(&volume), &content).map_err(|source| WriteError {
+                    volume: volume.clone(),
+                    source,
+                })?;
                 written.insert(volume, content);
             }
         }
@@ -81,16 +88,27 @@ impl Volumes {
     ) -> Result<BTreeMap<String, PathBuf>, WriteError> {
         let mut mounts = BTreeMap::new();
         for (number, mount) in container.volume_mounts.iter().flatten().enumerate() {
-            let Some(volume) = spec.volumes.iter().flatten().find(|volume| volume.name == mount.name) else {
+            let Some(volume) = spec
+                .volumes
+                .iter()
+                .flatten()
+                .find(|volume| volume.name == mount.name)
+            else {
                 continue;
             };
             let whole = host_path(volume).unwrap_or_else(|| self.path(&volume.name));
-            let part = mount.sub_path.clone().or_else(|| mount.sub_path_expr.as_deref().map(&expand));
+            let part = mount
+                .sub_path
+                .clone()
+                .or_else(|| mount.sub_path_expr.as_deref().map(&expand));
             let path = match part.filter(|part| !part.is_empty()) {
                 None => Ok(whole),
                 Some(part) => self.part(&volume.name, &whole, &part, &container.name, number),
             }
-            .map_err(|source| WriteError { volume: volume.name.clone(), source })?;
+            .map_err(|source| WriteError {
+                volume: volume.name.clone(),
+                source,
+            })?;
             let target = mount.mount_path.trim_end_matches('/');
             mounts.insert(if target.is_empty() { "/" } else { target }.to_owned(), path);
         }
@@ -110,8 +128,16 @@ impl Volumes {
         self.folder.join("volumes").join(volume)
     }
 
-    fn part(&self, volume: &str, whole: &Path, part: &str, container: &str, number: usize) -> io::Result<PathBuf> {
-        let part = content::relative(part).ok_or_else(|| io::Error::other(format!("bad subPath {part:?}")))?;
+    fn part(
+        &self,
+        volume: &str,
+        whole: &Path,
+        part: &str,
+        container: &str,
+        number: usize,
+    ) -> io::Result<PathBuf> {
+        let part =
+            content::relative(part).ok_or_else(|| io::Error::other(format!("bad subPath {part:?}")))?;
         let path = whole.join(part);
         if !self.written.lock().contains_key(volume) {
             if !path.exists() {
@@ -153,7 +179,10 @@ mod tests {
     use super::{content::File, *};
 
     fn file(text: &str) -> File {
-        File { bytes: text.as_bytes().to_vec(), mode: 0o644 }
+        File {
+            bytes: text.as_bytes().to_vec(),
+            mode: 0o644,
+        }
     }
 
     #[test]
@@ -170,12 +199,22 @@ mod tests {
         .unwrap();
         let volumes = Volumes::new(folder.path().to_owned());
         volumes.prepare(&spec).unwrap();
-        let content = |text: &str| BTreeMap::from([("cert".to_owned(), BTreeMap::from([("tls.crt".into(), file(text))]))]);
+        let content = |text: &str| {
+            BTreeMap::from([(
+                "cert".to_owned(),
+                BTreeMap::from([("tls.crt".into(), file(text))]),
+            )])
+        };
         volumes.write(content("old")).unwrap();
         assert!(!volumes.differs(&content("old")) && volumes.differs(&content("new")));
-        let mounts = volumes.mounts(&spec, &spec.containers[0], |_| "expanded".to_owned()).unwrap();
+        let mounts = volumes
+            .mounts(&spec, &spec.containers[0], |_| "expanded".to_owned())
+            .unwrap();
         volumes.write(content("new")).unwrap();
-        assert_eq!(fs::read_to_string(mounts["/certs"].join("tls.crt")).unwrap(), "new");
+        assert_eq!(
+            fs::read_to_string(mounts["/certs"].join("tls.crt")).unwrap(),
+            "new"
+        );
         assert_eq!(fs::read_to_string(&mounts["/one.crt"]).unwrap(), "old");
         assert!(mounts["/scratch"].ends_with("scratch/expanded") && mounts["/scratch"].is_dir());
     }

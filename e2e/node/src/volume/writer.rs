@@ -77,13 +77,21 @@ mod tests {
     use super::{super::content::File, *};
 
     fn content(files: &[(&str, &str)]) -> Content {
-        let file = |text: &str| File { bytes: text.as_bytes().to_vec(), mode: 0o400 };
-        files.iter().map(|(path, text)| (path.into(), file(text))).collect()
+        let file = |text: &str| File {
+            bytes: text.as_bytes().to_vec(),
+            mode: 0o400,
+        };
+        files
+            .iter()
+            .map(|(path, text)| (path.into(), file(text)))
+            .collect()
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -97,12 +105,23 @@ mod tests {
         let second = fs::read_link(folder.path().join(DATA)).unwrap();
         assert_ne!(first, second);
         assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "3");
-        assert_eq!(fs::read_link(folder.path().join("a")).unwrap(), Path::new("..data/a"));
-        let expected = vec![DATA.to_owned(), second.to_str().unwrap().to_owned(), "a".to_owned(), "d".to_owned()];
+        assert_eq!(
+            fs::read_link(folder.path().join("a")).unwrap(),
+            Path::new("..data/a")
+        );
+        let expected = vec![
+            DATA.to_owned(),
+            second.to_str().unwrap().to_owned(),
+            "a".to_owned(),
+            "d".to_owned(),
+        ];
         let mut sorted = expected;
         sorted.sort();
         assert_eq!(names(folder.path()), sorted);
-        let mode = fs::metadata(folder.path().join("a")).unwrap().permissions().mode();
+        let mode = fs::metadata(folder.path().join("a"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o400);
     }
 
@@ -110,6 +129,12 @@ mod tests {
     fn an_empty_volume_is_an_empty_folder() {
         let folder = TempDir::new().unwrap();
         write(folder.path(), &content(&[])).unwrap();
-        assert_eq!(names(folder.path()).iter().filter(|name| !name.starts_with("..")).count(), 0);
+        assert_eq!(
+            names(folder.path())
+                .iter()
+                .filter(|name| !name.starts_with(".."))
+                .count(),
+            0
+        );
     }
 }
