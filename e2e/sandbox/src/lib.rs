@@ -3,17 +3,21 @@
 //! Its rules are the real server's. What it does not know it refuses loudly; it never pretends.
 
 pub mod admission;
+mod authority;
 pub mod builtin;
-pub mod controllers;
+mod controllers;
 pub mod conversion;
 pub mod crd;
 mod error;
 pub mod field;
+mod json_path;
 pub mod ownership;
 pub mod patch;
+mod sandbox;
 pub mod schema;
-mod server;
+pub mod server;
 pub mod storage;
 pub mod webhook;
 
 pub use error::{Cause, StatusError, Subject};
+pub use sandbox::{Options, Sandbox, StartError};

@@ -1,1 +1,143 @@
-//! Built-in kinds: their defaults and the validation that operators rely on.
+//! Built-in kinds: the defaults and the checks that operators rely on.
+
+mod pods;
+mod validation;
+
+use serde_json::{Value, json};
+
+pub use validation::validate;
+
+/// Fills in what the real server fills in.
+pub fn default(group: &str, kind: &str, object: &mut Value) {
+    match (group, kind) {
+        ("", "Namespace") => namespace(object),
+        ("", "Pod") => {
+            pods::spec(&mut object["spec"]);
+            set(&mut object["spec"], "serviceAccountName", json!("default"));
+            set(&mut object["spec"], "enableServiceLinks", json!(true));
+            set(object, "status", json!({"phase": "Pending", "qosClass": "BestEffort"}));
+        }
+        ("", "Secret") => secret(object),
+        ("", "Service") => service(object),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => webhooks(object, false),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => webhooks(object, true),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::crd::default(object),
+        ("apiregistration.k8s.io", "APIService") => {
+            if object["spec"]["service"].is_object() {
+                set(&mut object["spec"]["service"], "port", json!(443));
+            }
+        }
+        ("apps", "Deployment") => deployment(object),
+        ("apps", "ReplicaSet") => {
+            set(&mut object["spec"], "replicas", json!(1));
+            pods::template(&mut object["spec"]["template"]);
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object),
+        ("scheduling.k8s.io", "PriorityClass") => set(object, "preemptionPolicy", json!("PreemptLowerPriority")),
+        ("storage.k8s.io", "StorageClass") => {
+            set(object, "reclaimPolicy", json!("Delete"));
+            set(object, "volumeBindingMode", json!("Immediate"));
+        }
+        _ => {}
+    }
+}
+
+/// Sets a field of an object that is not there.
+fn set(object: &mut Value, field: &str, value: Value) {
+    if object.is_null() {
+        *object = json!({});
+    }
+    if object.is_object() && object[field].is_null() {
+        object[field] = value;
+    }
+}
+
+/// The objects of a list, none where there is no list.
+fn each<'a>(object: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
+    let list = object.get_mut(field).and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter(|item| item.is_object())
+}
+
+fn namespace(object: &mut Value) {
+    let name = object["metadata"]["name"].clone();
+    if object["metadata"]["deletionTimestamp"].is_null() {
+        set(&mut object["spec"], "finalizers", json!(["kubernetes"]));
+    }
+    set(&mut object["status"], "phase", json!("Active"));
+    let labels = &mut object["metadata"]["labels"];
+    if labels.is_null() {
+        *labels = json!({});
+    }
+    labels["kubernetes.io/metadata.name"] = name;
+}
+
+/// `stringData` is a way to write `data`, and never read back.
+fn secret(object: &mut Value) {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    set(object, "type", json!("Opaque"));
+    let plain = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
+    for (key, value) in plain.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        if !object["data"].is_object() {
+            object["data"] = json!({});
+        }
+        object["data"][key] = json!(STANDARD.encode(value.as_str().unwrap_or_default()));
+    }
+}
+
+fn service(object: &mut Value) {
+    let spec = &mut object["spec"];
+    set(spec, "type", json!("ClusterIP"));
+    set(spec, "sessionAffinity", json!("None"));
+    if spec["type"] != "ExternalName" {
+        set(spec, "internalTrafficPolicy", json!("Cluster"));
+    }
+    for port in each(spec, "ports") {
+        set(port, "protocol", json!("TCP"));
+        let number = port["port"].clone();
+        if port["targetPort"].is_null() || port["targetPort"] == 0 {
+            port["targetPort"] = number;
+        }
+    }
+}
+
+fn webhooks(object: &mut Value, mutating: bool) {
+    for webhook in each(object, "webhooks") {
+        set(webhook, "failurePolicy", json!("Fail"));
+        set(webhook, "matchPolicy", json!("Equivalent"));
+        set(webhook, "timeoutSeconds", json!(10));
+        set(webhook, "namespaceSelector", json!({}));
+        set(webhook, "objectSelector", json!({}));
+        if mutating {
+            set(webhook, "reinvocationPolicy", json!("Never"));
+        }
+        if webhook["clientConfig"]["service"].is_object() {
+            set(&mut webhook["clientConfig"]["service"], "port", json!(443));
+        }
+        for rule in each(webhook, "rules") {
+            set(rule, "scope", json!("*"));
+        }
+    }
+}
+
+fn deployment(object: &mut Value) {
+    let spec = &mut object["spec"];
+    set(spec, "replicas", json!(1));
+    set(spec, "revisionHistoryLimit", json!(10));
+    set(spec, "progressDeadlineSeconds", json!(600));
+    set(&mut spec["strategy"], "type", json!("RollingUpdate"));
+    if spec["strategy"]["type"] == "RollingUpdate" {
+        set(&mut spec["strategy"]["rollingUpdate"], "maxUnavailable", json!("25%"));
+        set(&mut spec["strategy"]["rollingUpdate"], "maxSurge", json!("25%"));
+    }
+    pods::template(&mut spec["template"]);
+}
+
+fn binding(object: &mut Value) {
+    let rbac = "rbac.authorization.k8s.io";
+    set(&mut object["roleRef"], "apiGroup", json!(rbac));
+    for subject in each(object, "subjects") {
+        if subject["kind"] != "ServiceAccount" {
+            set(subject, "apiGroup", json!(rbac));
+        }
+    }
+}

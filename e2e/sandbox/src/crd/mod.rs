@@ -5,6 +5,7 @@ mod validation;
 
 use serde_json::{Value, json};
 
+pub(crate) use definition::compare_versions;
 pub use definition::{Column, Definition, Names, Version};
 pub(crate) use validation::bundle_problem;
 pub use validation::validate;

@@ -116,3 +116,18 @@ pub(super) fn covers(store: &Store, user: &User, namespace: &str, wanted: &[Valu
         })
     })
 }
+
+/// Whether `user` may do this to a path that names no resource.
+pub(super) fn allows_path(store: &Store, user: &User, verb: &str, path: &str) -> bool {
+    let any_of = |rule: &Value, field: &str, matches: &dyn Fn(&str) -> bool| {
+        rule[field].as_array().is_some_and(|entries| entries.iter().filter_map(Value::as_str).any(matches))
+    };
+    user.groups.iter().any(|group| group == "system:masters")
+        || rules(store, user, "").iter().any(|rule| {
+            any_of(rule, "verbs", &|entry| entry == "*" || entry == verb)
+                && any_of(rule, "nonResourceURLs", &|entry| match entry.strip_suffix('*') {
+                    Some(prefix) => path.starts_with(prefix),
+                    None => path == entry,
+                })
+        })
+}

@@ -179,7 +179,7 @@ impl Server {
         self.0.kinds.establish(Arc::new(definition));
         let collection = Collection { group: &group, resource: &plural, namespace: None };
         for (key, object) in store.list(collection).0 {
-            super::delete::start(self, &key, &object);
+            self.delete(&key, &object, "Background");
         }
         if !store.list(collection).0.is_empty() {
             return;

@@ -86,11 +86,18 @@ pub(super) async fn collection(
     Ok(Reply::json(super::table::list(call, served, items, metadata)))
 }
 
-/// Deletes an object on the server's own account, in the background.
-pub(super) fn start(server: &Server, key: &Key, stored: &Arc<Value>) {
-    if stored["metadata"]["deletionTimestamp"].is_null() {
-        // Whoever changed it meanwhile does not keep it: the caller comes again.
-        let _ = begin(server, key, stored, None, "Background");
+impl Server {
+    /// Deletes an object on the server's own account.
+    pub(crate) fn delete(&self, key: &Key, stored: &Arc<Value>, policy: &str) {
+        if stored["metadata"]["deletionTimestamp"].is_null() {
+            // Whoever changed it meanwhile does not keep it: the caller comes again.
+            let _ = begin(self, key, stored, None, policy);
+        }
+    }
+
+    /// Removes an object that is being deleted and that nothing holds any more.
+    pub(crate) fn release(&self, key: &Key) {
+        finish(self, key);
     }
 }
 
@@ -169,8 +176,10 @@ fn begin(
     Ok(Outcome::Waiting(object))
 }
 
+/// Whether finalizers keep an object, a namespace's own among them.
 fn is_held(object: &Value) -> bool {
-    object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
+    let any = |finalizers: &Value| finalizers.as_array().is_some_and(|finalizers| !finalizers.is_empty());
+    any(&object["metadata"]["finalizers"]) || (object["kind"] == "Namespace" && any(&object["spec"]["finalizers"]))
 }
 
 /// The last object of a custom resource lets its CRD go.

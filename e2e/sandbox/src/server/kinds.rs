@@ -47,19 +47,14 @@ struct Custom {
 /// One row of the table: group, version, kind, plural, short names, namespaced, subresources.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, bool, &'static str);
 
-/// The built-in kinds.
+/// The built-in kinds: those that are acted upon as in a real cluster, or that nothing needs to act upon.
 const BUILT_IN: &[Row] = &[
     ("", "v1", "ConfigMap", "configmaps", "cm", true, ""),
     ("", "v1", "Endpoints", "endpoints", "ep", true, ""),
     ("", "v1", "Event", "events", "ev", true, ""),
-    ("", "v1", "LimitRange", "limitranges", "limits", true, ""),
     ("", "v1", "Namespace", "namespaces", "ns", false, "status finalize"),
     ("", "v1", "Node", "nodes", "no", false, "status"),
-    ("", "v1", "PersistentVolume", "persistentvolumes", "pv", false, "status"),
-    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", true, "status"),
     ("", "v1", "Pod", "pods", "po", true, "status binding eviction"),
-    ("", "v1", "ReplicationController", "replicationcontrollers", "rc", true, "status scale"),
-    ("", "v1", "ResourceQuota", "resourcequotas", "quota", true, "status"),
     ("", "v1", "Secret", "secrets", "", true, ""),
     ("", "v1", "Service", "services", "svc", true, "status"),
     ("", "v1", "ServiceAccount", "serviceaccounts", "sa", true, "token"),
@@ -67,14 +62,8 @@ const BUILT_IN: &[Row] = &[
     ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "", false, ""),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "crd crds", false, "status"),
     ("apiregistration.k8s.io", "v1", "APIService", "apiservices", "", false, "status"),
-    ("apps", "v1", "ControllerRevision", "controllerrevisions", "", true, ""),
-    ("apps", "v1", "DaemonSet", "daemonsets", "ds", true, "status"),
     ("apps", "v1", "Deployment", "deployments", "deploy", true, "status scale"),
     ("apps", "v1", "ReplicaSet", "replicasets", "rs", true, "status scale"),
-    ("apps", "v1", "StatefulSet", "statefulsets", "sts", true, "status scale"),
-    ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", true, "status"),
-    ("batch", "v1", "CronJob", "cronjobs", "cj", true, "status"),
-    ("batch", "v1", "Job", "jobs", "", true, "status"),
     ("coordination.k8s.io", "v1", "Lease", "leases", "", true, ""),
     ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", true, ""),
     ("events.k8s.io", "v1", "Event", "events", "ev", true, ""),
@@ -128,7 +117,7 @@ impl Served {
     fn built_in(row: &Row) -> Self {
         let (group, version, kind, resource, short_names, namespaced, subresources) = *row;
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
-        let all = ["pods", "services", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs"];
+        let all = ["pods", "services", "deployments", "replicasets"];
         Self {
             group: group.to_owned(),
             version: version.to_owned(),

@@ -7,7 +7,7 @@ mod custom;
 mod delete;
 mod discovery;
 mod faults;
-mod front;
+pub(crate) mod front;
 mod kinds;
 mod metadata;
 mod openapi;
@@ -27,8 +27,11 @@ use serde_json::{Value, json};
 
 pub use authentication::User;
 pub use call::{Call, Reply};
+pub(crate) use custom::{condition, set_condition};
 pub use faults::{Fault, Faults};
 pub use kinds::{Kinds, Served};
+pub(crate) use metadata::now;
+pub(crate) use services::SERVICE_NAME;
 
 use crate::{
     StatusError,

@@ -1,0 +1,88 @@
+//! The controllers' way to the API: their writes are requests like any other's.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    StatusError,
+    server::{Call, Reply, Server, User},
+    storage::{Collection, Store},
+};
+
+pub(super) struct Client {
+    server: Server,
+    user: User,
+    root_certificate: String,
+}
+
+// === impl Client ===
+
+impl Client {
+    pub(super) fn new(server: Server, user: User, root_certificate: String) -> Self {
+        Self { server, user, root_certificate }
+    }
+
+    pub(super) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(super) fn store(&self) -> &Arc<Store> {
+        &self.server.shared().store
+    }
+
+    /// The certificate by which pods know the API server, as PEM.
+    pub(super) fn root_certificate(&self) -> &str {
+        &self.root_certificate
+    }
+
+    /// All objects of a resource.
+    pub(super) fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
+        let collection = Collection { group, resource, namespace };
+        self.store().list(collection).0.into_iter().map(|(_, object)| object).collect()
+    }
+
+    /// Creates an object in a collection.
+    pub(super) async fn create(&self, collection: &str, object: &Value) {
+        self.report("create", collection, self.call(Method::POST, collection, "application/json", object).await);
+    }
+
+    /// Replaces an object.
+    pub(super) async fn replace(&self, path: &str, object: &Value) {
+        self.report("replace", path, self.call(Method::PUT, path, "application/json", object).await);
+    }
+
+    /// Changes an object by a merge patch.
+    pub(super) async fn merge(&self, path: &str, patch: &Value) {
+        self.report("patch", path, self.call(Method::PATCH, path, "application/merge-patch+json", patch).await);
+    }
+
+    /// Deletes an object.
+    pub(super) async fn delete(&self, path: &str) {
+        let options = json!({"propagationPolicy": "Background"});
+        self.report("delete", path, self.call(Method::DELETE, path, "application/json", &options).await);
+    }
+
+    async fn call(&self, method: Method, path: &str, content_type: &str, body: &Value) -> Result<Reply, StatusError> {
+        let manager = self.user.name.rsplit(':').next().unwrap_or_default();
+        let call = Call {
+            user: self.user.clone(),
+            method,
+            path: path.to_owned(),
+            query: BTreeMap::from([("fieldManager".to_owned(), manager.to_owned())]),
+            content_type: content_type.to_owned(),
+            accept: "application/json".to_owned(),
+            user_agent: manager.to_owned(),
+            body: body.to_string().into_bytes(),
+        };
+        self.server.handle(call).await
+    }
+
+    /// A failure is no end: the next pass looks again.
+    fn report(&self, verb: &str, path: &str, outcome: Result<Reply, StatusError>) {
+        if let Err(error) = outcome {
+            tracing::debug!(controller = self.user.name, verb, path, error = %error.message, "a write failed");
+        }
+    }
+}

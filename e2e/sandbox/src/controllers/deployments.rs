@@ -1,0 +1,245 @@
+//! Deployments: ReplicaSets old and new, rolled over as the strategy allows.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{
+    client::Client,
+    objects::{controller_reference, is_controlled_by, is_deleting, is_finished, name, namespace, number, short_hash},
+    rollout::{Limits, Set},
+};
+use crate::server::{condition, now, set_condition};
+
+const HASH: &str = "pod-template-hash";
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// One pass over all Deployments.
+pub(super) async fn pass(client: &Client) {
+    for deployment in client.list("apps", "deployments", None) {
+        if is_deleting(&deployment) {
+            continue;
+        }
+        let sets = Sets::of(client, &deployment);
+        if deployment["spec"]["paused"] != true {
+            roll(client, &deployment, &sets).await;
+        }
+        report(client, &deployment).await;
+    }
+}
+
+/// The ReplicaSets of a Deployment.
+struct Sets {
+    new: Option<Arc<Value>>,
+    old: Vec<Arc<Value>>,
+}
+
+impl Sets {
+    fn of(client: &Client, deployment: &Value) -> Self {
+        let owned = client.list("apps", "replicasets", Some(namespace(deployment)));
+        let wanted = template(&deployment["spec"]["template"]);
+        let (mut new, old): (Vec<_>, Vec<_>) = owned
+            .into_iter()
+            .filter(|set| is_controlled_by(set, deployment) && !is_deleting(set))
+            .partition(|set| template(&set["spec"]["template"]) == wanted);
+        new.truncate(1);
+        Self { new: new.pop(), old }
+    }
+}
+
+/// A template without the label that names its own hash.
+fn template(template: &Value) -> Value {
+    let mut template = template.clone();
+    if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
+        labels.remove(HASH);
+    }
+    template
+}
+
+async fn roll(client: &Client, deployment: &Value, sets: &Sets) {
+    let spec = &deployment["spec"];
+    let limits = Limits::new(spec);
+    let recreate = spec["strategy"]["type"] == "Recreate";
+    let old: Vec<Set> = sets.old.iter().map(|set| measure(set)).collect();
+    let new = sets.new.as_deref().map_or(Set { wanted: 0, available: 0 }, measure);
+    let (wanted_new, wanted_old) = if recreate {
+        let gone = old_pods(client, deployment, &sets.old) == 0;
+        (if gone { limits.replicas } else { new.wanted }, vec![0; old.len()])
+    } else {
+        let up = limits.scale_up(new, &old);
+        (up, limits.scale_down(Set { wanted: up, ..new }, &old))
+    };
+    match &sets.new {
+        None => create(client, deployment, &sets.old, wanted_new).await,
+        Some(set) => {
+            revise(client, set, &sets.old).await;
+            scale(client, set, wanted_new).await;
+        }
+    }
+    for (set, wanted) in sets.old.iter().zip(wanted_old) {
+        scale(client, set, wanted).await;
+    }
+    forget(client, spec, &sets.old).await;
+}
+
+fn measure(set: &Value) -> Set {
+    Set { wanted: number(set, "/spec/replicas"), available: number(set, "/status/availableReplicas") }
+}
+
+/// Pods of old ReplicaSets that still run, those that are being deleted among them.
+fn old_pods(client: &Client, deployment: &Value, old: &[Arc<Value>]) -> usize {
+    let pods = client.list("", "pods", Some(namespace(deployment)));
+    pods.iter().filter(|pod| !is_finished(pod) && old.iter().any(|set| is_controlled_by(pod, set))).count()
+}
+
+fn revision(set: &Value) -> i64 {
+    set["metadata"]["annotations"][REVISION].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+async fn create(client: &Client, deployment: &Value, old: &[Arc<Value>], replicas: i64) {
+    let mut template = template(&deployment["spec"]["template"]);
+    let hash = short_hash(&template.to_string(), 10);
+    template["metadata"]["labels"][HASH] = json!(hash);
+    let mut selector = deployment["spec"]["selector"].clone();
+    selector["matchLabels"][HASH] = json!(hash);
+    let next = old.iter().map(|set| revision(set)).max().unwrap_or(0) + 1;
+    let set = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": format!("{}-{hash}", name(deployment)),
+            "labels": template["metadata"]["labels"],
+            "annotations": {REVISION: next.to_string()},
+            "ownerReferences": [controller_reference(deployment)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "minReadySeconds": number(deployment, "/spec/minReadySeconds"),
+            "selector": selector,
+            "template": template,
+        },
+    });
+    client.create(&format!("/apis/apps/v1/namespaces/{}/replicasets", namespace(deployment)), &set).await;
+}
+
+/// A ReplicaSet that is used again becomes the newest revision.
+async fn revise(client: &Client, set: &Value, old: &[Arc<Value>]) {
+    let newest = old.iter().map(|set| revision(set)).max().unwrap_or(0);
+    if revision(set) <= newest {
+        let patch = json!({"metadata": {"annotations": {REVISION: (newest + 1).to_string()}}});
+        client.merge(&path(set), &patch).await;
+    }
+}
+
+fn path(set: &Value) -> String {
+    format!("/apis/apps/v1/namespaces/{}/replicasets/{}", namespace(set), name(set))
+}
+
+async fn scale(client: &Client, set: &Value, replicas: i64) {
+    if number(set, "/spec/replicas") != replicas {
+        client.merge(&path(set), &json!({"spec": {"replicas": replicas}})).await;
+    }
+}
+
+/// Removes old ReplicaSets beyond the history limit.
+async fn forget(client: &Client, spec: &Value, old: &[Arc<Value>]) {
+    let limit = usize::try_from(spec["revisionHistoryLimit"].as_i64().unwrap_or(10)).unwrap_or(0);
+    let mut idle: Vec<_> = old
+        .iter()
+        .filter(|set| number(set, "/spec/replicas") == 0 && number(set, "/status/replicas") == 0)
+        .collect();
+    idle.sort_by_key(|set| revision(set));
+    for set in idle.iter().take(idle.len().saturating_sub(limit)) {
+        client.delete(&path(set)).await;
+    }
+}
+
+async fn report(client: &Client, deployment: &Value) {
+    let sets = Sets::of(client, deployment);
+    let all = || sets.old.iter().chain(&sets.new);
+    let sum = |pointer: &str| all().map(|set| number(set, pointer)).sum::<i64>();
+    let replicas = number(deployment, "/spec/replicas");
+    let total = sum("/status/replicas");
+    let available = sum("/status/availableReplicas");
+    let updated = sets.new.as_deref().map_or(0, |set| number(set, "/status/replicas"));
+    let mut shown = json!({"status": {
+        "observedGeneration": deployment["metadata"]["generation"],
+        "replicas": total, "updatedReplicas": updated, "readyReplicas": sum("/status/readyReplicas"),
+        "availableReplicas": available, "unavailableReplicas": (total.max(replicas) - available).max(0),
+        "conditions": deployment["status"]["conditions"],
+    }});
+    let limits = Limits::new(&deployment["spec"]);
+    let enough = available >= replicas - if deployment["spec"]["strategy"]["type"] == "Recreate" { 0 } else { limits.unavailable };
+    if enough {
+        set_condition(&mut shown, "Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.");
+    } else {
+        let message = "Deployment does not have minimum availability.";
+        set_condition(&mut shown, "Available", "False", "MinimumReplicasUnavailable", message);
+    }
+    let complete = updated == replicas && total == replicas && available == replicas;
+    progress(deployment, &mut shown, complete, &sets);
+    if let Some(set) = &sets.new {
+        annotate(client, deployment, set).await;
+    }
+    if without_times(&shown["status"]) != without_times(&deployment["status"]) {
+        stamp(&mut shown, deployment);
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{}/status", namespace(deployment), name(deployment));
+        client.merge(&path, &shown).await;
+    }
+}
+
+/// The Deployment says which revision it is at.
+async fn annotate(client: &Client, deployment: &Value, set: &Value) {
+    let revision = &set["metadata"]["annotations"][REVISION];
+    if deployment["metadata"]["annotations"][REVISION] != *revision {
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{}", namespace(deployment), name(deployment));
+        client.merge(&path, &json!({"metadata": {"annotations": {REVISION: revision}}})).await;
+    }
+}
+
+fn progress(deployment: &Value, shown: &mut Value, complete: bool, sets: &Sets) {
+    let set = sets.new.as_deref().map(name).unwrap_or_default();
+    if complete {
+        let message = format!("ReplicaSet {set:?} has successfully progressed.");
+        return set_condition(shown, "Progressing", "True", "NewReplicaSetAvailable", &message);
+    }
+    let moved = ["observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"]
+        .iter()
+        .any(|field| shown["status"][*field] != deployment["status"][*field]);
+    let conditions = deployment["status"]["conditions"].as_array().into_iter().flatten();
+    let since = conditions
+        .filter(|condition| condition["type"] == "Progressing")
+        .find_map(|condition| condition["lastUpdateTime"].as_str()?.parse::<Timestamp>().ok());
+    let deadline = deployment["spec"]["progressDeadlineSeconds"].as_i64().unwrap_or(600);
+    let late = since.is_some_and(|since| Timestamp::now().as_second() - since.as_second() > deadline);
+    let failed = condition(deployment, "Progressing") == Some("False");
+    if !moved && (late || failed) {
+        let message = format!("ReplicaSet {set:?} has timed out progressing.");
+        return set_condition(shown, "Progressing", "False", "ProgressDeadlineExceeded", &message);
+    }
+    set_condition(shown, "Progressing", "True", "ReplicaSetUpdated", &format!("ReplicaSet {set:?} is progressing."));
+}
+
+fn without_times(status: &Value) -> Value {
+    let mut status = status.clone();
+    for condition in status["conditions"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.remove("lastUpdateTime");
+        condition.remove("lastTransitionTime");
+    }
+    status
+}
+
+/// Conditions that are new or moved on say when.
+fn stamp(shown: &mut Value, deployment: &Value) {
+    for condition in shown["status"]["conditions"].as_array_mut().into_iter().flatten() {
+        let before = deployment["status"]["conditions"].as_array().into_iter().flatten();
+        let same = before.filter(|old| condition["type"] == "Available" && old["type"] == "Available").find(|old| {
+            old["status"] == condition["status"] && old["lastUpdateTime"].is_string()
+        });
+        condition["lastUpdateTime"] = match same {
+            Some(old) => old["lastUpdateTime"].clone(),
+            None => json!(now()),
+        };
+    }
+}

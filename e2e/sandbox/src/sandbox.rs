@@ -1,0 +1,133 @@
+//! A cluster to start and to connect to.
+
+use std::{net::SocketAddr, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::json;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    authority::Authority,
+    controllers,
+    server::{Faults, Record, Server, front},
+    storage::Store,
+};
+
+/// How a [`Sandbox`] behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The port on loopback; 0 for a free one.
+    pub port: u16,
+    /// How long lists of converted versions answer 429 after a change of a CRD's `spec`, as the real server's do.
+    pub reinitializing: Duration,
+}
+
+/// A running API server with its controllers. It ends when it is dropped.
+pub struct Sandbox {
+    server: Server,
+    authority: Authority,
+    address: SocketAddr,
+    _stop: DropGuard,
+}
+
+/// The API server could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its port could not be opened.
+    #[error("cannot listen on port {port} of loopback: {source}")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its certificates could not be made.
+    #[error("cannot make the certificates of the API server: {0}")]
+    Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+// === impl Options ===
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { port: 0, reinitializing: Duration::from_millis(50) }
+    }
+}
+
+// === impl Sandbox ===
+
+impl Sandbox {
+    /// Starts one.
+    ///
+    /// # Errors
+    ///
+    /// When the port is taken.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let authority = Authority::new().map_err(|error| StartError::Certificates(error.into()))?;
+        let tls = authority.serving().map_err(StartError::Certificates)?;
+        let listening = front::bind(options.port).await;
+        let (listener, address) =
+            listening.map_err(|source| StartError::Listen { port: options.port, source })?;
+        let server = Server::new(options.reinitializing);
+        let stop = CancellationToken::new();
+        controllers::start(&server, &authority.certificate(), &stop);
+        tokio::spawn(front::serve(server.clone(), listener, tls, stop.clone()));
+        Ok(Self { server, authority, address, _stop: stop.drop_guard() })
+    }
+
+    /// A kubeconfig for a user with a client certificate.
+    ///
+    /// # Errors
+    ///
+    /// When the certificate cannot be made.
+    pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<String, StartError> {
+        let identity =
+            self.authority.client(user, groups).map_err(|error| StartError::Certificates(error.into()))?;
+        Ok(self.kubeconfig_with(&json!({
+            "client-certificate-data": STANDARD.encode(identity.certificate),
+            "client-key-data": STANDARD.encode(identity.key),
+        })))
+    }
+
+    /// A kubeconfig for a ServiceAccount, with a token that lives for a day.
+    pub fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> String {
+        let token = self.server.token(namespace, name, Duration::from_secs(86_400));
+        self.kubeconfig_with(&json!({"token": token}))
+    }
+
+    /// JSON is YAML, and kubectl and kube read it as such.
+    fn kubeconfig_with(&self, user: &serde_json::Value) -> String {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "sandbox", "cluster": {
+                "server": format!("https://{}", self.address),
+                "certificate-authority-data": STANDARD.encode(self.authority.certificate()),
+            }}],
+            "users": [{"name": "user", "user": user}],
+            "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "user"}}],
+            "current-context": "sandbox",
+        })
+        .to_string()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ways to make it misbehave.
+    pub fn faults(&self) -> &Faults {
+        self.server.faults()
+    }
+
+    /// Every request of an object or a collection up to now.
+    pub fn requests(&self) -> Vec<Record> {
+        self.server.requests()
+    }
+
+    /// What is stored.
+    pub fn store(&self) -> &Store {
+        &self.server.shared().store
+    }
+}
