@@ -7,12 +7,15 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, Probe, Service};
-use kube::ResourceExt;
 
 use crate::probe::action::port_number;
 
 /// The file that a folder with a serving certificate holds.
 const CERTIFICATE: &str = "tls.crt";
+
+/// Where operators built with controller-runtime serve webhooks, and what their certificate folder ends with.
+const WEBHOOK_PORT: u16 = 9443;
+const CERTIFICATE_FOLDER: &str = "serving-certs";
 
 /// The ports that a container says it has: its own, and those of its probes.
 fn declared(container: &Container) -> BTreeSet<u16> {
@@ -47,42 +50,36 @@ fn probed(probe: &Probe, container: &Container) -> Option<u16> {
     )
 }
 
-/// The ports of a pod that Services send to.
-fn targeted(pod: &Pod, spec: &PodSpec, services: &[impl AsRef<Service>]) -> BTreeSet<u16> {
-    let mut targeted = BTreeSet::new();
-    for service in services
+/// The ports that Services of the pod's namespace send to.
+///
+/// Whether they select the pod is not asked: a pod that is still to prove itself serves what its siblings do, before any
+/// Service sends to it. That a pod has a port open which nobody asks is no harm: its address is its own.
+fn targeted(spec: &PodSpec, services: &[impl AsRef<Service>]) -> BTreeSet<u16> {
+    let services = services
         .iter()
-        .filter_map(|service| service.as_ref().spec.as_ref())
-    {
-        let Some(selector) = service.selector.as_ref().filter(|selector| !selector.is_empty()) else {
-            continue;
-        };
-        if !selector
-            .iter()
-            .all(|(key, value)| pod.labels().get(key) == Some(value))
-        {
-            continue;
-        }
-        for port in service.ports.iter().flatten() {
-            match &port.target_port {
-                None => targeted.extend(u16::try_from(port.port).ok()),
-                Some(target) => {
-                    targeted.extend(
-                        spec.containers
-                            .iter()
-                            .find_map(|container| port_number(target, container)),
-                    );
-                }
-            }
-        }
-    }
-    targeted
+        .filter_map(|service| service.as_ref().spec.as_ref());
+    let selecting = services.filter(|service| {
+        service
+            .selector
+            .as_ref()
+            .is_some_and(|selector| !selector.is_empty())
+    });
+    let ports = selecting.flat_map(|service| service.ports.iter().flatten());
+    ports
+        .filter_map(|port| match &port.target_port {
+            None => u16::try_from(port.port).ok(),
+            Some(target) => spec
+                .containers
+                .iter()
+                .find_map(|container| port_number(target, container)),
+        })
+        .collect()
 }
 
 /// The ports that the stand-in of one container serves.
 ///
-/// A port that several containers declare is the first one's; one that only a Service knows is the first stood-in
-/// container's. `stood_in` says which containers have a stand-in, by name.
+/// A port that several containers declare is the first one's; one that only a Service knows, and the usual port of
+/// webhooks, is the first stood-in container's. `stood_in` says which containers have a stand-in.
 pub(crate) fn ports(
     pod: &Pod,
     container: &str,
@@ -107,22 +104,29 @@ pub(crate) fn ports(
         .find(|container| stood_in(container))
         .is_some_and(|first| first.name == container)
     {
-        mine.extend(targeted(pod, spec, services).difference(&taken));
+        let mut others = targeted(spec, services);
+        others.insert(WEBHOOK_PORT);
+        mine.extend(others.difference(&taken));
     }
     mine
 }
 
-/// The folder of the serving certificate among a container's mounts. Where there are several, the one that
-/// controller-runtime looks in, else the first.
+/// The folder of the serving certificate among a container's mounts: one that holds a certificate, and rather the one
+/// that controller-runtime looks in, which may also be filled later.
 pub(crate) fn certificate_folder(mounts: &BTreeMap<String, PathBuf>) -> Option<&Path> {
-    let mut holding = mounts
+    let rank = |path: &str, folder: &Path| {
+        (
+            folder.join(CERTIFICATE).exists(),
+            path.ends_with(CERTIFICATE_FOLDER),
+        )
+    };
+    let ranked = mounts
         .iter()
-        .filter(|(_, folder)| folder.join(CERTIFICATE).exists());
-    let first = holding.next()?;
-    let usual = std::iter::once(first)
-        .chain(holding)
-        .find(|(path, _)| path.ends_with("serving-certs"));
-    Some(usual.unwrap_or(first).1)
+        .map(|(path, folder)| (rank(path, folder), folder.as_path()));
+    let best = ranked
+        .filter(|(rank, _)| *rank != (false, false))
+        .max_by_key(|(rank, _)| *rank)?;
+    Some(best.1)
 }
 
 #[cfg(test)]
@@ -170,10 +174,10 @@ mod tests {
             &json!([{"port": 443, "targetPort": 4343}, {"port": 1, "targetPort": "webhook"}, {"port": 6443},
                 {"port": 2, "targetPort": 7000}]),
         );
-        let other = service(&json!({"app": "b"}), &json!([{"port": 5000}]));
-        let everything = service(&json!({}), &json!([{"port": 5001}]));
-        let services = [selected, other, everything];
-        assert_eq!(of("manager", &services), [4343, 6443, 8081, 9443]);
+        let sibling = service(&json!({"app": "b"}), &json!([{"port": 5000}]));
+        let elsewhere = service(&json!({}), &json!([{"port": 5001}]));
+        let services = [selected, sibling, elsewhere];
+        assert_eq!(of("manager", &services), [4343, 5000, 6443, 8081, 9443]);
         assert_eq!(of("proxy", &services), [8443]);
     }
 
@@ -191,9 +195,14 @@ mod tests {
             mounts.insert(path.to_owned(), folder.path().join(name));
         }
         assert!(certificate_folder(&mounts).unwrap().ends_with("c"));
-        mounts.remove("/tmp/k8s-webhook-server/serving-certs");
+        std::fs::remove_file(folder.path().join("c/tls.crt")).unwrap();
         assert!(certificate_folder(&mounts).unwrap().ends_with("a"));
         mounts.remove("/apiserver.local.config/certificates");
+        assert!(
+            certificate_folder(&mounts).unwrap().ends_with("c"),
+            "it may be filled later"
+        );
+        mounts.remove("/tmp/k8s-webhook-server/serving-certs");
         assert_eq!(certificate_folder(&mounts), None);
     }
 }

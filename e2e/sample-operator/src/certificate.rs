@@ -45,10 +45,10 @@ pub(crate) struct Files {
     key: PathBuf,
 }
 
-/// The certificate that is served now.
+/// The certificate that is served now, if there is one.
 #[derive(Clone)]
 pub(crate) struct Certificate {
-    current: watch::Sender<Arc<CertifiedKey>>,
+    current: watch::Sender<Option<Arc<CertifiedKey>>>,
 }
 
 // === impl Files ===
@@ -92,8 +92,15 @@ impl Certificate {
     /// Reads the files once.
     pub(crate) fn load(files: &Files) -> Result<Self, LoadError> {
         Ok(Self {
-            current: watch::Sender::new(Arc::new(files.load()?)),
+            current: watch::Sender::new(Some(Arc::new(files.load()?))),
         })
+    }
+
+    /// No certificate yet: handshakes fail until its files are there.
+    pub(crate) fn none() -> Self {
+        Self {
+            current: watch::Sender::new(None),
+        }
     }
 
     /// A certificate of another name, signed by nobody.
@@ -103,7 +110,7 @@ impl Certificate {
         let certified =
             CertifiedKey::from_der(vec![wrong.cert.der().clone()], key, &ring::default_provider())?;
         Ok(Self {
-            current: watch::Sender::new(Arc::new(certified)),
+            current: watch::Sender::new(Some(Arc::new(certified))),
         })
     }
 
@@ -115,8 +122,13 @@ impl Certificate {
             loop {
                 tokio::time::sleep(POLL).await;
                 match files.load() {
-                    Ok(loaded) if loaded.cert != current.borrow().cert => {
-                        current.send_replace(Arc::new(loaded));
+                    Ok(loaded)
+                        if current
+                            .borrow()
+                            .as_ref()
+                            .is_none_or(|known| known.cert != loaded.cert) =>
+                    {
+                        current.send_replace(Some(Arc::new(loaded)));
                         tracing::info!("Serving a new certificate");
                     }
                     Ok(_) => complaint.clear(),
@@ -143,7 +155,7 @@ impl Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.borrow().clone())
+        self.current.borrow().clone()
     }
 }
 

@@ -72,7 +72,7 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
     Ok(())
 }
 
-/// The certificate to serve. A stand-in may have none: then it speaks plain HTTP only.
+/// The certificate to serve. A stand-in may have none: then it speaks plain HTTP only, until there is one.
 fn certificate(args: &Args, ended: &CancellationToken) -> anyhow::Result<Option<Certificate>> {
     if args.has(&Fault::WrongCertificate) {
         return Ok(Some(Certificate::wrong()?));
@@ -84,8 +84,8 @@ fn certificate(args: &Args, ended: &CancellationToken) -> anyhow::Result<Option<
     let certificate = match Certificate::load(&files) {
         Ok(certificate) => certificate,
         Err(error) if args.stand_in => {
-            tracing::warn!(%error, "No certificate to serve");
-            return Ok(None);
+            tracing::warn!(%error, "No certificate to serve yet");
+            Certificate::none()
         }
         Err(error) => return Err(error).context("cannot load the serving certificate"),
     };

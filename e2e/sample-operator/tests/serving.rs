@@ -236,6 +236,19 @@ async fn a_stand_in_speaks_tls_and_plain_http_on_one_port() {
 }
 
 #[tokio::test]
+async fn a_stand_in_serves_a_certificate_that_comes_later() {
+    let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
+    let server = start(folder.path(), &["--stand-in"]).await;
+    authority.connect(server.address).await.unwrap_err();
+    authority.issue(folder.path());
+    eventually("the certificate is served", async || {
+        authority.connect(server.address).await.is_ok()
+    })
+    .await;
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_request_in_flight_is_answered_before_the_server_stops() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     authority.issue(folder.path());

@@ -229,7 +229,7 @@ impl Task {
                 .map(|probe| Prober::new(probe, passed, began, options))
         };
         let mut startup = prober(&self.container.startup_probe, false);
-        let mut readiness = prober(&self.container.readiness_probe, false);
+        let mut readiness = prober(&self.container.readiness_probe, false).map(Prober::eagerly);
         let mut liveness = prober(&self.container.liveness_probe, true);
         loop {
             let starting = !state.started;

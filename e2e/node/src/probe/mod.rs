@@ -17,6 +17,10 @@ use crate::Options;
 /// However fast the node runs, a container is not asked more often.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 
+/// A container that has never been ready is asked at least this often. Kubelet keeps to the period; here nobody shall
+/// wait ten seconds for a server that was asked a moment too early.
+const LONGEST_FIRST_PERIOD: Duration = Duration::from_millis(500);
+
 /// One probe of a container, asked again and again.
 #[derive(Debug)]
 pub(crate) struct Prober {
@@ -25,6 +29,7 @@ pub(crate) struct Prober {
     period: Duration,
     next: Instant,
     threshold: Threshold,
+    eager: bool,
 }
 
 // === impl Prober ===
@@ -57,18 +62,31 @@ impl Prober {
                 count(probe.failure_threshold, 3),
                 passed,
             ),
+            eager: false,
         }
+    }
+
+    /// Asks more often until it passes for the first time. Not for a probe whose failures have an effect by then.
+    pub(crate) fn eagerly(mut self) -> Self {
+        self.eager = true;
+        self
     }
 
     /// Asks until the answer counts as another than before: whether the probe passes now, and the last answer.
     pub(crate) async fn changed(&mut self, target: &Target<'_>) -> (bool, String) {
         loop {
             sleep_until(self.next).await;
-            self.next = Instant::now() + self.period;
+            let longest = if self.eager {
+                LONGEST_FIRST_PERIOD
+            } else {
+                Duration::MAX
+            };
+            self.next = Instant::now() + self.period.min(longest);
             let answer = match timeout(self.timeout, self.action.ask(target)).await {
                 Ok(answer) => answer,
                 Err(_) => Err(format!("no answer within {} s", self.timeout.as_secs())),
             };
+            self.eager &= answer.is_err();
             if let Some(passed) = self.threshold.count(answer.is_ok()) {
                 return (passed, answer.err().unwrap_or_default());
             }

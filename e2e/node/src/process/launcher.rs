@@ -41,7 +41,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) log: Option<&'a Path>,
 }
 
-/// Starts processes, as well as this machine can.
+/// Starts processes, as well as this machine can. They end with it where processes can die with their parent.
 #[derive(Debug)]
 pub(crate) struct Launcher {
     spawner: Spawner,

@@ -30,8 +30,8 @@ fn soon() -> Instant {
 #[tokio::test]
 async fn a_process_has_its_variables_its_log_and_its_exit_code() {
     let folder = TempDir::new().unwrap();
-    let log = folder.path().join("log");
-    let mut process = launcher(folder.path())
+    let (launcher, log) = (launcher(folder.path()), folder.path().join("log"));
+    let mut process = launcher
         .start(shell("echo $GREETING; exit 3", &log))
         .await
         .unwrap();
@@ -63,9 +63,9 @@ async fn a_process_may_end_by_itself_when_asked_and_is_killed_when_it_does_not()
 #[tokio::test]
 async fn what_a_process_started_ends_with_it() {
     let folder = TempDir::new().unwrap();
-    let log = folder.path().join("log");
+    let (launcher, log) = (launcher(folder.path()), folder.path().join("log"));
     let script = "sleep 600 & echo $!; wait";
-    let process = launcher(folder.path()).start(shell(script, &log)).await.unwrap();
+    let process = launcher.start(shell(script, &log)).await.unwrap();
     said(&log, "\n").await;
     let child = fs::read_to_string(&log).unwrap();
     let entry = Path::new("/proc").join(child.trim());
