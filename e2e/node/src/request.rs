@@ -20,6 +20,9 @@ where
                 tracing::debug!(what, status = %status.message, "Given up");
                 return None;
             }
+            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 400 | 403 | 422) => {
+                tracing::warn!(what, status = %status.message, "Refused; trying again");
+            }
             Ok(Err(error)) => tracing::debug!(what, %error, "Failed; trying again"),
             Err(_) => tracing::debug!(what, "Timed out; trying again"),
         }

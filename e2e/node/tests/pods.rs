@@ -247,7 +247,7 @@ async fn the_node_is_ready_and_its_processes_end_with_it() {
     })
     .await;
     bed.create(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "sleeper"}, "spec": {
-        "containers": [{"name": "main", "image": "shell", "command": ["sh", "-c", "echo pid $$; exec sleep 600"]}],
+        "containers": [{"name": "main", "image": "shell", "command": ["sh", "-c", "echo pid $$$$; exec sleep 600"]}],
     }}))
     .await;
     bed.hear("sleeper", "main", "pid ").await;

@@ -279,5 +279,4 @@ fn add(content: &mut Content, path: &str, bytes: Vec<u8>, mode: Option<i32>) -> 
 }
 
 #[cfg(test)]
-#[path = "content_tests.rs"]
 mod tests;
