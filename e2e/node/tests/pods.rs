@@ -230,6 +230,31 @@ async fn a_pod_that_fails_is_restarted_and_one_that_is_done_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_does_not_start_or_is_not_alive_is_restarted() {
+    let bed = Bed::start().await;
+    let failing = json!({"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2});
+    for probe in ["startupProbe", "livenessProbe"] {
+        let name = probe.to_lowercase();
+        let mut container =
+            json!({"name": "main", "image": "shell", "command": ["sh", "-c", "exec sleep 600"]});
+        container[probe] = failing.clone();
+        bed.create(
+            &json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+                "containers": [container],
+            }}),
+        )
+        .await;
+        bed.see(&name, "its container is restarted", |pod| {
+            let status = &pod
+                .map(|pod| pod["status"]["containerStatuses"][0].clone())
+                .unwrap_or_default();
+            status["restartCount"].as_u64() >= Some(1) && status["lastState"]["terminated"]["exitCode"] == 143
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_node_is_ready_and_its_processes_end_with_it() {
     let bed = Bed::start().await;
     let nodes: Api<Node> = Api::all(bed.client.clone());

@@ -36,8 +36,8 @@ pub(crate) struct Prober {
 
 impl Prober {
     /// A probe as the spec has it, with the API's defaults, of a container that has just started; `passed` is what holds
-    /// before the first answer.
-    pub(crate) fn new(probe: &Probe, passed: bool, started: Instant, options: &Options) -> Self {
+    /// before the first answer, if that is known.
+    pub(crate) fn new(probe: &Probe, passed: Option<bool>, started: Instant, options: &Options) -> Self {
         let seconds = |value: Option<i32>, default: u64| {
             let value = value
                 .and_then(|value| u64::try_from(value).ok())

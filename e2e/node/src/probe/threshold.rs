@@ -2,11 +2,12 @@
 
 /// Counts equal answers in a row.
 #[derive(Clone, Debug)]
-pub(crate) struct Threshold {
+pub(super) struct Threshold {
     successes: u32,
     failures: u32,
-    passed: bool,
-    /// Answers in a row that differ from `passed`.
+    /// What holds; `None` until enough answers were counted.
+    passed: Option<bool>,
+    last: bool,
     row: u32,
 }
 
@@ -14,28 +15,28 @@ pub(crate) struct Threshold {
 
 impl Threshold {
     /// So many successes in a row make it pass, so many failures make it fail.
-    pub(crate) fn new(successes: u32, failures: u32, passed: bool) -> Self {
+    pub(super) fn new(successes: u32, failures: u32, passed: Option<bool>) -> Self {
         Self {
             successes,
             failures,
             passed,
+            last: false,
             row: 0,
         }
     }
 
     /// Counts an answer; says what holds from now on if that changes.
-    pub(crate) fn count(&mut self, success: bool) -> Option<bool> {
-        if success == self.passed {
-            self.row = 0;
+    pub(super) fn count(&mut self, success: bool) -> Option<bool> {
+        if success != self.last {
+            (self.last, self.row) = (success, 0);
+        }
+        self.row = self.row.saturating_add(1);
+        let enough = self.row >= if success { self.successes } else { self.failures };
+        if !enough || self.passed == Some(success) {
             return None;
         }
-        self.row += 1;
-        if self.row < if success { self.successes } else { self.failures } {
-            return None;
-        }
-        self.row = 0;
-        self.passed = success;
-        Some(success)
+        self.passed = Some(success);
+        self.passed
     }
 }
 
@@ -45,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    fn changes(successes: u32, failures: u32, passed: bool, answers: &str) -> String {
+    fn changes(successes: u32, failures: u32, passed: Option<bool>, answers: &str) -> String {
         let mut threshold = Threshold::new(successes, failures, passed);
         let name = |change| match change {
             None => '.',
@@ -61,11 +62,13 @@ mod tests {
     #[test]
     fn only_answers_in_a_row_count() {
         for (successes, failures, passed, answers, expected) in [
-            (1, 3, false, "--+", "..+"),
-            (1, 3, true, "--+---", ".....-"),
-            (2, 1, false, "+-++-", "...+-"),
-            (1, 1, true, "+-+", ".-+"),
-            (3, 3, false, "---", "..."),
+            (1, 3, Some(false), "--+", "..+"),
+            (1, 3, Some(true), "--+---", ".....-"),
+            (2, 1, Some(false), "+-++-", "...+-"),
+            (1, 1, Some(true), "+-+", ".-+"),
+            (3, 3, Some(false), "---", "..."),
+            (1, 3, None, "--+", "..+"),
+            (1, 3, None, "----", "..-."),
         ] {
             assert_eq!(
                 changes(successes, failures, passed, answers),
@@ -79,7 +82,7 @@ mod tests {
         #[test]
         fn changes_alternate(successes in 1_u32..4, failures in 1_u32..4, passed: bool, answers in "[+-]{0,40}") {
             let mut before = passed;
-            for change in changes(successes, failures, passed, &answers).chars().filter(|change| *change != '.') {
+            for change in changes(successes, failures, Some(passed), &answers).chars().filter(|change| *change != '.') {
                 prop_assert_eq!(change == '+', !before);
                 before = !before;
             }
