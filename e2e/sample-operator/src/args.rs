@@ -1,0 +1,234 @@
+//! The command line.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::{ArgAction, Parser, ValueEnum};
+
+/// Where operators built with controller-runtime look for their certificate.
+const CERTIFICATE_FOLDER: &str = "/tmp/k8s-webhook-server/serving-certs";
+
+/// Where the node says which local folder stands for which mount path.
+const MOUNTS: &str = "WINDLASS_MOUNTS";
+
+/// A webhook server: admission and conversion of the sample resources.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "sample-operator", version)]
+pub struct Args {
+    /// The address to listen on.
+    #[arg(long, env = "POD_IP", default_value = "0.0.0.0")]
+    pub address: IpAddr,
+
+    /// A port to listen on; may be repeated. A connection speaks TLS if its first byte says so, else plain HTTP.
+    #[arg(long = "port", value_name = "PORT", default_value = "9443")]
+    pub ports: Vec<u16>,
+
+    /// The port of /healthz and /readyz; a stand-in has none of its own.
+    #[arg(long, value_name = "PORT", default_value_t = 8081)]
+    pub health_port: u16,
+
+    /// The folder of tls.crt and tls.key. Default: where /tmp/k8s-webhook-server/serving-certs is mounted.
+    #[arg(long, value_name = "DIR")]
+    pub cert_dir: Option<PathBuf>,
+
+    /// Serve a changed certificate without a restart.
+    #[arg(long, env = "RELOAD", value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+          require_equals = true, action = ArgAction::Set)]
+    pub reload: bool,
+
+    /// The versions of the sample resources that this release knows.
+    #[arg(long, value_delimiter = ',', default_value = "v1beta1,v1,v2")]
+    pub versions: Vec<Version>,
+
+    /// Stand in for another operator: allow everything, convert by changing apiVersion only, on every path.
+    #[arg(long)]
+    pub stand_in: bool,
+
+    /// Do something wrong: never-ready, wrong-certificate, slow=DURATION, not-found, error, wrong-version, lose-field
+    /// or crash; may be repeated.
+    #[arg(long = "fault", value_name = "FAULT")]
+    pub faults: Vec<Fault>,
+}
+
+/// A version of the sample resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Version {
+    /// `spec.width`: the size as a string.
+    V1beta1,
+    /// `spec.size`: an integer.
+    V1,
+    /// `spec.dimensions.size`: an integer.
+    V2,
+}
+
+/// Something to do wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// /readyz fails, and the webhook ports stay closed.
+    NeverReady,
+    /// A certificate that nobody trusts is served.
+    WrongCertificate,
+    /// Every webhook answers after this time.
+    Slow(Duration),
+    /// Every webhook answers 404.
+    NotFound,
+    /// Every webhook answers 500.
+    Error,
+    /// Converted objects keep their version.
+    WrongVersion,
+    /// Conversion loses the size.
+    LoseField,
+    /// The process ends at once with an error.
+    Crash,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Whether this is to be done wrong.
+    pub fn has(&self, fault: &Fault) -> bool {
+        self.faults.contains(fault)
+    }
+
+    /// The ports to open.
+    pub(crate) fn listening_ports(&self) -> BTreeSet<u16> {
+        let mut ports = BTreeSet::new();
+        if !self.has(&Fault::NeverReady) {
+            ports.extend(&self.ports);
+        }
+        if !self.stand_in {
+            ports.insert(self.health_port);
+        }
+        ports
+    }
+
+    /// The folder of the certificate: the flag's, else the mounted one, else the usual one.
+    pub(crate) fn certificate_folder(&self) -> anyhow::Result<PathBuf> {
+        if let Some(folder) = &self.cert_dir {
+            return Ok(folder.clone());
+        }
+        let Ok(mounts) = std::env::var(MOUNTS) else {
+            return Ok(CERTIFICATE_FOLDER.into());
+        };
+        let mut mounts: BTreeMap<String, PathBuf> =
+            serde_json::from_str(&mounts).with_context(|| format!("cannot read the variable {MOUNTS}"))?;
+        Ok(mounts
+            .remove(CERTIFICATE_FOLDER)
+            .unwrap_or_else(|| CERTIFICATE_FOLDER.into()))
+    }
+}
+
+// === impl Version ===
+
+impl Version {
+    /// As it stands in `apiVersion`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V1beta1 => "v1beta1",
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        }
+    }
+
+    /// The version of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [Self::V1beta1, Self::V1, Self::V2]
+            .into_iter()
+            .find(|version| version.name() == name)
+    }
+}
+
+// === impl Fault ===
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "never-ready" => Self::NeverReady,
+            "wrong-certificate" => Self::WrongCertificate,
+            "not-found" => Self::NotFound,
+            "error" => Self::Error,
+            "wrong-version" => Self::WrongVersion,
+            "lose-field" => Self::LoseField,
+            "crash" => Self::Crash,
+            _ => {
+                let duration = text
+                    .strip_prefix("slow=")
+                    .ok_or_else(|| format!("unknown fault {text:?}"))?;
+                Self::Slow(parse_duration(duration)?)
+            }
+        })
+    }
+}
+
+/// `500ms`, `2s`, `1m`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let error = || format!("{text:?} is not a duration such as 500ms, 2s or 1m");
+    let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(error)?;
+    let number: u32 = text[..unit].parse().map_err(|_| error())?;
+    match &text[unit..] {
+        "ms" => Ok(Duration::from_millis(number.into())),
+        "s" => Ok(Duration::from_secs(number.into())),
+        "m" => Ok(Duration::from_secs(u64::from(number) * 60)),
+        _ => Err(error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Args {
+        Args::parse_from(["sample-operator"].iter().chain(arguments))
+    }
+
+    #[test]
+    fn reloading_is_on_unless_turned_off() {
+        assert!(parse(&[]).reload);
+        assert!(parse(&["--reload"]).reload);
+        assert!(!parse(&["--reload=false"]).reload);
+    }
+
+    #[test]
+    fn versions_are_a_list() {
+        assert_eq!(
+            parse(&["--versions", "v1beta1,v1"]).versions,
+            [Version::V1beta1, Version::V1]
+        );
+    }
+
+    #[test]
+    fn a_server_that_is_never_ready_opens_only_its_health_port() {
+        assert_eq!(
+            parse(&["--fault", "never-ready"]).listening_ports(),
+            BTreeSet::from([8081])
+        );
+        assert_eq!(parse(&[]).listening_ports(), BTreeSet::from([8081, 9443]));
+        let stand_in = ["--stand-in", "--port", "9443", "--port", "8082"];
+        assert_eq!(parse(&stand_in).listening_ports(), BTreeSet::from([8082, 9443]));
+    }
+
+    #[test]
+    fn faults_are_read_or_refused() {
+        assert_eq!("slow=250ms".parse(), Ok(Fault::Slow(Duration::from_millis(250))));
+        assert_eq!("slow=2m".parse(), Ok(Fault::Slow(Duration::from_secs(120))));
+        for wrong in [
+            "slow",
+            "slow=",
+            "slow=5",
+            "slow=s",
+            "slow=9999999999s",
+            "slow=1h",
+            "late",
+        ] {
+            assert!(wrong.parse::<Fault>().is_err(), "{wrong}");
+        }
+    }
+}

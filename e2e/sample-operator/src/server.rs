@@ -1,0 +1,124 @@
+//! Connections: accepted on every port, TLS or plain by their first byte, drained at the end.
+
+use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+
+use http_body_util::Full;
+use hyper::{Request, Response, body::Bytes, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{certificate::Certificate, service::Service};
+
+/// The first byte of a TLS handshake record (RFC 8446, section 5.1).
+const HANDSHAKE: u8 = 0x16;
+
+/// How long a client may take to say what it wants.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A server on any number of ports.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    service: Arc<Service>,
+    certificate: Option<Certificate>,
+    draining: CancellationToken,
+    closed: CancellationToken,
+    connections: TaskTracker,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// A server that does not listen yet.
+    pub(crate) fn new(service: Arc<Service>, certificate: Option<Certificate>) -> Self {
+        Self {
+            service,
+            certificate,
+            draining: CancellationToken::new(),
+            closed: CancellationToken::new(),
+            connections: TaskTracker::new(),
+        }
+    }
+
+    /// Opens one port.
+    pub(crate) async fn listen(&self, address: IpAddr, port: u16) -> anyhow::Result<()> {
+        let listener = TcpListener::bind((address, port)).await?;
+        let tls = match &self.certificate {
+            Some(certificate) => Some(TlsAcceptor::from(Arc::new(certificate.tls()?))),
+            None => None,
+        };
+        let server = self.clone();
+        tokio::spawn(self.closed.clone().run_until_cancelled_owned(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        server
+                            .connections
+                            .spawn(server.clone().connection(stream, tls.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "Cannot accept a connection");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    /// Closes idle connections, lets requests in flight end, then closes the ports.
+    ///
+    /// The ports stay open until the last request is answered: a client that still knows this address is served
+    /// rather than refused.
+    pub(crate) async fn drain(&self) {
+        self.draining.cancel();
+        self.connections.close();
+        self.connections.wait().await;
+        self.closed.cancel();
+    }
+
+    async fn connection(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        if let Err(error) = self.serve(stream, tls).await {
+            tracing::debug!(error = %format!("{error:#}"), "A connection ended badly");
+        }
+    }
+
+    async fn serve(&self, stream: TcpStream, tls: Option<TlsAcceptor>) -> anyhow::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut first = [0];
+        let opened = tokio::select! {
+            opened = timeout(PATIENCE, stream.peek(&mut first)) => opened??,
+            () = self.draining.cancelled() => return Ok(()),
+        };
+        if opened == 0 {
+            return Ok(());
+        }
+        if first[0] != HANDSHAKE {
+            return self.answer(stream).await;
+        }
+        let tls = tls.ok_or_else(|| io::Error::other("a TLS client, and no certificate to serve"))?;
+        let stream = timeout(PATIENCE, tls.accept(stream)).await??;
+        self.answer(stream).await
+    }
+
+    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> anyhow::Result<()> {
+        let service = service_fn(
+            async |request: Request<Incoming>| -> Result<Response<Full<Bytes>>, hyper::Error> {
+                self.service.answer(request).await
+            },
+        );
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(None);
+        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+        tokio::select! {
+            ended = connection.as_mut() => return Ok(ended?),
+            () = self.draining.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        Ok(connection.await?)
+    }
+}

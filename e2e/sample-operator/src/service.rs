@@ -1,0 +1,113 @@
+//! Paths: health, and webhooks.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header::CONTENT_TYPE,
+};
+
+use crate::{
+    args::{Args, Fault},
+    conversion::Converter,
+    review::{self, Duty},
+};
+
+/// What is answered at which path.
+#[derive(Debug)]
+pub(crate) struct Service {
+    stand_in: bool,
+    faults: Vec<Fault>,
+    converter: Converter,
+}
+
+// === impl Service ===
+
+impl Service {
+    /// A service as the command line wants it.
+    pub(crate) fn new(args: &Args) -> Self {
+        let converter = Converter {
+            versions: args.versions.clone(),
+            wrong_version: args.has(&Fault::WrongVersion),
+            lose_field: args.has(&Fault::LoseField),
+        };
+        Self {
+            stand_in: args.stand_in,
+            faults: args.faults.clone(),
+            converter,
+        }
+    }
+
+    /// Answers one request. Fails only when its body cannot be received.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, hyper::Error> {
+        let path = request.uri().path().to_owned();
+        let duty = match (path.as_str(), request.method()) {
+            ("/readyz", _) if self.faults.contains(&Fault::NeverReady) => {
+                return Ok(text(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "not ready, as --fault never-ready asks",
+                ));
+            }
+            ("/healthz" | "/readyz", _) => return Ok(text(StatusCode::OK, "ok")),
+            (_, &Method::POST) if self.stand_in => Duty::StandIn,
+            // A probe of the operator that is stood in for may ask for any path.
+            _ if self.stand_in => return Ok(text(StatusCode::OK, "ok")),
+            ("/mutate", &Method::POST) => Duty::Mutate,
+            ("/validate", &Method::POST) => Duty::Validate,
+            ("/convert", &Method::POST) => Duty::Convert,
+            _ => return Ok(text(StatusCode::NOT_FOUND, "no such path")),
+        };
+        if let Some(delay) = self.delay() {
+            tokio::time::sleep(delay).await;
+        }
+        if self.faults.contains(&Fault::NotFound) {
+            return Ok(text(
+                StatusCode::NOT_FOUND,
+                "no such path, as --fault not-found asks",
+            ));
+        }
+        if self.faults.contains(&Fault::Error) {
+            return Ok(text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "failing, as --fault error asks",
+            ));
+        }
+        let body = request.into_body().collect().await?.to_bytes();
+        Ok(match review::answer(&body, duty, &self.converter) {
+            Ok(answer) => respond(StatusCode::OK, "application/json", answer.to_string()),
+            Err(error) => {
+                tracing::warn!(path, %error, "Refused a request");
+                text(StatusCode::BAD_REQUEST, &error.to_string())
+            }
+        })
+    }
+
+    fn delay(&self) -> Option<Duration> {
+        self.faults.iter().find_map(|fault| {
+            if let Fault::Slow(delay) = fault {
+                Some(*delay)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+fn text(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
+    respond(status, "text/plain; charset=utf-8", message.to_owned())
+}
+
+fn respond(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        hyper::header::HeaderValue::from_static(content_type),
+    );
+    response
+}
