@@ -1,10 +1,18 @@
 //! The types of `windlass.dev/v1alpha1`, with their schemas and validation rules.
 
-mod bundle_deployment;
+#[expect(
+    unreachable_pub,
+    reason = "KubeSchema derives a helper struct inside a function"
+)]
+pub mod bundle_deployment;
 mod conditions;
 mod go_duration;
 pub mod names;
-mod serving_certificate;
+#[expect(
+    unreachable_pub,
+    reason = "KubeSchema derives a helper struct inside a function"
+)]
+pub mod serving_certificate;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
