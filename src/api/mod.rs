@@ -5,9 +5,7 @@
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod bundle_deployment;
-mod conditions;
 mod go_duration;
-pub mod names;
 #[expect(
     unreachable_pub,
     reason = "KubeSchema derives a helper struct inside a function"
@@ -17,12 +15,15 @@ pub mod serving_certificate;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
+pub use crate::domain::{
+    names,
+    status::{Conditions, Verdict},
+};
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, BundleStatus, CertificateDefaults,
     CertificateStatus, ConfigMapName, ConversionStatus, CrdUpgradeSafety, DirectorySource, ImageSource,
     Source, WebhookState, WebhookStatus,
 };
-pub use conditions::{Conditions, Verdict};
 pub use go_duration::{GoDuration, ParseGoDurationError};
 pub use serving_certificate::{
     CaSpec, CaStatus, EndpointsStatus, FailingTarget, Generation, Phase, PrivateKey, PrivateKeyAlgorithm,
