@@ -1,9 +1,7 @@
 //! Entries of `metadata.managedFields`, and patches with guards.
 
-use json_patch::{
-    Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation, jsonptr::PointerBuf,
-};
-use serde_json::Value;
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation, jsonptr::PointerBuf};
+use serde_json::{Value, json};
 
 use crate::domain::object;
 
@@ -21,6 +19,37 @@ pub fn release(object: &Value, manager: &str) -> Option<Patch> {
     ]))
 }
 
+/// A patch that puts `value` at `path` if each of `guards` (a path and its value) still holds.
+pub fn guarded(guards: &[(&str, &Value)], path: &str, value: &Value) -> Patch {
+    let mut operations: Vec<_> = guards.iter().map(|(path, value)| test(path, value)).collect();
+    // `add` also replaces.
+    operations.push(PatchOperation::Add(AddOperation {
+        path: pointer(path),
+        value: value.clone(),
+    }));
+    Patch(operations)
+}
+
+/// A patch that changes labels and annotations, guarded by the resourceVersion of `live`; null takes one away.
+pub fn relabelled(live: &Value, labels: &Value, annotations: &Value) -> Patch {
+    let mut patched = live.clone();
+    let change = json!({ "metadata": { "labels": labels, "annotations": annotations } });
+    json_patch::merge(&mut patched, &change);
+    let mut operations = vec![test(
+        "/metadata/resourceVersion",
+        &live["metadata"]["resourceVersion"],
+    )];
+    for field in ["labels", "annotations"] {
+        let path = format!("/metadata/{field}");
+        let value = patched["metadata"][field].clone();
+        operations.push(PatchOperation::Add(AddOperation {
+            path: pointer(&path),
+            value,
+        }));
+    }
+    Patch(operations)
+}
+
 /// Whether `manager` has applied the object.
 pub(super) fn applied_by(object: &Value, manager: &str) -> bool {
     object::items(object, "/metadata/managedFields")
@@ -29,16 +58,8 @@ pub(super) fn applied_by(object: &Value, manager: &str) -> bool {
 }
 
 /// Only go on if the value at `path` is this one.
-pub(super) fn test(path: &str, value: &Value) -> PatchOperation {
+fn test(path: &str, value: &Value) -> PatchOperation {
     PatchOperation::Test(TestOperation {
-        path: pointer(path),
-        value: value.clone(),
-    })
-}
-
-/// Put another value at `path`.
-pub(super) fn replace(path: &str, value: &Value) -> PatchOperation {
-    PatchOperation::Replace(ReplaceOperation {
         path: pointer(path),
         value: value.clone(),
     })
@@ -61,8 +82,6 @@ fn is_entry(entry: &Value, manager: &str, operation: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -80,6 +99,16 @@ mod tests {
         assert_eq!(release(&patched, "m"), None);
         assert!(applied_by(&patched, "m"));
         assert!(!applied_by(&patched, "other"));
+    }
+
+    #[test]
+    fn labels_and_annotations_of_others_stay() {
+        let live = json!({"metadata": {"resourceVersion": "1", "labels": {"ours": "1", "theirs": "1"}}});
+        let patch = relabelled(&live, &json!({"ours": null}), &json!({"released": "yes"}));
+        let mut patched = live.clone();
+        json_patch::patch(&mut patched, &patch).unwrap();
+        assert_eq!(patched["metadata"]["labels"], json!({"theirs": "1"}));
+        assert_eq!(patched["metadata"]["annotations"], json!({"released": "yes"}));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::{
 };
 
 pub use difference::{body_hash, covers};
-pub use managed_fields::release;
+pub use managed_fields::{guarded, relabelled, release};
 
 /// Applies objects for their owners.
 pub struct Applier {
@@ -185,16 +185,15 @@ impl Applier {
             self.release(&key, crd, names::CONVERSION).await?;
             return Ok(Outcome::Unchanged);
         }
-        let mut operations = vec![managed_fields::test("/metadata/uid", &crd["metadata"]["uid"])];
-        operations.push(managed_fields::test("/spec/conversion", &old));
-        operations.push(managed_fields::replace("/spec/conversion", conversion));
+        let guards = [
+            ("/metadata/uid", &crd["metadata"]["uid"]),
+            ("/spec/conversion", &old),
+        ];
+        let patch = guarded(&guards, "/spec/conversion", conversion);
         let strategy = object::text(conversion, "/strategy")
             .unwrap_or_default()
             .to_owned();
-        let live = self
-            .cluster
-            .patch(&key, &json_patch::Patch(operations), names::CONVERSION)
-            .await?;
+        let live = self.cluster.patch(&key, &patch, names::CONVERSION).await?;
         info!(object = %key, strategy, "Changed the conversion");
         self.release(&key, &live, names::CONVERSION).await?;
         Ok(Outcome::Written)
@@ -211,6 +210,12 @@ impl Applier {
             self.cluster.patch(key, &patch, manager).await?;
         }
         Ok(())
+    }
+
+    /// Whether `live` holds everything that `desired` says.
+    pub fn is_applied(&self, desired: &Value, live: &Value, owner: &Owner) -> bool {
+        let body = owned(desired, owner);
+        ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live))
     }
 
     /// Forgets what is remembered of objects that are gone.

@@ -79,6 +79,17 @@ pub fn dropped_but_stored<'a>(wanted: &Value, live: &'a Value) -> Vec<&'a str> {
         .collect()
 }
 
+/// Whether a live definition can do without conversion: nothing is stored, or everything is stored in the one version
+/// that is served.
+pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
+    let served: Vec<_> = object::items(live, "/spec/versions")
+        .iter()
+        .filter(|version| flag(version, "served"))
+        .map(name)
+        .collect();
+    !has_objects || (served.len() == 1 && stored_versions(live) == served)
+}
+
 fn find<'a>(crd: &'a Value, version: &str) -> Option<&'a Value> {
     object::items(crd, "/spec/versions")
         .iter()
@@ -164,6 +175,24 @@ mod tests {
             shape(&staged(&wanted, Some(&live), Stage::Proven)),
             [("v1", true, true)]
         );
+    }
+
+    #[test]
+    fn conversion_may_end_only_where_that_loses_nothing() {
+        let both = crd(&[("v1", true, true), ("v1beta1", true, false)], &["v1"]);
+        let one = crd(&[("v1", true, true), ("v1beta1", false, false)], &["v1"]);
+        let leftover = crd(
+            &[("v1", true, true), ("v1beta1", false, false)],
+            &["v1beta1", "v1"],
+        );
+        for (live, has_objects, expected) in [
+            (&both, false, true),
+            (&both, true, false),
+            (&one, true, true),
+            (&leftover, true, false),
+        ] {
+            assert_eq!(may_stop_converting(live, has_objects), expected, "{live}");
+        }
     }
 
     fn versions() -> impl Strategy<Value = Value> {

@@ -8,10 +8,32 @@ mod sample;
 
 use serde_json::{Value, json};
 
-pub use crds::{Stage, dropped_but_stored, staged, unproven_versions};
+pub use crds::{Stage, dropped_but_stored, may_stop_converting, staged, unproven_versions};
 pub use phases::{Phase, Phases};
 pub use preflight::{Refusal, preflight};
 pub use sample::minimal_object;
+
+/// An install: what there is to be, and what it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The namespace of the install.
+    pub namespace: String,
+    /// Every object, with definitions without conversion and webhook configurations without CA bundles.
+    pub phases: Phases,
+    /// The conversions that are claimed.
+    pub conversions: Vec<Conversion>,
+    /// The serving certificates that are needed.
+    pub certificates: Vec<Certificate>,
+}
+
+/// A serving certificate that an install needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The Service; the ServingCertificate has its name.
+    pub service: String,
+    /// The Secret.
+    pub secret: String,
+}
 
 /// The conversion of one CustomResourceDefinition by a webhook of the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -90,10 +90,12 @@ impl Standing {
     }
 
     /// The conditions that say it: one for each step, then Progressing and Ready.
-    pub fn conditions(&self) -> Vec<(&'static str, Verdict)> {
+    ///
+    /// `armed`: API traffic goes to every webhook, although an earlier step is not done (any more).
+    pub fn conditions(&self, armed: bool) -> Vec<(&'static str, Verdict)> {
         let mut conditions: Vec<_> = Step::ALL
             .into_iter()
-            .map(|step| (step.condition(), self.verdict(step)))
+            .map(|step| (step.condition(), self.verdict(step, armed)))
             .collect();
         conditions.push(match self {
             Self::Done => ("Progressing", Verdict::fails("Done", "nothing is left to do")),
@@ -109,14 +111,14 @@ impl Standing {
         conditions
     }
 
-    fn verdict(&self, step: Step) -> Verdict {
+    fn verdict(&self, step: Step, armed: bool) -> Verdict {
         let (at, reason, message) = match self {
             Self::Done => return Verdict::holds("Done", step.done()),
             Self::Waiting { at, reason, message } | Self::Failed { at, reason, message } => {
                 (*at, reason, message)
             }
         };
-        if step < at {
+        if step < at || (armed && step == Step::Armed && at < Step::Armed) {
             return Verdict::holds("Done", step.done());
         }
         if step == at {
@@ -134,7 +136,7 @@ mod tests {
     fn what_comes_before_the_step_holds_and_what_comes_after_is_unknown() {
         let standing = Standing::waiting(Step::Available, "RollingOut", "1 of 2 replicas");
         let conditions: Vec<_> = standing
-            .conditions()
+            .conditions(false)
             .into_iter()
             .map(|(name, verdict)| (name, verdict.status))
             .collect();
@@ -152,8 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_armed_stays_armed_while_a_deployment_is_down() {
+        let standing = Standing::waiting(Step::Available, "RollingOut", "0 of 2 replicas");
+        let armed = |armed| standing.conditions(armed)[3].1.status;
+        assert_eq!((armed(true), armed(false)), ("True", "Unknown"));
+    }
+
+    #[test]
     fn done_is_ready_and_no_longer_progressing() {
-        let conditions = Standing::Done.conditions();
+        let conditions = Standing::Done.conditions(true);
         let failing: Vec<_> = conditions
             .iter()
             .filter(|(_, verdict)| verdict.status != "True")
