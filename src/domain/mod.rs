@@ -3,7 +3,12 @@
 
 pub mod bundle;
 pub mod check;
+pub mod claims;
+pub mod conversion_review;
+pub mod names;
 pub mod object;
 pub mod pki;
+pub mod plan;
 pub mod render;
 pub mod rotation;
+pub mod status;
