@@ -8,6 +8,7 @@ pub mod conversion_review;
 pub mod injection;
 pub mod names;
 pub mod object;
+pub mod patch;
 pub mod pki;
 pub mod plan;
 pub mod render;

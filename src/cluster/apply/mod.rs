@@ -5,7 +5,6 @@
 //! crash.
 
 mod difference;
-mod managed_fields;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,11 +16,14 @@ use tracing::info;
 use crate::{
     api::names,
     cluster::{Cluster, Index, RequestError, kinds},
-    domain::object::{self, ObjectKey},
+    domain::{
+        object::{self, ObjectKey},
+        patch,
+    },
 };
 
 pub use difference::{body_hash, covers};
-pub use managed_fields::{guarded, relabelled, release};
+pub use crate::domain::patch::{guarded, relabelled, release};
 
 /// Applies objects for their owners.
 pub struct Applier {
@@ -164,7 +166,7 @@ impl Applier {
             }
         };
         self.check_ownership(&key, &live, owner)?;
-        if !managed_fields::applied_by(&live, names::INSTALL) || !self.holds(&key, &body, &live) {
+        if !patch::applied_by(&live, names::INSTALL) || !self.holds(&key, &body, &live) {
             self.write(&key, &body).await?;
             outcome = Outcome::Written;
             live = self.reread(&key).await?;

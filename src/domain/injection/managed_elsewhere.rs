@@ -3,7 +3,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use super::has_annotation;
+use super::spoken_annotation;
 
 /// Annotations with which targets ask others for a CA bundle, and whom.
 const OTHERS: &[(&str, &str)] = &[
@@ -41,7 +41,7 @@ impl ManagedElsewhere {
     /// When it does.
     pub fn check(target: &Value) -> Result<(), Self> {
         for &(annotation, manager) in OTHERS {
-            if has_annotation(target, annotation).is_some_and(|value| value != "false") {
+            if spoken_annotation(target, annotation).is_some_and(|value| value != "false") {
                 return Err(Self { manager, annotation });
             }
         }

@@ -7,18 +7,18 @@
 mod holder;
 mod kinds;
 mod managed_elsewhere;
-mod release;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use json_patch::{AddOperation, Patch, PatchOperation, TestOperation, jsonptr::PointerBuf};
+use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::domain::{
     names,
     object::{self, ObjectKey},
+    patch::{put, release, test},
     pki::DnsNames,
     trust_bundle::TrustBundle,
 };
@@ -26,7 +26,6 @@ use crate::domain::{
 pub use holder::{CaBundle, Holder};
 pub use kinds::{KINDS, TargetKind};
 pub use managed_elsewhere::ManagedElsewhere;
-pub use release::release;
 pub use request::{InvalidRequest, Request};
 
 /// The next write to a target.
@@ -44,7 +43,7 @@ pub enum InjectionError {
     /// It is not known where the kind keeps a CA bundle.
     #[error("{0} is of no kind that carries a CA bundle")]
     UnknownKind(
-        /// The object, or its absent name.
+        /// The object.
         String,
     ),
     /// Somebody else writes the CA bundle.
@@ -113,26 +112,12 @@ fn replace(holder: &Holder<'_>, trust: &TrustBundle) -> Vec<PatchOperation> {
         .iter()
         .map(|(path, value)| test(path, value))
         .collect();
-    // `add` also replaces.
-    operations.push(PatchOperation::Add(AddOperation {
-        path: pointer(&format!("{}/caBundle", holder.pointer)),
-        value: CaBundle::encode(trust).into(),
-    }));
+    let path = format!("{}/caBundle", holder.pointer);
+    operations.push(put(&path, CaBundle::encode(trust).into()));
     operations
 }
 
-fn test(path: &str, value: &Value) -> PatchOperation {
-    PatchOperation::Test(TestOperation {
-        path: pointer(path),
-        value: value.clone(),
-    })
-}
-
-/// Our own paths need no escapes: they hold field names and indices.
-fn pointer(path: &str) -> PointerBuf {
-    PointerBuf::from_tokens(path.split('/').skip(1))
-}
-
-fn has_annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+/// The value of an annotation that says something.
+fn spoken_annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object::annotation(object, name).filter(|value| !value.is_empty())
 }

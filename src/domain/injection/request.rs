@@ -3,7 +3,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use super::has_annotation;
+use super::spoken_annotation;
 use crate::domain::names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET};
 
 /// Whose trust bundle a target wants.
@@ -50,7 +50,7 @@ impl Request {
     ///
     /// When the annotations make no sense.
     pub fn of(target: &Value) -> Result<Option<Self>, InvalidRequest> {
-        let from = |annotation| has_annotation(target, annotation).map(|value| (annotation, value));
+        let from = |annotation| spoken_annotation(target, annotation).map(|value| (annotation, value));
         match (from(INJECT_CA_FROM), from(INJECT_CA_FROM_SECRET)) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(InvalidRequest::Both),

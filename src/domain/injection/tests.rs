@@ -3,11 +3,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::domain::pki::sample;
+use crate::domain::pki::{Certificate, sample};
 
 const HOOK: &str = "hook.system.svc";
 
-fn trust(generation: u64) -> TrustBundle {
+fn trust(generation: u32) -> TrustBundle {
     TrustBundle::new([sample::authority(generation).certificate().clone()]).unwrap()
 }
 
@@ -180,7 +180,7 @@ fn the_same_certificates_in_other_bytes_are_left_as_they_are() {
         .certificates()
         .iter()
         .rev()
-        .map(|root| root.to_pem())
+        .map(Certificate::to_pem)
         .collect();
     for (target, pointers) in targets() {
         let mut target = inject(&target, &both);

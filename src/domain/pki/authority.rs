@@ -1,6 +1,6 @@
 //! A CA that may sign for one Service, and what it signs.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     GeneralSubtree, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, NameConstraints, SanType,
@@ -38,10 +38,10 @@ pub struct CertificateAuthority {
 pub struct Terms {
     /// Random bytes, read as a positive number.
     pub serial: [u8; 16],
-    /// When it is issued; the certificate is back-dated a little, see [`super::BACKDATING`].
+    /// When it is issued.
     pub now: Timestamp,
-    /// How long it is valid from now; less where its issuer ends before.
-    pub lifetime: SignedDuration,
+    /// When it is valid; less where its issuer ends before.
+    pub validity: Validity,
 }
 
 /// Why a certificate was not issued.
@@ -108,13 +108,17 @@ impl CertificateAuthority {
     /// See [`IssueError`].
     pub fn self_signed(
         names: &DnsNames,
-        generation: u64,
+        generation: u32,
         key: PrivateKey,
         terms: &Terms,
     ) -> Result<Self, IssueError> {
         let subtrees: Vec<_> = names.iter().map(without_wildcard).collect();
-        let mut parameters =
-            authority_parameters(&subtrees, ROOT_PATH_LENGTH, terms.validity()?, terms.serial)?;
+        let mut parameters = authority_parameters(
+            &subtrees,
+            ROOT_PATH_LENGTH,
+            terms.validity_under(&[])?,
+            terms.serial,
+        )?;
         parameters.distinguished_name = common_name(&root_name(names.primary(), generation, &key));
         let certificate = Certificate::from_der(parameters.self_signed(key.pair())?.der().to_vec())?;
         Ok(Self { certificate, key })
@@ -178,7 +182,7 @@ impl CertificateAuthority {
                 name: name.to_owned(),
             });
         }
-        let validity = terms.validity_under(&self.certificate)?;
+        let validity = terms.validity_under(&[&self.certificate])?;
         let mut parameters = parameters(validity, terms.serial)?;
         // Without a common name where it would be too long; clients look at the alternative names only.
         parameters.distinguished_name = if names.primary().len() <= LONGEST_COMMON_NAME {
@@ -197,35 +201,25 @@ impl CertificateAuthority {
         Ok(Certificate::from_der(leaf.der().to_vec())?)
     }
 
-    /// Signs the key and the name of another CA, so that whoever trusts this CA trusts what the other one signs. Valid
-    /// as long as both are.
+    /// Signs the key and the name of another CA, so that whoever trusts this CA trusts what the other one signs. Ends
+    /// when the first of both does, if not before.
     ///
     /// # Errors
     ///
     /// See [`IssueError`].
-    pub fn cross_sign(
-        &self,
-        other: &Certificate,
-        serial: [u8; 16],
-        now: Timestamp,
-    ) -> Result<Certificate, IssueError> {
+    pub fn cross_sign(&self, other: &Certificate, terms: &Terms) -> Result<Certificate, IssueError> {
         let name = other
             .common_name()
             .filter(|_| other.is_authority())
             .ok_or_else(|| IssueError::NotAnAuthority(other.to_string()))?;
-        let validity = Terms {
-            serial,
-            now,
-            lifetime: other.not_after().duration_since(now),
-        }
-        .validity_under(&self.certificate)?;
+        let validity = terms.validity_under(&[&self.certificate, other])?;
         let subtrees: Vec<_> = other
             .permitted_dns_names()
             .unwrap_or_default()
             .iter()
             .map(String::as_str)
             .collect();
-        let mut parameters = authority_parameters(&subtrees, CROSS_PATH_LENGTH, validity, serial)?;
+        let mut parameters = authority_parameters(&subtrees, CROSS_PATH_LENGTH, validity, terms.serial)?;
         parameters.distinguished_name = common_name(name);
         if let Some(identifier) = other.subject_key_identifier() {
             parameters.key_identifier_method = KeyIdMethod::PreSpecified(identifier.to_vec());
@@ -244,16 +238,12 @@ impl CertificateAuthority {
 // === impl Terms ===
 
 impl Terms {
-    fn validity(&self) -> Result<Validity, IssueError> {
-        self.checked(Validity::starting(self.now, self.lifetime))
-    }
-
-    fn validity_under(&self, issuer: &Certificate) -> Result<Validity, IssueError> {
-        self.checked(Validity::starting(self.now, self.lifetime).capped(issuer.not_after()))
-    }
-
-    fn checked(&self, validity: Validity) -> Result<Validity, IssueError> {
-        if validity.not_after <= self.now {
+    /// The validity of what cannot outlive `others`.
+    fn validity_under(&self, others: &[&Certificate]) -> Result<Validity, IssueError> {
+        let validity = others.iter().fold(self.validity, |validity, other| {
+            validity.capped(other.not_after())
+        });
+        if validity.not_after <= self.now.max(validity.not_before) {
             return Err(IssueError::Ended {
                 now: self.now,
                 not_after: validity.not_after,
@@ -303,7 +293,7 @@ fn constraints(subtrees: &[&str]) -> NameConstraints {
 }
 
 /// Which Service's CA, which one in the row, and which key: for people who read an error of a client.
-fn root_name(service: &str, generation: u64, key: &PrivateKey) -> String {
+fn root_name(service: &str, generation: u32, key: &PrivateKey) -> String {
     let hash = hexadecimal(&Sha256::digest(key.public_key())[..4]);
     let end = format!(" CA {generation} {hash}");
     let room = LONGEST_COMMON_NAME.saturating_sub(end.len());

@@ -84,9 +84,9 @@ impl Certificate {
         pem::encode("CERTIFICATE", &self.der)
     }
 
-    /// SHA-256 of the bytes, in lower-case hexadecimal.
-    pub fn fingerprint(&self) -> String {
-        hexadecimal(&Sha256::digest(&self.der))
+    /// SHA-256 of the bytes.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        Sha256::digest(&self.der).into()
     }
 
     /// The common name of the subject.

@@ -20,5 +20,5 @@ pub use authority::{CertificateAuthority, IssueError, ReadAuthorityError, Terms}
 pub use certificate::{Certificate, InspectError};
 pub use credentials::{Credentials, ReadCredentialsError};
 pub use dns_names::{DnsNames, InvalidDnsNames};
-pub use private_key::{PrivateKey, ReadPrivateKeyError};
+pub use private_key::{KeyAlgorithm, PrivateKey, ReadPrivateKeyError};
 pub use validity::{BACKDATING, Validity};

@@ -4,11 +4,23 @@ use std::fmt;
 
 use rcgen::{KeyPair, PublicKeyData};
 use thiserror::Error;
+use x509_parser::{prelude::FromDer, public_key::PublicKey, x509::SubjectPublicKeyInfo};
 
 use super::Certificate;
 
 /// A private key with its public key.
 pub struct PrivateKey(KeyPair);
+
+/// What kind of key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyAlgorithm {
+    /// On a NIST curve of so many bits.
+    Ecdsa(usize),
+    /// With a modulus of so many bits.
+    Rsa(usize),
+    /// Anything else.
+    Other,
+}
 
 /// A private key cannot be read. Says nothing of what was read: it might be a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -44,9 +56,13 @@ impl PrivateKey {
         self.0.subject_public_key_info() == certificate.public_key()
     }
 
-    /// Whether it is an RSA key.
-    pub fn is_rsa(&self) -> bool {
-        self.0.algorithm() == &rcgen::PKCS_RSA_SHA256
+    /// What kind of key it is.
+    pub fn algorithm(&self) -> KeyAlgorithm {
+        let der = self.public_key();
+        match SubjectPublicKeyInfo::from_der(&der).map(|(_, info)| info.parsed().map(KeyAlgorithm::from)) {
+            Ok(Ok(algorithm)) => algorithm,
+            _ => KeyAlgorithm::Other,
+        }
     }
 
     /// Its public key, DER (SubjectPublicKeyInfo).
@@ -71,21 +87,34 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
+// === impl KeyAlgorithm ===
+
+impl From<PublicKey<'_>> for KeyAlgorithm {
+    fn from(key: PublicKey<'_>) -> Self {
+        match &key {
+            PublicKey::EC(_) => Self::Ecdsa(key.key_size()),
+            PublicKey::RSA(_) => Self::Rsa(key.key_size()),
+            _ => Self::Other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::pki::sample;
 
     #[test]
     fn it_is_written_as_pkcs8_and_read_back() {
-        for pair in [
-            KeyPair::generate().unwrap(),
-            super::super::sample::rsa_key_pair(0),
+        for (pair, algorithm) in [
+            (KeyPair::generate().unwrap(), KeyAlgorithm::Ecdsa(256)),
+            (sample::rsa_key_pair(0), KeyAlgorithm::Rsa(2048)),
         ] {
             let key = PrivateKey::from(pair);
+            assert_eq!(key.algorithm(), algorithm);
             let pem = key.to_pem();
             let back = PrivateKey::from_pem(pem.as_bytes()).unwrap();
             assert_eq!(back.public_key(), key.public_key());
-            assert_eq!(back.is_rsa(), key.is_rsa());
             assert_eq!(back.to_pem(), pem);
         }
     }

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use rcgen::KeyPair;
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 
-use super::{CertificateAuthority, DnsNames, PrivateKey, Terms};
+use super::{CertificateAuthority, DnsNames, PrivateKey, Terms, Validity};
 
 /// The time of all tests.
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_795_000_000, 0);
@@ -44,11 +44,11 @@ pub(crate) fn terms(lifetime: SignedDuration) -> Terms {
     Terms {
         serial: [NEXT.fetch_add(1, Ordering::Relaxed).max(1); 16],
         now: NOW,
-        lifetime,
+        validity: Validity::starting(NOW, lifetime),
     }
 }
 
 /// A CA of [`names`], valid for a year.
-pub(crate) fn authority(generation: u64) -> CertificateAuthority {
+pub(crate) fn authority(generation: u32) -> CertificateAuthority {
     CertificateAuthority::self_signed(&names(), generation, key(), &terms(YEAR)).unwrap()
 }

@@ -50,9 +50,9 @@ impl TimeProvider for Clock {
 impl Rotation {
     /// With the keys 0 to 3 for the CAs, and key 4 for the leaves.
     fn with_keys(key: fn(usize) -> PrivateKey) -> Self {
-        let root = |generation: u8| {
-            let key = key(generation.into());
-            CertificateAuthority::self_signed(&names(), generation.into(), key, &terms(YEAR)).unwrap()
+        let root = |generation: u32| {
+            let key = key(generation as usize);
+            CertificateAuthority::self_signed(&names(), generation, key, &terms(YEAR)).unwrap()
         };
         let [z, a, b, c] = [0, 1, 2, 3].map(root);
         let bundle = |one: &CertificateAuthority, other: &CertificateAuthority| {
@@ -63,7 +63,7 @@ impl Rotation {
             let leaf = root.issue(&names(), &key, &terms(YEAR)).unwrap();
             Credentials::new(leaf, intermediates, key).unwrap()
         };
-        let cross = a.cross_sign(b.certificate(), [7; 16], NOW).unwrap();
+        let cross = a.cross_sign(b.certificate(), &terms(YEAR)).unwrap();
         Self {
             old_leaf: serve(&a, Vec::new()),
             new_leaf: serve(&b, vec![cross]),

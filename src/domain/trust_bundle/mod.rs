@@ -37,9 +37,9 @@ pub enum TrustBundleError {
     /// There is nothing in it: clients would take it for no bundle at all, and trust the CAs of their system.
     #[error("it holds no certificate")]
     Empty,
-    /// There is a certificate in it that signs nothing.
-    #[error("it holds {0}, which is no CA")]
-    NotAnAuthority(String),
+    /// There is a certificate in it that is no CA, or was not signed by itself: damaged, or a cross certificate.
+    #[error("it holds {0}, which is no root CA or is damaged")]
+    NotARoot(String),
     /// Nothing in it is valid any more.
     #[error("all its certificates have expired, the last one at {0}")]
     Expired(Timestamp),
@@ -71,18 +71,16 @@ impl TrustBundle {
         Ok(bundle)
     }
 
-    /// Reads a trust bundle of our own: CA certificates and nothing else.
+    /// Reads a trust bundle of our own: root CAs and nothing else.
     ///
     /// # Errors
     ///
     /// When anything else is in it; all of it is named.
     pub fn from_pem(pem: &[u8]) -> Result<Self, TrustBundleError> {
         let certificates = pem::parse(pem).map_err(TrustBundleError::Malformed)?;
-        if let Some(certificate) = certificates
-            .iter()
-            .find(|certificate| !certificate.is_authority())
-        {
-            return Err(TrustBundleError::NotAnAuthority(certificate.to_string()));
+        let is_root = |root: &Certificate| root.is_authority() && root.is_signed_by(root);
+        if let Some(other) = certificates.iter().find(|certificate| !is_root(certificate)) {
+            return Err(TrustBundleError::NotARoot(other.to_string()));
         }
         Self::new(certificates)
     }

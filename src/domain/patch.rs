@@ -1,4 +1,4 @@
-//! Entries of `metadata.managedFields`, and patches with guards.
+//! JSON patches with guards, and entries of `metadata.managedFields`.
 
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation, jsonptr::PointerBuf};
 use serde_json::{Value, json};
@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use crate::domain::object;
 
 /// The patch that takes `manager`'s entry of plain updates away; `None` when there is none. Status is not touched.
+///
+/// It must be a write of its own: with one that also changes a field the API server adds the entry again.
 pub fn release(object: &Value, manager: &str) -> Option<Patch> {
     let entries = object::items(object, "/metadata/managedFields");
     let index = entries
@@ -22,11 +24,7 @@ pub fn release(object: &Value, manager: &str) -> Option<Patch> {
 /// A patch that puts `value` at `path` if each of `guards` (a path and its value) still holds.
 pub fn guarded(guards: &[(&str, &Value)], path: &str, value: &Value) -> Patch {
     let mut operations: Vec<_> = guards.iter().map(|(path, value)| test(path, value)).collect();
-    // `add` also replaces.
-    operations.push(PatchOperation::Add(AddOperation {
-        path: pointer(path),
-        value: value.clone(),
-    }));
+    operations.push(put(path, value.clone()));
     Patch(operations)
 }
 
@@ -42,26 +40,32 @@ pub fn relabelled(live: &Value, labels: &Value, annotations: &Value) -> Patch {
     for field in ["labels", "annotations"] {
         let path = format!("/metadata/{field}");
         let value = patched["metadata"][field].clone();
-        operations.push(PatchOperation::Add(AddOperation {
-            path: pointer(&path),
-            value,
-        }));
+        operations.push(put(&path, value));
     }
     Patch(operations)
 }
 
 /// Whether `manager` has applied the object.
-pub(super) fn applied_by(object: &Value, manager: &str) -> bool {
+pub fn applied_by(object: &Value, manager: &str) -> bool {
     object::items(object, "/metadata/managedFields")
         .iter()
         .any(|entry| is_entry(entry, manager, "Apply"))
 }
 
 /// Only go on if the value at `path` is this one.
-fn test(path: &str, value: &Value) -> PatchOperation {
+pub fn test(path: &str, value: &Value) -> PatchOperation {
     PatchOperation::Test(TestOperation {
         path: pointer(path),
         value: value.clone(),
+    })
+}
+
+/// Put `value` at `path`, in the place of what is there.
+pub fn put(path: &str, value: Value) -> PatchOperation {
+    // `add` also replaces.
+    PatchOperation::Add(AddOperation {
+        path: pointer(path),
+        value,
     })
 }
 
