@@ -61,12 +61,12 @@ impl<'a> Holder<'a> {
         })
     }
 
-    /// Whether it carries exactly this trust bundle, in whatever bytes.
+    /// Whether clients find exactly this trust bundle in it, in whatever bytes.
     pub fn carries(&self, trust: &TrustBundle) -> bool {
         let CaBundle::Read(reading) = &self.ca_bundle else {
             return false;
         };
-        reading.problems.is_empty()
+        reading.is_usable()
             && TrustBundle::new(reading.certificates.iter().cloned()).is_ok_and(|carried| carried == *trust)
     }
 

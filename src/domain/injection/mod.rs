@@ -54,7 +54,7 @@ pub enum InjectionError {
 /// What is to be injected.
 #[derive(Clone, Copy, Debug)]
 pub struct Injection<'a> {
-    /// The trust bundle.
+    /// The trust bundle, without what has expired.
     pub trust: &'a TrustBundle,
     /// The names that its CAs may sign for. What calls other servers is left alone: it could not verify them any more.
     /// `None`: every entry gets the trust bundle.

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    GeneralSubtree, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, NameConstraints, SanType,
-    SerialNumber, SubjectPublicKeyInfo,
+    GeneralSubtree, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, NameConstraints, PublicKeyData,
+    SanType, SerialNumber, SubjectPublicKeyInfo,
 };
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -66,6 +66,9 @@ pub enum IssueError {
     /// What should be cross-signed is no CA.
     #[error("{0} is no CA")]
     NotAnAuthority(String),
+    /// A CA that Windlass did not make has a name that it cannot write again byte by byte, as clients compare it.
+    #[error("{0} is no CA that Windlass made")]
+    ForeignName(String),
     /// X.509 cannot express a time.
     #[error("there is no such time in a certificate")]
     Time,
@@ -197,8 +200,7 @@ impl CertificateAuthority {
         parameters.is_ca = IsCa::ExplicitNoCa;
         parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let leaf = parameters.signed_by(key.pair(), &self.issuer()?)?;
-        Ok(Certificate::from_der(leaf.der().to_vec())?)
+        self.sign(&parameters, key.pair())
     }
 
     /// Signs the key and the name of another CA, so that whoever trusts this CA trusts what the other one signs. Ends
@@ -225,13 +227,33 @@ impl CertificateAuthority {
             parameters.key_identifier_method = KeyIdMethod::PreSpecified(identifier.to_vec());
         }
         let public_key = SubjectPublicKeyInfo::from_der(other.public_key())?;
-        let cross = parameters.signed_by(&public_key, &self.issuer()?)?;
-        Ok(Certificate::from_der(cross.der().to_vec())?)
+        let cross = self.sign(&parameters, &public_key)?;
+        if !cross.is_namesake_of(other) {
+            return Err(IssueError::ForeignName(other.to_string()));
+        }
+        Ok(cross)
     }
 
-    /// Only for CAs of our own: their names are UTF8Strings, and so come out byte by byte as they are in the CA.
-    fn issuer(&self) -> Result<Issuer<'static, &KeyPair>, rcgen::Error> {
-        Issuer::from_ca_cert_der(self.certificate.der(), self.key.pair())
+    fn sign(
+        &self,
+        parameters: &CertificateParams,
+        public_key: &impl PublicKeyData,
+    ) -> Result<Certificate, IssueError> {
+        let signed = parameters.signed_by(public_key, &self.issuer())?;
+        let signed = Certificate::from_der(signed.der().to_vec())?;
+        if !signed.is_signed_by(&self.certificate) {
+            return Err(IssueError::ForeignName(self.certificate.to_string()));
+        }
+        Ok(signed)
+    }
+
+    fn issuer(&self) -> Issuer<'static, &KeyPair> {
+        let mut parameters = CertificateParams::default();
+        parameters.distinguished_name = common_name(self.certificate.common_name().unwrap_or_default());
+        if let Some(identifier) = self.certificate.subject_key_identifier() {
+            parameters.key_identifier_method = KeyIdMethod::PreSpecified(identifier.to_vec());
+        }
+        Issuer::new(parameters, self.key.pair())
     }
 }
 

@@ -161,6 +161,11 @@ impl Certificate {
         self.facts.path_length
     }
 
+    /// Whether it has the same subject, byte by byte.
+    pub(super) fn is_namesake_of(&self, other: &Self) -> bool {
+        self.facts.subject == other.facts.subject
+    }
+
     /// Whether `issuer`'s key signed it in the name of `issuer`'s subject. The names are compared byte by byte, as
     /// Go does.
     pub fn is_signed_by(&self, issuer: &Self) -> bool {

@@ -21,4 +21,4 @@ pub use certificate::{Certificate, InspectError};
 pub use credentials::{Credentials, ReadCredentialsError};
 pub use dns_names::{DnsNames, InvalidDnsNames};
 pub use private_key::{KeyAlgorithm, PrivateKey, ReadPrivateKeyError};
-pub use validity::{BACKDATING, Validity};
+pub use validity::Validity;

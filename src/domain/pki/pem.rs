@@ -67,12 +67,14 @@ struct Block {
     has_headers: bool,
 }
 
-// === impl Fault ===
+// === impl Reading ===
 
-impl Fault {
-    /// Whether clients such as Go's skip it, so that the certificates beside it are good nevertheless.
-    pub fn is_skipped_by_clients(&self) -> bool {
-        matches!(self, Self::Text | Self::OtherBlock | Self::Headers)
+impl Reading {
+    /// Whether there is nothing beside the certificates but what clients such as Go's skip.
+    pub fn is_usable(&self) -> bool {
+        self.problems
+            .iter()
+            .all(|problem| matches!(problem.fault, Fault::Text | Fault::OtherBlock | Fault::Headers))
     }
 }
 
@@ -88,8 +90,11 @@ impl Block {
     }
 
     fn certificate(self) -> Result<Certificate, Fault> {
+        if self.is_private_key() {
+            return Err(Fault::PrivateKey);
+        }
         if self.label != "CERTIFICATE" {
-            return Err(self.foreign());
+            return Err(Fault::OtherBlock);
         }
         if self.has_headers {
             return Err(Fault::Headers);
@@ -99,7 +104,7 @@ impl Block {
     }
 
     fn cut_off(self, reading: &mut Reading) {
-        let fault = if self.label.contains("PRIVATE KEY") {
+        let fault = if self.is_private_key() {
             Fault::PrivateKey
         } else {
             Fault::CutOff
@@ -110,12 +115,8 @@ impl Block {
         });
     }
 
-    fn foreign(&self) -> Fault {
-        if self.label.contains("PRIVATE KEY") {
-            Fault::PrivateKey
-        } else {
-            Fault::OtherBlock
-        }
+    fn is_private_key(&self) -> bool {
+        self.label.contains("PRIVATE KEY")
     }
 }
 

@@ -14,6 +14,9 @@ use super::{CertificateAuthority, DnsNames, PrivateKey, Terms, Validity};
 /// The time of all tests.
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_795_000_000, 0);
 
+/// A day.
+pub(crate) const DAY: SignedDuration = SignedDuration::from_hours(24);
+
 /// A year.
 pub(crate) const YEAR: SignedDuration = SignedDuration::from_hours(24 * 365);
 
@@ -44,7 +47,15 @@ pub(crate) fn terms(lifetime: SignedDuration) -> Terms {
     Terms {
         serial: [NEXT.fetch_add(1, Ordering::Relaxed).max(1); 16],
         now: NOW,
-        validity: Validity::starting(NOW, lifetime),
+        validity: valid_for(lifetime),
+    }
+}
+
+/// From ten minutes ago until `lifetime` from now.
+pub(crate) fn valid_for(lifetime: SignedDuration) -> Validity {
+    Validity {
+        not_before: NOW - SignedDuration::from_mins(10),
+        not_after: NOW + lifetime,
     }
 }
 

@@ -1,14 +1,11 @@
-use jiff::SignedDuration;
 use proptest::prelude::*;
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use super::{
     pem::{Fault, Problem},
-    sample::{NOW, YEAR, authority, key, names, rsa_key_pair, terms},
+    sample::{DAY, NOW, YEAR, authority, key, names, rsa_key_pair, terms},
     *,
 };
-
-const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 fn leaf_of(authority: &CertificateAuthority) -> Certificate {
     authority.issue(&names(), &key(), &terms(DAY)).unwrap()
@@ -89,21 +86,31 @@ fn a_leaf_serves_all_names_and_nothing_else() {
 #[test]
 fn a_leaf_ends_with_its_issuer() {
     let root = authority(1);
-    let leaf = root.issue(&names(), &key(), &terms(YEAR * 3)).unwrap();
+    let terms = terms(YEAR * 3);
+    let leaf = root.issue(&names(), &key(), &terms).unwrap();
     assert_eq!(leaf.not_after(), root.certificate().not_after());
-    assert_eq!(leaf.validity().not_before, NOW - BACKDATING);
+    assert_eq!(leaf.validity().not_before, terms.validity.not_before);
+}
+
+#[test]
+fn nothing_is_issued_that_has_ended() {
+    let root = authority(1);
     let late = Terms {
         now: root.certificate().not_after(),
+        ..terms(YEAR * 3)
+    };
+    let turned_around = Terms {
+        now: NOW - YEAR,
+        validity: Validity {
+            not_before: NOW + DAY,
+            not_after: NOW,
+        },
         ..terms(DAY)
     };
-    assert!(matches!(
-        root.issue(&names(), &key(), &late),
-        Err(IssueError::Ended { .. })
-    ));
-    assert!(matches!(
-        root.issue(&names(), &key(), &terms(-DAY)),
-        Err(IssueError::Ended { .. })
-    ));
+    for terms in [late, terms(-DAY), turned_around] {
+        let issued = root.issue(&names(), &key(), &terms);
+        assert!(matches!(issued, Err(IssueError::Ended { .. })), "{issued:?}");
+    }
 }
 
 #[test]
@@ -138,6 +145,34 @@ fn a_cross_certificate_is_the_other_root_under_this_one() {
         current.cross_sign(&leaf_of(&next), &terms(YEAR * 5)),
         Err(IssueError::NotAnAuthority(_))
     ));
+}
+
+#[test]
+fn a_foreign_authority_whose_name_cannot_be_written_again_signs_nothing() {
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::default();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    for name in ["organization", "printable"] {
+        let mut distinguished_name = rcgen::DistinguishedName::new();
+        let printable = rcgen::DnValue::PrintableString(name.try_into().unwrap());
+        distinguished_name.push(rcgen::DnType::CommonName, printable);
+        if name == "organization" {
+            distinguished_name.push(rcgen::DnType::OrganizationName, name);
+        }
+        parameters.distinguished_name = distinguished_name;
+        let certificate = parameters.self_signed(&pair).unwrap().der().to_vec();
+        let certificate = Certificate::from_der(certificate).unwrap();
+        let key = PrivateKey::from_pem(pair.serialize_pem().as_bytes()).unwrap();
+        let foreign = CertificateAuthority::new(certificate.clone(), key).unwrap();
+        assert!(matches!(
+            foreign.issue(&names(), &super::sample::key(), &terms(DAY)),
+            Err(IssueError::ForeignName(_))
+        ));
+        assert!(matches!(
+            authority(1).cross_sign(&certificate, &terms(DAY)),
+            Err(IssueError::ForeignName(_))
+        ));
+    }
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! When a certificate is valid; and the only place where the time types of the X.509 crates meet ours.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use time::OffsetDateTime;
 use x509_parser::time::ASN1Time;
 
-/// How long before its issue a certificate is already valid: clocks differ from node to node.
-pub const BACKDATING: SignedDuration = SignedDuration::from_mins(10);
-
-/// The time in which a certificate is valid, both ends included, in whole seconds.
+/// The time in which a certificate is valid, both ends included. Certificates count in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Validity {
     /// The first second.
@@ -19,14 +16,6 @@ pub struct Validity {
 // === impl Validity ===
 
 impl Validity {
-    /// From [`BACKDATING`] before `now` until `lifetime` after it.
-    pub fn starting(now: Timestamp, lifetime: SignedDuration) -> Self {
-        Self {
-            not_before: whole_second(now.saturating_sub(BACKDATING).unwrap_or(Timestamp::MIN)),
-            not_after: whole_second(now.saturating_add(lifetime).unwrap_or(Timestamp::MAX)),
-        }
-    }
-
     /// The same, but not beyond `end`.
     #[must_use]
     pub fn capped(self, end: Timestamp) -> Self {
@@ -38,17 +27,12 @@ impl Validity {
 
     /// Whether `now` lies in it.
     pub fn contains(&self, now: Timestamp) -> bool {
-        self.not_before <= now && !self.is_over(now)
+        whole_second(self.not_before) <= now && !self.is_over(now)
     }
 
     /// Whether `now` lies after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
-        self.not_after < whole_second(now)
-    }
-
-    /// How long it is.
-    pub fn length(&self) -> SignedDuration {
-        self.not_after.duration_since(self.not_before)
+        whole_second(self.not_after) < whole_second(now)
     }
 }
 
@@ -80,35 +64,57 @@ fn whole_second(timestamp: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
+    use crate::domain::pki::sample::{DAY, NOW};
 
-    const NOW: Timestamp = Timestamp::constant(1_795_000_000, 999_999_999);
-
-    #[test]
-    fn it_begins_before_now_and_ends_after_the_lifetime() {
-        let validity = Validity::starting(NOW, SignedDuration::from_hours(1));
-        assert_eq!(validity.not_before.as_second(), 1_795_000_000 - 600);
-        assert_eq!(validity.not_after.as_second(), 1_795_000_000 + 3600);
-        assert_eq!(validity.length(), SignedDuration::from_mins(70));
-        assert!(validity.contains(NOW));
-    }
+    const SECOND: SignedDuration = SignedDuration::from_secs(1);
+    const HALF: SignedDuration = SignedDuration::from_millis(500);
 
     #[test]
     fn both_ends_belong_to_it() {
-        let validity = Validity::starting(NOW, SignedDuration::from_secs(1));
-        let second = SignedDuration::from_secs(1);
-        assert!(validity.contains(validity.not_before));
-        assert!(!validity.contains(validity.not_before - second));
-        assert!(validity.contains(validity.not_after));
-        assert!(validity.contains(NOW + second));
-        assert!(validity.is_over(validity.not_after + second));
+        let validity = Validity {
+            not_before: NOW,
+            not_after: NOW + DAY,
+        };
+        for (moment, contained, over) in [
+            (NOW - SECOND, false, false),
+            (NOW, true, false),
+            (NOW + DAY, true, false),
+            (NOW + DAY + HALF, true, false),
+            (NOW + DAY + SECOND, false, true),
+        ] {
+            assert_eq!(validity.contains(moment), contained, "{moment}");
+            assert_eq!(validity.is_over(moment), over, "{moment}");
+        }
     }
 
     #[test]
-    fn no_lifetime_is_too_long() {
-        let validity = Validity::starting(NOW, SignedDuration::MAX);
-        assert!(date_time(validity.not_after).is_some());
-        assert!(date_time(Validity::starting(Timestamp::MIN, SignedDuration::ZERO).not_before).is_some());
-        assert_eq!(validity.capped(NOW).not_after, NOW.min(validity.not_after));
+    fn fractions_of_seconds_do_not_count() {
+        let validity = Validity {
+            not_before: NOW + HALF,
+            not_after: NOW + DAY + HALF,
+        };
+        assert!(validity.contains(NOW));
+        assert!(validity.contains(NOW + DAY));
+        assert!(!validity.contains(NOW + DAY + SECOND));
+    }
+
+    #[test]
+    fn a_cap_only_shortens() {
+        let validity = Validity {
+            not_before: NOW,
+            not_after: NOW + DAY,
+        };
+        assert_eq!(validity.capped(NOW + DAY * 2), validity);
+        assert_eq!(validity.capped(NOW + SECOND).not_after, NOW + SECOND);
+    }
+
+    #[test]
+    fn every_time_of_ours_can_be_written() {
+        for time in [Timestamp::MIN, NOW, Timestamp::MAX] {
+            assert!(date_time(time).is_some(), "{time}");
+        }
     }
 }

@@ -93,15 +93,10 @@ impl TrustBundle {
     /// When it must not be published; everything that is wrong with it is named.
     pub fn from_foreign_pem(pem: &[u8]) -> Result<(Self, Vec<Problem>), TrustBundleError> {
         let reading = pem::read(pem);
-        if reading
-            .problems
-            .iter()
-            .all(|problem| problem.fault.is_skipped_by_clients())
-        {
-            Ok((Self::new(reading.certificates)?, reading.problems))
-        } else {
-            Err(TrustBundleError::Malformed(MalformedPem(reading.problems)))
+        if !reading.is_usable() {
+            return Err(TrustBundleError::Malformed(MalformedPem(reading.problems)));
         }
+        Ok((Self::new(reading.certificates)?, reading.problems))
     }
 
     /// The canonical bytes: equal bundles have equal ones. The oldest certificate comes first.

@@ -5,9 +5,9 @@ use proptest::{prelude::*, sample::subsequence};
 
 use super::*;
 use crate::domain::pki::{
-    CertificateAuthority, Terms, Validity,
+    CertificateAuthority, Terms,
     pem::Fault,
-    sample::{NOW, YEAR, authority, key, names, terms},
+    sample::{NOW, YEAR, authority, key, names, terms, valid_for},
 };
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
@@ -19,7 +19,7 @@ static ROOTS: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
             let terms = Terms {
                 serial: [generation; 16],
                 now: NOW,
-                validity: Validity::starting(NOW, YEAR * i32::from(generation)),
+                validity: valid_for(YEAR * i32::from(generation)),
             };
             let root = CertificateAuthority::self_signed(&names(), generation.into(), key(), &terms).unwrap();
             root.certificate().clone()
