@@ -5,7 +5,7 @@ use proptest::{prelude::*, sample::subsequence};
 
 use super::*;
 use crate::domain::pki::{
-    CertificateAuthority, Terms,
+    CertificateAuthority, DnsNames, Terms,
     pem::Fault,
     sample::{NOW, YEAR, authority, key, names, terms, valid_for},
 };
@@ -180,6 +180,26 @@ fn a_chain_is_refused_for_the_reason_that_clients_give() {
     ] {
         let refused = verify(&[chain], host, now);
         assert!(matches!(refused, Err(Untrusted::Refused { .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn constraints_let_wildcards_and_extra_names_through_and_nothing_beside() {
+    let extra = ["*.example.com".to_owned(), "hook.example.org".to_owned()];
+    let names = DnsNames::of_service("hook", "system", &extra).unwrap();
+    let root = CertificateAuthority::self_signed(&names, 1, key(), &terms(YEAR)).unwrap();
+    let trust = TrustBundle::new([root.certificate().clone()]).unwrap();
+    let leaf = root.issue(&names, &key(), &terms(YEAR)).unwrap();
+    for (host, accepted) in [
+        ("hook.system.svc", true),
+        ("a.example.com", true),
+        ("hook.example.org", true),
+        ("a.b.example.com", false),
+        ("example.org", false),
+    ] {
+        assert_eq!(names.cover(host), accepted, "{host}");
+        let verified = trust.verify(slice::from_ref(&leaf), host, NOW);
+        assert_eq!(verified.is_ok(), accepted, "{host}: {verified:?}");
     }
 }
 
