@@ -1,5 +1,9 @@
 //! The commands.
 
+pub mod connect;
+pub mod manifests;
+pub mod run;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,7 +17,10 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Run(run::Args),
+    Manifests(manifests::Args),
+}
 
 impl Cli {
     /// Runs the command that was given.
@@ -22,6 +29,9 @@ impl Cli {
     ///
     /// Whatever keeps the command from doing its work; what it found wrong with its input is in the exit code.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {}
+        match self.command {
+            Command::Run(args) => args.run().await,
+            Command::Manifests(args) => args.run(),
+        }
     }
 }

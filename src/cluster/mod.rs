@@ -1,1 +1,17 @@
 //! The shell around Kubernetes: watches that feed an index, apply and patch execution, events, the clock.
+
+pub mod apply;
+pub mod clock;
+pub mod endpoints;
+pub mod events;
+pub mod index;
+pub mod keys;
+pub mod kind;
+pub mod prober;
+pub mod requests;
+pub mod watches;
+
+pub use clock::{Clock, SystemClock};
+pub use index::{Change, Index};
+pub use kind::{Kind, kinds};
+pub use requests::{Cluster, RequestError};

@@ -3,7 +3,15 @@
 
 pub mod bundle;
 pub mod check;
+pub mod claims;
+pub mod conversion_review;
+pub mod injection;
+pub mod names;
 pub mod object;
+pub mod patch;
 pub mod pki;
+pub mod plan;
 pub mod render;
 pub mod rotation;
+pub mod status;
+pub mod trust_bundle;

@@ -1,1 +1,3 @@
 //! Health and metrics.
+
+pub mod health;

@@ -1,0 +1,200 @@
+//! Durations in Go's syntax, as everywhere in Kubernetes: `2160h`, `1h30m`, `90s`.
+
+use std::{borrow::Cow, fmt, str::FromStr};
+
+use jiff::SignedDuration;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
+
+/// A duration that is written in Go's syntax. Days are not part of it, nor are negative values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GoDuration(pub SignedDuration);
+
+/// Why a text is no duration.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{text:?} is no duration: write for example 2160h, 90m or 45s")]
+pub struct ParseGoDurationError {
+    text: String,
+}
+
+/// The units, longest spelling first where one begins another, in nanoseconds.
+const UNITS: [(&str, i128); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+// === impl GoDuration ===
+
+impl GoDuration {
+    /// So many hours.
+    pub const fn from_hours(hours: i64) -> Self {
+        Self(SignedDuration::from_hours(hours))
+    }
+}
+
+impl FromStr for GoDuration {
+    type Err = ParseGoDurationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text).map(Self).ok_or_else(|| ParseGoDurationError {
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for GoDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.as_nanos();
+        if rest == 0 {
+            return f.write_str("0s");
+        }
+        for unit in ["h", "m", "s", "ms", "us", "ns"] {
+            let Some((_, size)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+                continue;
+            };
+            if rest >= *size {
+                write!(f, "{}{unit}", rest / size)?;
+                rest %= size;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for GoDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GoDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for GoDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "GoDuration".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "maxLength": 32,
+            "pattern": r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$",
+        })
+    }
+}
+
+/// How long a serving certificate is valid where nothing else is said: 90 days.
+pub(super) fn default_duration() -> GoDuration {
+    GoDuration::from_hours(2160)
+}
+
+/// How long a CA lives where nothing else is said: a year.
+pub(super) fn default_ca_duration() -> GoDuration {
+    GoDuration::from_hours(8760)
+}
+
+/// Sums up numbers with units; a number may have a fraction.
+fn parse(text: &str) -> Option<SignedDuration> {
+    if text == "0" {
+        return Some(SignedDuration::ZERO);
+    }
+    let mut rest = text;
+    let mut total: i128 = 0;
+    while !rest.is_empty() || text.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, tail) = rest.split_at(digits);
+        let end = tail
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(tail.len());
+        let (unit, next) = tail.split_at(end);
+        let (_, size) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        total = total.checked_add(scaled(number, *size)?)?;
+        rest = next;
+    }
+    let seconds = i64::try_from(total / 1_000_000_000).ok()?;
+    let nanoseconds = i32::try_from(total % 1_000_000_000).ok()?;
+    Some(SignedDuration::new(seconds, nanoseconds))
+}
+
+/// `number`, which may have a fraction, times `size`.
+fn scaled(number: &str, size: i128) -> Option<i128> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || (number.contains('.') && fraction.is_empty()) {
+        return None;
+    }
+    let mut value = whole.parse::<i128>().ok()?.checked_mul(size)?;
+    let mut place = size;
+    for digit in fraction.chars() {
+        place /= 10;
+        value = value.checked_add(i128::from(digit.to_digit(10)?) * place)?;
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn reads_what_go_reads() {
+        for (text, expected) in [
+            ("2160h", SignedDuration::from_hours(2160)),
+            ("1h30m", SignedDuration::from_mins(90)),
+            ("1.5h", SignedDuration::from_mins(90)),
+            ("1500ms", SignedDuration::from_millis(1500)),
+            ("2m0.5s", SignedDuration::from_millis(120_500)),
+            ("0", SignedDuration::ZERO),
+            ("0s", SignedDuration::ZERO),
+        ] {
+            assert_eq!(text.parse(), Ok(GoDuration(expected)), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_go_refuses_and_what_makes_no_lifetime() {
+        for text in [
+            "",
+            "5",
+            "h",
+            "1d",
+            "-1h",
+            "1 h",
+            ".h",
+            "1.h",
+            "1h1",
+            "99999999999999999999h",
+        ] {
+            assert!(text.parse::<GoDuration>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn prints_what_it_reads(nanoseconds in 0..i64::MAX) {
+            let duration = GoDuration(SignedDuration::from_nanos(nanoseconds));
+            prop_assert_eq!(duration.to_string().parse(), Ok(duration));
+        }
+
+        #[test]
+        fn never_panics(text in ".{0,40}") {
+            let _ = text.parse::<GoDuration>();
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! From a kubeconfig to a client.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::Context as _;
+use http::{HeaderValue, header::USER_AGENT};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+/// How long a connection to the API server may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A client for the cluster of `kubeconfig`, or else of the environment: `$KUBECONFIG`, `~/.kube/config`, or the pod's
+/// ServiceAccount.
+///
+/// # Errors
+///
+/// When there is no configuration, or none that can be used.
+pub async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let kubeconfig = Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?
+        }
+        None => Config::infer()
+            .await
+            .context("no cluster: name one by --kubeconfig or $KUBECONFIG")?,
+    };
+    config.connect_timeout = Some(CONNECT);
+    let agent = HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION")));
+    config.headers.push((USER_AGENT, agent));
+    Client::try_from(config).context("cannot set up a client for the cluster")
+}

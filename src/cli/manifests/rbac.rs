@@ -1,0 +1,80 @@
+//! What the operator may do: each verb that it uses.
+
+use serde_json::{Value, json};
+
+use super::{Document, NAME, NAMESPACE, labels};
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
+/// The ServiceAccount, its roles and their bindings.
+pub(super) fn documents() -> Vec<Document> {
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
+    });
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": NAME, "labels": labels() },
+        "rules": rules(),
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": { "name": NAME, "labels": labels() },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME },
+        "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
+    });
+    vec![Document::new(account), Document::commented(ROLE, role), Document::new(binding)]
+}
+
+/// Why the role is as wide as it is.
+const ROLE: &str = "Each verb that the operator uses.
+Bundles bring roles for their operators, with whatever these need. Nobody may create a role with more than they
+have themselves, so `escalate` and `bind` are needed; whoever may create BundleDeployments may therefore grant
+anything.
+Secrets cannot be narrowed down by label: only those of ServingCertificates and of bundles are read and written.
+Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.";
+
+fn rules() -> Vec<Value> {
+    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| {
+        json!({ "apiGroups": groups, "resources": resources, "verbs": verbs })
+    };
+    let with = |more: &[&'static str]| [&KEEP[..], more].concat();
+    vec![
+        rule(&["windlass.dev"], &["bundledeployments"], &["get", "list", "watch", "patch"]),
+        rule(&["windlass.dev"], &["servingcertificates"], &KEEP),
+        rule(&["windlass.dev"], &["bundledeployments/status", "servingcertificates/status"], &["patch"]),
+        rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &["get", "list", "watch", "create", "patch"]),
+        rule(
+            &["admissionregistration.k8s.io"],
+            &["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
+            &KEEP,
+        ),
+        rule(&["apiregistration.k8s.io"], &["apiservices"], &["get", "list", "watch", "patch"]),
+        rule(&["runtime.cluster.x-k8s.io"], &["extensionconfigs"], &["get", "list", "watch", "patch"]),
+        rule(&[""], &["namespaces"], &["get", "list", "create", "patch"]),
+        rule(&[""], &["serviceaccounts", "services", "configmaps"], &KEEP),
+        rule(&[""], &["secrets"], &with(&["update"])),
+        rule(&["apps"], &["deployments"], &KEEP),
+        rule(&["apps"], &["replicasets"], &["list"]),
+        rule(&[""], &["pods"], &["list"]),
+        rule(&["discovery.k8s.io"], &["endpointslices"], &READ),
+        rule(
+            &["rbac.authorization.k8s.io"],
+            &["roles", "rolebindings", "clusterroles", "clusterrolebindings"],
+            &with(&["escalate", "bind"]),
+        ),
+        rule(&["policy"], &["poddisruptionbudgets"], &KEEP),
+        rule(&["networking.k8s.io"], &["networkpolicies"], &KEEP),
+        rule(&["scheduling.k8s.io"], &["priorityclasses"], &KEEP),
+        rule(&["autoscaling.k8s.io"], &["verticalpodautoscalers"], &KEEP),
+        rule(&["monitoring.coreos.com"], &["prometheusrules", "servicemonitors", "podmonitors"], &KEEP),
+        rule(
+            &["console.openshift.io"],
+            &["consoleyamlsamples", "consolequickstarts", "consoleclidownloads", "consolelinks", "consoleplugins"],
+            &KEEP,
+        ),
+        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
+        rule(&["*"], &["*"], &["list"]),
+    ]
+}

@@ -1,0 +1,209 @@
+//! `windlass run`: the operator.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, anyhow};
+use clap::{ArgAction, Parser};
+use kube::Client;
+use tokio::{signal::unix::SignalKind, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use crate::{
+    api::GoDuration,
+    cli::connect::connect,
+    cluster::{
+        Cluster, Index, SystemClock,
+        apply::Applier,
+        events::Events,
+        prober::Prober,
+        watches::Watches,
+    },
+    controllers::{Context, bundle_deployment},
+    servers::health::{self, Health},
+    telemetry::{LogFormat, Metrics, start_logs},
+};
+
+/// Runs the operator.
+#[derive(Clone, Debug, Parser)]
+pub struct Args {
+    /// The kubeconfig of the cluster. Without it: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The folder below which BundleDeployments may name directories.
+    #[arg(long, value_name = "DIR")]
+    pub bundle_dir: Option<PathBuf>,
+    /// The operator's own namespace: CA keys are kept in it, and ConfigMaps with bundles are read from it.
+    #[arg(long, env = "WINDLASS_NAMESPACE", default_value = "windlass-system", value_name = "NAMESPACE")]
+    pub namespace: String,
+    /// Where /livez, /readyz and /metrics are served.
+    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
+    pub bind: SocketAddr,
+    /// How log lines look. $WINDLASS_LOG filters them, for example windlass=debug.
+    #[arg(long, value_enum, default_value = "json")]
+    pub log_format: LogFormat,
+    /// How long a request to the API server may take, with all its retries.
+    #[arg(long, default_value = "30s", hide = true)]
+    pub request_timeout: GoDuration,
+    /// How long an endpoint may take to answer a probe.
+    #[arg(long, default_value = "5s", hide = true)]
+    pub probe_timeout: GoDuration,
+    /// How long what was disarmed is still served, until every API server has heard of it.
+    #[arg(long, default_value = "10s", hide = true)]
+    pub disarm_delay: GoDuration,
+    /// How often a gate is looked at that no watch opens.
+    #[arg(long, default_value = "5s", hide = true)]
+    pub look_again: GoDuration,
+    /// Logs are set up by the program around the operator.
+    #[arg(skip)]
+    pub embedded: bool,
+    /// Takes the place of /metrics, /livez and /readyz when false.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, hide = true)]
+    pub serve: bool,
+}
+
+/// How long the tasks have to finish what they are doing at shutdown.
+const GRACE: Duration = Duration::from_secs(20);
+
+// === impl Args ===
+
+impl Args {
+    /// Runs until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be reached, or a task has ended that should not have.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        start_logs(self.log_format);
+        let client = connect(self.kubeconfig.as_deref()).await?;
+        let shutdown = CancellationToken::new();
+        let mut terminate = tokio::signal::unix::signal(SignalKind::terminate()).context("cannot listen to SIGTERM")?;
+        let mut interrupt = tokio::signal::unix::signal(SignalKind::interrupt()).context("cannot listen to SIGINT")?;
+        let stop = shutdown.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            info!("Shutting down");
+            stop.cancel();
+        });
+        self.operate(client, shutdown).await?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Runs the operator through `client` until `shutdown`.
+    ///
+    /// # Errors
+    ///
+    /// When a task has ended that should not have; the others are stopped then.
+    pub async fn operate(self, client: Client, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let bundle_directory = self
+            .bundle_dir
+            .map(|directory| {
+                directory
+                    .canonicalize()
+                    .with_context(|| format!("cannot read the --bundle-dir {}", directory.display()))
+            })
+            .transpose()?;
+        let cluster = Cluster::new(client.clone(), self.request_timeout.0.unsigned_abs());
+        let index = Arc::new(Index::new());
+        let (watches, watching) = Watches::new(cluster.clone(), index.clone());
+        let metrics = Arc::new(Metrics::new());
+        let sizes = index.clone();
+        metrics.report_sizes(move || {
+            let sizes = sizes.sizes().into_iter();
+            sizes.map(|(kind, size)| (kind.to_string(), size)).collect()
+        });
+        let context = Arc::new(Context {
+            applier: Applier::new(cluster.clone(), index.clone()),
+            cluster,
+            index,
+            watches: watches.clone(),
+            events: Events::new(client, std::env::var("POD_NAME").ok()),
+            prober: Prober { timeout: self.probe_timeout.0.unsigned_abs() },
+            clock: Arc::new(SystemClock),
+            metrics: metrics.clone(),
+            namespace: self.namespace,
+            bundle_directory,
+        });
+        let timing = bundle_deployment::Timing {
+            disarmed: self.disarm_delay.0.unsigned_abs(),
+            look_again: self.look_again.0.unsigned_abs(),
+        };
+
+        // A task that ends, for whatever reason, ends the process: half an operator looks like a whole one.
+        let mut tasks = JoinSet::new();
+        let stop = shutdown.child_token();
+        tasks.spawn({
+            let stop = stop.clone();
+            async move { ("watches", watching.run(stop).await.map_err(anyhow::Error::from)) }
+        });
+        tasks.spawn({
+            let stop = stop.clone();
+            async move {
+                let result = bundle_deployment::run(context, timing, stop).await;
+                ("bundle-deployment", result.map_err(anyhow::Error::from))
+            }
+        });
+        if self.serve {
+            let stop = stop.clone();
+            let health = Health { watches, metrics };
+            tasks.spawn(async move {
+                let result = health::serve(self.bind, health, stop).await;
+                ("health", result.with_context(|| format!("cannot serve on {}", self.bind)))
+            });
+        }
+        supervise(tasks, stop).await
+    }
+}
+
+/// Waits for the first task to end. Before shutdown that is an error; then the others get some time to finish.
+async fn supervise(
+    mut tasks: JoinSet<(&'static str, anyhow::Result<()>)>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let ended = tokio::select! {
+        () = stop.cancelled() => None,
+        ended = tasks.join_next() => ended,
+    };
+    let was_asked_to = ended.is_none() || stop.is_cancelled();
+    stop.cancel();
+    let finished = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, finished).await.is_err() {
+        error!("Some tasks did not finish in time");
+    }
+    match ended {
+        _ if was_asked_to => Ok(()),
+        Some(Ok((name, Err(error)))) => Err(error.context(format!("the task {name} failed"))),
+        Some(Ok((name, Ok(())))) => Err(anyhow!("the task {name} ended by itself")),
+        Some(Err(error)) => Err(anyhow!(error).context("a task panicked")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_ends_by_itself_ends_everything() {
+        let mut tasks = JoinSet::new();
+        let stop = CancellationToken::new();
+        let waiting = stop.clone();
+        tasks.spawn(async move { ("waits", Ok(waiting.cancelled().await)) });
+        tasks.spawn(async { ("ends", Ok(())) });
+        let error = supervise(tasks, stop).await.unwrap_err();
+        assert_eq!(error.to_string(), "the task ends ended by itself");
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_is_no_error() {
+        let mut tasks = JoinSet::new();
+        let stop = CancellationToken::new();
+        let waiting = stop.clone();
+        tasks.spawn(async move { ("waits", Ok(waiting.cancelled().await)) });
+        stop.cancel();
+        supervise(tasks, stop).await.unwrap();
+    }
+}

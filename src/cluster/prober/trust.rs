@@ -1,0 +1,147 @@
+//! Judging a chain under a trust bundle, as the API server does, without cutting the connection when it fails.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustls::{
+    DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+};
+use thiserror::Error;
+
+/// The CA certificates of a trust bundle, ready to verify with.
+#[derive(Clone, Debug)]
+pub struct TrustAnchors {
+    provider: Arc<CryptoProvider>,
+    verifier: Option<Arc<WebPkiServerVerifier>>,
+}
+
+/// Why a trust bundle cannot be used.
+#[derive(Debug, Error)]
+pub enum TrustAnchorsError {
+    /// It is no PEM.
+    #[error("the trust bundle is no PEM: {0}")]
+    Pem(String),
+    /// A certificate in it cannot be an anchor.
+    #[error("the trust bundle holds a certificate that cannot be trusted")]
+    Certificate(#[source] rustls::Error),
+    /// There is nothing in it.
+    #[error("the trust bundle is empty")]
+    Empty(#[source] rustls::client::VerifierBuilderError),
+}
+
+/// Accepts every chain and remembers why it should not have.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    trust: TrustAnchors,
+    rejection: Mutex<Option<String>>,
+}
+
+// === impl TrustAnchors ===
+
+impl TrustAnchors {
+    /// Reads a trust bundle, PEM.
+    ///
+    /// # Errors
+    ///
+    /// When it holds anything but at least one CA certificate.
+    pub fn parse(pem: &[u8]) -> Result<Self, TrustAnchorsError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| TrustAnchorsError::Pem(error.to_string()))?;
+            roots.add(certificate).map_err(TrustAnchorsError::Certificate)?;
+        }
+        let provider = Self::ring();
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(TrustAnchorsError::Empty)?;
+        Ok(Self {
+            provider,
+            verifier: Some(verifier),
+        })
+    }
+
+    /// Trusts nothing: for looking at what is served.
+    pub fn none() -> Self {
+        Self {
+            provider: Self::ring(),
+            verifier: None,
+        }
+    }
+
+    pub(super) fn provider(&self) -> Arc<CryptoProvider> {
+        self.provider.clone()
+    }
+
+    fn ring() -> Arc<CryptoProvider> {
+        Arc::new(rustls::crypto::ring::default_provider())
+    }
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    pub(super) fn new(trust: &TrustAnchors) -> Self {
+        Self {
+            trust: trust.clone(),
+            rejection: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn rejection(&self) -> Option<String> {
+        self.rejection.lock().clone()
+    }
+}
+
+impl ServerCertVerifier for Recorder {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let rejection = match &self.trust.verifier {
+            None => Some("there is no trust bundle yet".to_owned()),
+            Some(verifier) => verifier
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+                .err()
+                .map(|error| error.to_string()),
+        };
+        *self.rejection.lock() = rejection;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.trust.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.trust.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.trust
+            .provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

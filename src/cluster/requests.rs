@@ -1,0 +1,437 @@
+//! Requests to the API server: objects as JSON, a time limit for each call, errors that name the object.
+
+use std::{sync::Arc, time::Duration};
+
+use http::Request;
+use kube::{
+    Client, Resource,
+    api::{
+        DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions,
+    },
+    core::{Request as Requests, Status},
+};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::{
+    cluster::kind::{Kind, Resources, Served},
+    domain::object::{self, ObjectKey},
+};
+
+/// Speaks to one API server.
+///
+/// Objects go in and come out as JSON, so that nothing is lost that Windlass does not know, and so that a decoding
+/// error can never print the content of a Secret.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    resources: Arc<Resources>,
+    timeout: Duration,
+}
+
+/// Why a request failed.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// The API server refused it.
+    #[error("{operation} {object}: {}", .status.message)]
+    Refused {
+        /// What was tried, for example `apply`.
+        operation: &'static str,
+        /// On which object.
+        object: String,
+        /// What the API server answered.
+        status: Box<Status>,
+    },
+    /// There was no answer in time.
+    #[error("{operation} {object}: no answer from the API server within {}s", .after.as_secs_f32())]
+    Timeout {
+        /// What was tried.
+        operation: &'static str,
+        /// On which object.
+        object: String,
+        /// How long the answer was waited for.
+        after: Duration,
+    },
+    /// The API server could not be spoken to.
+    #[error("{operation} {object}: cannot speak to the API server")]
+    Transport {
+        /// What was tried.
+        operation: &'static str,
+        /// On which object.
+        object: String,
+        /// What went wrong.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The API server does not serve the kind.
+    #[error("the cluster does not serve {kind}: is its CustomResourceDefinition installed?")]
+    UnknownKind {
+        /// The kind.
+        kind: Kind,
+    },
+    /// The object lacks an apiVersion, a kind or a name.
+    #[error("an object without apiVersion, kind or metadata.name cannot be sent")]
+    Nameless,
+}
+
+/// How many objects a page of a list has.
+const PAGE: u32 = 500;
+
+// === impl RequestError ===
+
+impl RequestError {
+    fn status_code(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// The object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.status_code() == Some(404)
+    }
+
+    /// Another write came first, or another manager owns a field.
+    pub fn is_conflict(&self) -> bool {
+        self.status_code() == Some(409)
+    }
+
+    /// The object or the patch is not valid; also the answer to a JSON patch whose `test` failed.
+    pub fn is_invalid(&self) -> bool {
+        self.status_code() == Some(422)
+    }
+
+    /// Windlass may not do this.
+    pub fn is_forbidden(&self) -> bool {
+        self.status_code() == Some(403)
+    }
+
+    /// A word for metrics and logs; there are few of them.
+    pub fn category(&self) -> &'static str {
+        match self {
+            Self::Refused { status, .. } => match status.code {
+                403 => "forbidden",
+                404 => "not-found",
+                409 => "conflict",
+                422 => "invalid",
+                429 => "too-many-requests",
+                500.. => "server-error",
+                _ => "refused",
+            },
+            Self::Timeout { .. } => "timeout",
+            Self::Transport { .. } => "transport",
+            Self::UnknownKind { .. } => "unknown-kind",
+            Self::Nameless => "nameless",
+        }
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Speaks through `client`, and gives up on a call after `timeout`.
+    pub fn new(client: Client, timeout: Duration) -> Self {
+        Self {
+            client,
+            resources: Arc::default(),
+            timeout,
+        }
+    }
+
+    /// The client underneath.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Reads an object; `None` when it is not there.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses, is not reached, or does not serve the kind.
+    pub async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, RequestError> {
+        let (_, requests) = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let request = requests.get(&key.name, &GetParams::default());
+        match self.send("read", &key.to_string(), request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lists the objects of a kind, in one namespace or everywhere, page by page. Items carry apiVersion and kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        label_selector: Option<&str>,
+    ) -> Result<Vec<Value>, RequestError> {
+        let mut objects = Vec::new();
+        let mut params = ListParams::default().limit(PAGE);
+        if let Some(selector) = label_selector {
+            params = params.labels(selector);
+        }
+        loop {
+            let page = self.list_page(kind, namespace, &params).await?;
+            let next = object::text(&page, "/metadata/continue")
+                .unwrap_or_default()
+                .to_owned();
+            objects.extend(items(page, kind));
+            if next.is_empty() {
+                return Ok(objects);
+            }
+            params = params.continue_token(&next);
+        }
+    }
+
+    /// One object of a kind, if there is any.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn any(&self, kind: &Kind) -> Result<Option<Value>, RequestError> {
+        let page = self
+            .list_page(kind, None, &ListParams::default().limit(1))
+            .await?;
+        Ok(items(page, kind).next())
+    }
+
+    /// Creates an object.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when it is there already.
+    pub async fn create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let (_, requests) = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let params = PostParams {
+            field_manager: Some(manager.to_owned()),
+            ..PostParams::default()
+        };
+        let request = requests.create(&params, object.to_string().into_bytes());
+        self.send("create", &key.to_string(), request).await
+    }
+
+    /// Applies an object by server-side apply. With `force`, fields of other managers are taken over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; without `force` a conflict when another manager owns one of the fields.
+    pub async fn apply(&self, object: &Value, manager: &str, force: bool) -> Result<Value, RequestError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let mut params = PatchParams::apply(manager);
+        params.force = force;
+        self.send_patch("apply", &key, None, &params, &Patch::Apply(object))
+            .await
+    }
+
+    /// Replaces an object as a whole; its `metadata.resourceVersion` guards against other writers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when it was written since.
+    pub async fn replace(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let (_, requests) = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let params = PostParams {
+            field_manager: Some(manager.to_owned()),
+            ..PostParams::default()
+        };
+        let request = requests.replace(&key.name, &params, object.to_string().into_bytes());
+        self.send("replace", &key.to_string(), request).await
+    }
+
+    /// Applies a JSON patch.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; [`RequestError::is_invalid`] when one of its tests failed.
+    pub async fn patch(
+        &self,
+        key: &ObjectKey,
+        patch: &json_patch::Patch,
+        manager: &str,
+    ) -> Result<Value, RequestError> {
+        let params = PatchParams {
+            field_manager: Some(manager.to_owned()),
+            ..PatchParams::default()
+        };
+        self.send_patch("patch", key, None, &params, &Patch::<()>::Json(patch.clone()))
+            .await
+    }
+
+    /// Merges `status` into the object's status.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn patch_status(
+        &self,
+        key: &ObjectKey,
+        status: &Value,
+        manager: &str,
+    ) -> Result<Value, RequestError> {
+        let params = PatchParams {
+            field_manager: Some(manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let body = json!({ "status": status });
+        self.send_patch(
+            "patch the status of",
+            key,
+            Some("status"),
+            &params,
+            &Patch::Merge(&body),
+        )
+        .await
+    }
+
+    /// Deletes an object, if it still is the one with this `uid`. One that is gone already is no error.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when another object has taken the name.
+    pub async fn delete(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
+        let (_, requests) = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let mut params = DeleteParams::background();
+        if let Some(uid) = uid {
+            params = params.preconditions(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            });
+        }
+        match self
+            .send("delete", &key.to_string(), requests.delete(&key.name, &params))
+            .await
+        {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the objects of a kind live in namespaces.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn is_namespaced(&self, kind: &Kind) -> Result<bool, RequestError> {
+        Ok(self.served(kind).await?.namespaced)
+    }
+
+    /// Where a kind is served, by what discovery says.
+    pub(super) async fn served(&self, kind: &Kind) -> Result<Served, RequestError> {
+        if let Some(served) = self.resources.find(kind) {
+            return Ok(served);
+        }
+        let prefix = if kind.api_version.contains('/') {
+            "/apis"
+        } else {
+            "/api"
+        };
+        let path = format!("{prefix}/{}", kind.api_version);
+        let request = Request::get(&path)
+            .body(Vec::new())
+            .map_err(kube::core::request::Error::BuildRequest);
+        match self.send("discover", &kind.to_string(), request).await {
+            Ok(list) => self.resources.learn(&kind.api_version, &list),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        self.resources
+            .find(kind)
+            .ok_or_else(|| RequestError::UnknownKind { kind: kind.clone() })
+    }
+
+    /// Asks discovery again when the kind is needed next: its CustomResourceDefinition has come or gone.
+    pub(super) fn forget(&self, kind: &Kind) {
+        self.resources.forget(kind);
+    }
+
+    async fn list_page(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: &ListParams,
+    ) -> Result<Value, RequestError> {
+        let (_, requests) = self.requests(kind, namespace).await?;
+        self.send("list", &kind.to_string(), requests.list(params)).await
+    }
+
+    async fn requests(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+    ) -> Result<(Served, Requests), RequestError> {
+        let served = self.served(kind).await?;
+        let namespace = namespace.filter(|_| served.namespaced);
+        let path = DynamicObject::url_path(&served.resource, namespace);
+        Ok((served, Requests::new(path)))
+    }
+
+    async fn send_patch<P: serde::Serialize + std::fmt::Debug>(
+        &self,
+        operation: &'static str,
+        key: &ObjectKey,
+        subresource: Option<&str>,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<Value, RequestError> {
+        let (_, requests) = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let request = match subresource {
+            Some(subresource) => requests.patch_subresource(subresource, &key.name, params, patch),
+            None => requests.patch(&key.name, params, patch),
+        };
+        self.send(operation, &key.to_string(), request).await
+    }
+
+    /// Sends a request. The client retries 429, 503 and 504 by itself and honours Retry-After; the time limit covers
+    /// all tries.
+    async fn send(
+        &self,
+        operation: &'static str,
+        object: &str,
+        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Value, RequestError> {
+        let sent = async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            self.client.request::<Value>(request).await
+        };
+        let answer = tokio::time::timeout(self.timeout, sent)
+            .await
+            .map_err(|_| RequestError::Timeout {
+                operation,
+                object: object.to_owned(),
+                after: self.timeout,
+            })?;
+        answer.map_err(|error| match error {
+            kube::Error::Api(status) => RequestError::Refused {
+                operation,
+                object: object.to_owned(),
+                status,
+            },
+            source => RequestError::Transport {
+                operation,
+                object: object.to_owned(),
+                source: Box::new(source),
+            },
+        })
+    }
+}
+
+/// The items of a list, with the apiVersion and kind that the API server leaves out of them.
+fn items(mut list: Value, kind: &Kind) -> impl Iterator<Item = Value> {
+    let items = match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    };
+    let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
+    items.into_iter().map(move |mut item| {
+        item["apiVersion"] = Value::from(api_version.as_ref());
+        item["kind"] = Value::from(kind.as_ref());
+        item
+    })
+}

@@ -1,0 +1,348 @@
+//! Watches: one task for each, started when it is first wanted, all feeding the one index.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::StreamExt;
+use kube::{
+    Api,
+    api::DynamicObject,
+    runtime::{WatchStreamExt, watcher},
+};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::{
+    sync::{broadcast, mpsc},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info, info_span, warn};
+
+use crate::{
+    cluster::{Cluster, Index, Kind, RequestError, kinds},
+    domain::object::{self, ObjectKey},
+};
+
+/// What to watch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Watch {
+    /// The kind.
+    pub kind: Kind,
+    /// One namespace, or all of them.
+    pub namespace: Option<String>,
+    /// Which objects.
+    pub selector: Selector,
+}
+
+/// Which objects of a kind are watched.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Selector {
+    /// All of them.
+    All,
+    /// Those that match a label selector.
+    Label(String),
+    /// The one with this name.
+    Name(String),
+}
+
+/// Starts and stops watches.
+#[derive(Clone)]
+pub struct Watches {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    cluster: Cluster,
+    index: Arc<Index>,
+    running: Mutex<HashMap<Watch, CancellationToken>>,
+    started: mpsc::UnboundedSender<(Watch, CancellationToken)>,
+}
+
+/// Runs the watches that are wanted; ends only when one of them panics, or at shutdown.
+pub struct Supervisor {
+    watches: Watches,
+    starts: mpsc::UnboundedReceiver<(Watch, CancellationToken)>,
+}
+
+/// How long the absence of a kind is believed before discovery is asked again.
+const RECHECK: Duration = Duration::from_secs(30);
+
+// === impl Watch ===
+
+impl Watch {
+    /// Every object of a kind.
+    pub fn all(kind: Kind) -> Self {
+        Self {
+            kind,
+            namespace: None,
+            selector: Selector::All,
+        }
+    }
+
+    /// Only in `namespace`.
+    #[must_use]
+    pub fn within(self, namespace: &str) -> Self {
+        Self {
+            namespace: Some(namespace.to_owned()),
+            ..self
+        }
+    }
+
+    /// Only those that `selector` takes.
+    #[must_use]
+    pub fn selected(self, selector: Selector) -> Self {
+        Self { selector, ..self }
+    }
+
+    fn config(&self) -> watcher::Config {
+        match &self.selector {
+            Selector::All => watcher::Config::default(),
+            Selector::Label(labels) => watcher::Config::default().labels(labels),
+            Selector::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+        }
+    }
+}
+
+// === impl Watches ===
+
+impl Watches {
+    /// Watches through `cluster` into `index`. Nothing runs before the supervisor does.
+    pub fn new(cluster: Cluster, index: Arc<Index>) -> (Self, Supervisor) {
+        let (started, starts) = mpsc::unbounded_channel();
+        let shared = Shared {
+            cluster,
+            index,
+            running: Mutex::default(),
+            started,
+        };
+        let watches = Self {
+            shared: Arc::new(shared),
+        };
+        (watches.clone(), Supervisor { watches, starts })
+    }
+
+    /// Sees to it that `watch` runs.
+    pub fn want(&self, watch: Watch) {
+        let mut running = self.shared.running.lock();
+        if running.contains_key(&watch) {
+            return;
+        }
+        let stop = CancellationToken::new();
+        running.insert(watch.clone(), stop.clone());
+        // The receiver is gone only at shutdown.
+        let _ = self.shared.started.send((watch, stop));
+    }
+
+    /// Makes `wanted` the only watches that run among those for which `concerns` holds.
+    pub fn want_only(&self, wanted: HashSet<Watch>, concerns: impl Fn(&Watch) -> bool) {
+        {
+            let mut running = self.shared.running.lock();
+            running.retain(|watch, stop| {
+                let keep = !concerns(watch) || wanted.contains(watch);
+                if !keep {
+                    stop.cancel();
+                }
+                keep
+            });
+        }
+        for watch in wanted {
+            self.want(watch);
+        }
+    }
+
+    /// Whether every watch that is wanted, of a kind that the cluster serves, has seen all there is.
+    pub fn are_complete(&self) -> bool {
+        let running = self.shared.running.lock();
+        running.keys().all(|watch| self.shared.index.is_complete(watch))
+    }
+
+    /// Waits until [`Watches::are_complete`].
+    pub async fn completed(&self) {
+        // Completion makes no change where nothing is listed, so it is looked at again soon.
+        while !self.are_complete() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+// === impl Supervisor ===
+
+impl Supervisor {
+    /// Runs until `shutdown`.
+    ///
+    /// # Errors
+    ///
+    /// When a watch panicked.
+    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), tokio::task::JoinError> {
+        let mut tasks = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => {
+                    tasks.shutdown().await;
+                    return Ok(());
+                }
+                Some((watch, stop)) = self.starts.recv() => {
+                    let shared = self.watches.shared.clone();
+                    let span = info_span!("watch", kind = %watch.kind, namespace = watch.namespace);
+                    tasks.spawn(async move {
+                        tokio::select! {
+                            () = stop.cancelled() => {}
+                            () = follow(&shared, &watch) => {}
+                        }
+                        shared.index.close(&watch);
+                    }.instrument(span));
+                }
+                Some(ended) = tasks.join_next() => ended?,
+            }
+        }
+    }
+}
+
+/// Follows one kind for ever. Its CustomResourceDefinition may come and go.
+async fn follow(shared: &Shared, watch: &Watch) {
+    let mut changes = shared.index.subscribe();
+    let mut said = false;
+    loop {
+        match shared.cluster.served(&watch.kind).await {
+            Ok(served) => {
+                let api: Api<DynamicObject> = match &watch.namespace {
+                    Some(namespace) => {
+                        Api::namespaced_with(shared.cluster.client().clone(), namespace, &served.resource)
+                    }
+                    None => Api::all_with(shared.cluster.client().clone(), &served.resource),
+                };
+                said = false;
+                follow_served(shared, watch, api).await;
+                shared.cluster.forget(&watch.kind);
+                continue;
+            }
+            Err(RequestError::UnknownKind { .. }) => {
+                if !std::mem::replace(&mut said, true) {
+                    if *watch.kind.api_version == *crate::api::names::API_VERSION {
+                        info!(kind = %watch.kind, "Waiting for the CustomResourceDefinitions of Windlass: apply `windlass manifests`");
+                    } else {
+                        debug!(kind = %watch.kind, "The cluster does not serve this kind; waiting for it");
+                    }
+                }
+                // Nothing is all there is.
+                shared.index.begin_relist(watch);
+                shared.index.finish_relist(watch);
+            }
+            Err(error) => warn!(%error, "Cannot find out whether the kind is served"),
+        }
+        // A definition that comes is seen at once by its own watch; the time is for everything else.
+        tokio::select! {
+            () = definition_changed(&mut changes, &watch.kind) => {}
+            () = tokio::time::sleep(if watch.kind == kinds::CUSTOM_RESOURCE_DEFINITION { Duration::from_secs(1) } else { RECHECK }) => {}
+        }
+    }
+}
+
+/// Follows a kind until the API server does not serve it any more.
+async fn follow_served(shared: &Shared, watch: &Watch, api: Api<DynamicObject>) {
+    let mut events = std::pin::pin!(watcher(api, watch.config()).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(watcher::Event::Init) => shared.index.begin_relist(watch),
+            Ok(watcher::Event::InitApply(object)) => {
+                if let Some(object) = slim(object, &watch.kind) {
+                    shared.index.relist(watch, object);
+                }
+            }
+            Ok(watcher::Event::InitDone) => shared.index.finish_relist(watch),
+            Ok(watcher::Event::Apply(object)) => {
+                if let Some(object) = slim(object, &watch.kind) {
+                    shared.index.apply(watch, object);
+                }
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                if let Some(key) = slim(object, &watch.kind).as_ref().and_then(ObjectKey::of) {
+                    shared.index.delete(watch, &key);
+                }
+            }
+            Err(error) if is_gone(&error) => {
+                debug!("The kind is no longer served");
+                return;
+            }
+            Err(error) => warn!(%error, "The watch failed; it is started again"),
+        }
+    }
+}
+
+/// Waits until the definition of `kind` comes, changes or goes.
+async fn definition_changed(changes: &mut broadcast::Receiver<super::Change>, kind: &Kind) {
+    loop {
+        match changes.recv().await {
+            Ok(change) if change.key.kind == *kinds::CUSTOM_RESOURCE_DEFINITION.kind => {
+                let definition = change.after.or(change.before);
+                let defines = definition.is_some_and(|definition| {
+                    object::text(&definition, "/spec/names/kind") == Some(&*kind.kind)
+                        && object::text(&definition, "/spec/group") == Some(kind.group_version().0)
+                });
+                if defines {
+                    return;
+                }
+            }
+            Ok(_) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// A kind that is not served answers 404 to lists.
+fn is_gone(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// The object as JSON, without what nobody reads and what is large: the field sets of managers, the schemas of
+/// CustomResourceDefinitions, the content of ConfigMaps.
+fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
+    let mut object = serde_json::to_value(object).ok()?;
+    object["apiVersion"] = Value::from(kind.api_version.as_ref());
+    object["kind"] = Value::from(kind.kind.as_ref());
+    if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
+        // The entries themselves stay, and so their places: patches name them by index.
+        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+            entry.remove("fieldsV1");
+        }
+    }
+    if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
+        && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
+    {
+        for version in versions.iter_mut().filter_map(Value::as_object_mut) {
+            version.remove("schema");
+        }
+    }
+    Some(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_definition_is_kept_without_its_schemas_and_field_sets() {
+        let object: DynamicObject = serde_json::from_value(json!({
+            "metadata": {
+                "name": "widgets.example.com",
+                "managedFields": [{"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]
+            },
+            "spec": {"versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {}}}]}
+        }))
+        .unwrap();
+        let slim = slim(object, &kinds::CUSTOM_RESOURCE_DEFINITION).unwrap();
+        assert_eq!(slim["spec"]["versions"], json!([{"name": "v1", "served": true}]));
+        assert_eq!(slim["metadata"]["managedFields"][0]["manager"], "m");
+        assert!(slim["metadata"]["managedFields"][0].get("fieldsV1").is_none());
+        assert_eq!(slim["kind"], "CustomResourceDefinition");
+    }
+}

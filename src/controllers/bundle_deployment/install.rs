@@ -1,0 +1,444 @@
+//! The pipeline of an install, gate by gate.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+use super::{Halt, Reconciler, report::Survey, rollout::Rollout, routing};
+use crate::{
+    api::{BundleDeployment, CertificateStatus, ServingCertificate, WebhookState, WebhookStatus, names},
+    cluster::{
+        RequestError,
+        apply::{ApplyError, Owner},
+        kinds,
+        prober::TrustAnchors,
+    },
+    controllers::worker::{Next, chain},
+    domain::{
+        claims::Claim,
+        object::{self, ObjectKey},
+        plan::{Phase, Plan, Refusal, Stage, dropped_but_stored, preflight, staged},
+        status::{Standing, Step},
+    },
+};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Walks the pipeline as far as it is open.
+    pub(super) async fn install(
+        &self,
+        deployment: &BundleDeployment,
+        survey: &mut Survey,
+    ) -> Result<Next, Halt> {
+        let name = deployment.metadata.name.clone().unwrap_or_default();
+        let owner = owner(deployment);
+        survey.at = Step::Accepted;
+        let loaded = self.load(deployment).await?;
+        let plan = &loaded.plan;
+        self.check(&owner, deployment, plan, survey).await?;
+        survey.bundle = Some(loaded.bundle.clone());
+
+        survey.at = Step::Installed;
+        self.disarm_dropped(&owner, plan).await?;
+        self.ensure_namespace(&owner, plan).await?;
+        for phase in [
+            Phase::Identity,
+            Phase::Configuration,
+            Phase::Services,
+            Phase::Certificates,
+        ] {
+            self.ensure_phase(&owner, plan, phase).await?;
+        }
+        let trust_bundles = self.trust_bundles(plan, survey)?;
+        self.ensure_definitions(&owner, plan, &trust_bundles, Stage::Rollout, survey)
+            .await?;
+        self.ensure_phase(&owner, plan, Phase::Deployments).await?;
+
+        survey.at = Step::Available;
+        self.gate_on_deployments(plan)?;
+
+        survey.at = Step::Armed;
+        if self.is_anything_unarmed(&owner, plan, survey) {
+            self.prove(&name, plan, &trust_bundles).await?;
+        }
+        self.arm(&owner, plan, &trust_bundles, survey).await?;
+        self.remove_dropped(&owner, plan).await?;
+        self.gate_on_stored_versions(plan)?;
+        Ok(Next::Change)
+    }
+
+    /// Refusals, before anything is written. The claims go into the status first: others see them there.
+    async fn check(
+        &self,
+        owner: &Owner,
+        deployment: &BundleDeployment,
+        plan: &Plan,
+        survey: &mut Survey,
+    ) -> Result<(), Halt> {
+        let known: BTreeMap<_, _> = survey
+            .conversions
+            .drain(..)
+            .map(|known| (known.crd, known.state))
+            .collect();
+        for conversion in &plan.conversions {
+            let state = known
+                .get(&conversion.crd)
+                .copied()
+                .unwrap_or(WebhookState::Disarmed);
+            survey.set_conversion(&conversion.crd, state);
+        }
+        let known: BTreeMap<_, _> = survey
+            .webhooks
+            .drain(..)
+            .map(|known| (known.name, known.state))
+            .collect();
+        survey.webhooks = plan
+            .phases
+            .of(Phase::Admission)
+            .map(|webhook| webhook_status(webhook, &known))
+            .collect();
+        if let Some(elder) = self.silent_elder(deployment, plan) {
+            let message =
+                format!("the BundleDeployment {elder} is older and has not said yet what it converts");
+            return Err(Halt::Gate(Standing::waiting(
+                Step::Accepted,
+                "WaitingForClaims",
+                message,
+            )));
+        }
+        let mut live = Vec::new();
+        for object in plan.phases.all() {
+            let Some(key) = ObjectKey::of(object) else {
+                continue;
+            };
+            live.extend(self.live(&key).await?);
+        }
+        let claims = self.claims(deployment, plan);
+        let live = live.iter().map(AsRef::as_ref);
+        let refusals = preflight(
+            &owner.bundle_deployment,
+            owner.adopt_existing,
+            &plan.conversions,
+            &claims,
+            live,
+        );
+        let Some(first) = refusals.first() else {
+            return Ok(());
+        };
+        for refusal in &refusals {
+            if let Refusal::ConversionClaimed { crd, .. } = refusal {
+                survey.set_conversion(crd, WebhookState::Refused);
+            }
+        }
+        let message: Vec<_> = refusals.iter().map(ToString::to_string).collect();
+        Err(Halt::Gate(Standing::failed(
+            Step::Accepted,
+            first.reason(),
+            message.join("; "),
+        )))
+    }
+
+    /// What every BundleDeployment says that it converts; of this one, what its plan says.
+    fn claims(&self, deployment: &BundleDeployment, plan: &Plan) -> Vec<Claim> {
+        let own_uid = deployment.metadata.uid.as_deref();
+        let mut claims = Vec::new();
+        for other in self.context.index.objects(&kinds::BUNDLE_DEPLOYMENT) {
+            let text = |pointer| object::text(&other, pointer).unwrap_or_default().to_owned();
+            let crds: Vec<String> = if object::text(&other, "/metadata/uid") == own_uid {
+                plan.conversions
+                    .iter()
+                    .map(|conversion| conversion.crd.clone())
+                    .collect()
+            } else {
+                routing::claimed(&other).into_iter().map(str::to_owned).collect()
+            };
+            claims.extend(crds.into_iter().map(|crd| Claim {
+                crd,
+                bundle_deployment: text("/metadata/name"),
+                created: text("/metadata/creationTimestamp"),
+                uid: text("/metadata/uid"),
+            }));
+        }
+        claims
+    }
+
+    /// An older BundleDeployment whose claims are not known yet.
+    fn silent_elder(&self, deployment: &BundleDeployment, plan: &Plan) -> Option<String> {
+        if plan.conversions.is_empty() {
+            return None;
+        }
+        let age = |object: &Value| {
+            let text = |pointer| object::text(object, pointer).unwrap_or_default().to_owned();
+            (text("/metadata/creationTimestamp"), text("/metadata/uid"))
+        };
+        let all = self.context.index.objects(&kinds::BUNDLE_DEPLOYMENT);
+        let own = all
+            .iter()
+            .find(|object| object::text(object, "/metadata/uid") == deployment.metadata.uid.as_deref())
+            .map(|object| age(object))?;
+        all.iter()
+            .filter(|object| age(object) < own)
+            .find(|object| object.pointer("/status/observedGeneration").is_none())
+            .and_then(|object| object::text(object, "/metadata/name").map(str::to_owned))
+    }
+
+    /// An existing namespace stays whose it is.
+    async fn ensure_namespace(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        let key = kinds::NAMESPACE.object(None, &plan.namespace);
+        match self.context.cluster.read(&key).await? {
+            None => {
+                let namespace = serde_json::json!({
+                    "apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}
+                });
+                self.context.applier.ensure(&namespace, owner).await?;
+                Ok(())
+            }
+            Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => {
+                let message = format!("the namespace {} is being deleted", plan.namespace);
+                Err(Halt::Gate(Standing::waiting(
+                    Step::Installed,
+                    "NamespaceTerminating",
+                    message,
+                )))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    async fn ensure_phase(&self, owner: &Owner, plan: &Plan, phase: Phase) -> Result<(), Halt> {
+        for object in plan.phases.of(phase) {
+            self.context
+                .applier
+                .ensure(object, owner)
+                .await
+                .map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Each Service's trust bundle, from the Secret of its ServingCertificate.
+    fn trust_bundles(&self, plan: &Plan, survey: &mut Survey) -> Result<BTreeMap<String, Vec<u8>>, Halt> {
+        let mut bundles = BTreeMap::new();
+        survey.certificates.clear();
+        for certificate in &plan.certificates {
+            survey
+                .certificates
+                .push(self.certificate_status(plan, &certificate.service));
+            let key = kinds::SECRET.object(Some(&plan.namespace), &certificate.secret);
+            let pem = self
+                .context
+                .index
+                .find(&key)
+                .and_then(|secret| STANDARD.decode(object::text(&secret, "/data/ca.crt")?).ok());
+            let waiting = |message| {
+                Halt::Gate(Standing::waiting(
+                    Step::Installed,
+                    "WaitingForCertificate",
+                    message,
+                ))
+            };
+            let Some(pem) = pem else {
+                return Err(waiting(format!(
+                    "{key} does not hold a certificate and its CA yet"
+                )));
+            };
+            // What cannot be read must never become a CA bundle.
+            TrustAnchors::parse(&pem).map_err(|error| waiting(format!("{key}: {}", chain(&error))))?;
+            bundles.insert(certificate.service.clone(), pem);
+        }
+        Ok(bundles)
+    }
+
+    fn certificate_status(&self, plan: &Plan, name: &str) -> CertificateStatus {
+        let key = kinds::SERVING_CERTIFICATE.object(Some(&plan.namespace), name);
+        let status = self
+            .context
+            .index
+            .find(&key)
+            .and_then(|live| serde_json::from_value::<ServingCertificate>(Value::clone(&live)).ok())
+            .and_then(|live| live.status)
+            .unwrap_or_default();
+        CertificateStatus {
+            name: name.to_owned(),
+            not_after: status.not_after,
+            renewal_time: status.renewal_time,
+        }
+    }
+
+    /// Applies the definitions as far as `stage` allows. One that is new and converts is born armed: nothing can be
+    /// stored in it before its webhook answers.
+    pub(super) async fn ensure_definitions(
+        &self,
+        owner: &Owner,
+        plan: &Plan,
+        trust_bundles: &BTreeMap<String, Vec<u8>>,
+        stage: Stage,
+        survey: &mut Survey,
+    ) -> Result<(), Halt> {
+        for wanted in plan.phases.of(Phase::Definitions) {
+            let Some(key) = ObjectKey::of(wanted) else {
+                continue;
+            };
+            let live = self.definition(&key, wanted).await?;
+            let body = staged(wanted, live.as_deref(), stage);
+            let conversion = plan
+                .conversions
+                .iter()
+                .find(|conversion| conversion.crd == key.name);
+            let Some(conversion) = conversion else {
+                self.context.applier.ensure(&body, owner).await.map_err(refused)?;
+                continue;
+            };
+            let mut armed = body.clone();
+            let trust_bundle = trust_bundles
+                .get(&conversion.service)
+                .map(|pem| STANDARD.encode(pem));
+            let stanza = conversion.stanza(&trust_bundle.unwrap_or_default());
+            armed["spec"]["conversion"] = stanza;
+            self.context
+                .applier
+                .ensure_armed(&armed, &body, owner)
+                .await
+                .map_err(refused)?;
+            if live.is_none() {
+                survey.set_conversion(&key.name, WebhookState::Arming);
+            }
+        }
+        Ok(())
+    }
+
+    /// The live definition; whole only where a version that it has and the bundle has not must be kept as it is.
+    async fn definition(&self, key: &ObjectKey, wanted: &Value) -> Result<Option<Arc<Value>>, RequestError> {
+        let seen = self.live(key).await?;
+        let has = |name: &Value| {
+            object::items(wanted, "/spec/versions")
+                .iter()
+                .any(|version| version.get("name") == Some(name))
+        };
+        let drops = seen.as_deref().is_some_and(|seen| {
+            object::items(seen, "/spec/versions")
+                .iter()
+                .any(|version| !version.get("name").is_some_and(has))
+        });
+        if !drops {
+            return Ok(seen);
+        }
+        Ok(self.context.cluster.read(key).await?.map(Arc::new))
+    }
+
+    fn gate_on_deployments(&self, plan: &Plan) -> Result<(), Halt> {
+        let mut running = Vec::new();
+        for object in plan.phases.of(Phase::Deployments) {
+            let Some(key) = ObjectKey::of(object) else {
+                continue;
+            };
+            match self.context.index.find(&key).as_deref().map(Rollout::of) {
+                Some(Rollout::Complete) => {}
+                Some(Rollout::Running(message)) => running.push(message),
+                Some(Rollout::Stuck(message)) => {
+                    return Err(Halt::Gate(Standing::failed(
+                        Step::Available,
+                        "RolloutStuck",
+                        message,
+                    )));
+                }
+                None => running.push(format!("{key} is not there yet")),
+            }
+        }
+        if running.is_empty() {
+            return Ok(());
+        }
+        Err(Halt::Gate(Standing::waiting(
+            Step::Available,
+            "RollingOut",
+            running.join("; "),
+        )))
+    }
+
+    /// Versions that the bundle dropped stay until no object is stored in them.
+    fn gate_on_stored_versions(&self, plan: &Plan) -> Result<(), Halt> {
+        for wanted in plan.phases.of(Phase::Definitions) {
+            let live = ObjectKey::of(wanted).and_then(|key| self.context.index.find(&key));
+            let stored = live
+                .as_deref()
+                .map(|live| dropped_but_stored(wanted, live))
+                .unwrap_or_default();
+            if !stored.is_empty() {
+                let message = format!(
+                    "{} no longer serves {}, but objects may still be stored in it: rewrite them, then take it out of status.storedVersions",
+                    object::text(wanted, "/metadata/name").unwrap_or_default(),
+                    stored.join(", ")
+                );
+                return Err(Halt::Gate(Standing::failed(
+                    Step::Armed,
+                    "StoredVersionsLeft",
+                    message,
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The object as a watch sees it, else as the API server has it.
+    pub(super) async fn live(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, RequestError> {
+        if let Some(seen) = self.context.index.find(key) {
+            return Ok(Some(seen));
+        }
+        match self.context.cluster.read(key).await {
+            // What is not served is not there.
+            Err(RequestError::UnknownKind { .. }) => Ok(None),
+            read => Ok(read?.map(Arc::new)),
+        }
+    }
+}
+
+/// For whom the objects of a BundleDeployment are applied.
+fn owner(deployment: &BundleDeployment) -> Owner {
+    let annotations = deployment.metadata.annotations.as_ref();
+    Owner {
+        bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
+        adopt_existing: annotations
+            .and_then(|annotations| annotations.get(names::ADOPT_EXISTING))
+            .is_some_and(|value| value == "true"),
+    }
+}
+
+/// A foreign object is no error that goes away by trying again.
+pub(super) fn refused(error: ApplyError) -> Halt {
+    match error {
+        ApplyError::Foreign { .. } => Halt::Gate(Standing::failed(
+            Step::Installed,
+            "ForeignObject",
+            error.to_string(),
+        )),
+        ApplyError::Terminating { .. } => Halt::Gate(Standing::waiting(
+            Step::Installed,
+            "ObjectTerminating",
+            error.to_string(),
+        )),
+        ApplyError::Request(error) if error.is_invalid() => Halt::Gate(Standing::failed(
+            Step::Installed,
+            "ObjectInvalid",
+            error.to_string(),
+        )),
+        ApplyError::Request(error) if error.is_forbidden() => {
+            Halt::Gate(Standing::failed(Step::Installed, "Forbidden", error.to_string()))
+        }
+        error => error.into(),
+    }
+}
+
+fn webhook_status(configuration: &Value, known: &BTreeMap<String, WebhookState>) -> WebhookStatus {
+    let name = object::text(configuration, "/metadata/name").unwrap_or_default();
+    let webhook_type = match object::text(configuration, "/kind") {
+        Some("MutatingWebhookConfiguration") => "MutatingAdmissionWebhook",
+        _ => "ValidatingAdmissionWebhook",
+    };
+    WebhookStatus {
+        name: name.to_owned(),
+        webhook_type: webhook_type.to_owned(),
+        state: known.get(name).copied().unwrap_or(WebhookState::Disarmed),
+    }
+}

@@ -1,0 +1,192 @@
+//! Installs bundles: load, plan, apply phase by phase, prove, arm, keep, remove.
+//!
+//! ```text
+//! source -> Bundle -> Plan -> identity, configuration, services, certificates -> definitions -> Deployments
+//!                                                                                                   |
+//!                      armed <- proof (handshakes, conversions) <- every endpoint of the new revision
+//! ```
+//!
+//! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
+//! missing, so walking again costs nothing.
+
+mod arming;
+mod finalizer;
+mod install;
+mod loading;
+mod proof;
+mod removal;
+mod report;
+mod rollout;
+mod routing;
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use thiserror::Error;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::{
+    api::BundleDeployment,
+    cluster::{RequestError, apply::ApplyError, kinds},
+    controllers::{
+        Context,
+        worker::{self, Next, Queue},
+    },
+    domain::{object, status::Standing},
+};
+
+use loading::Loader;
+use proof::Proofs;
+use report::Survey;
+
+/// Reconciles BundleDeployments.
+pub(crate) struct Reconciler {
+    context: Arc<Context>,
+    loader: Loader,
+    proofs: Proofs,
+    timing: Timing,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// How long what was disarmed is still served, until every API server has heard of it.
+    pub disarmed: Duration,
+    /// How often a gate is looked at that no watch opens.
+    pub look_again: Duration,
+}
+
+/// Why a reconciliation has to be tried again.
+#[derive(Debug, Error)]
+pub enum ReconcileError {
+    /// An object cannot be read or written.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// An object cannot be applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The BundleDeployment is not what its schema says.
+    #[error("cannot read the BundleDeployment")]
+    Decode(#[source] serde_json::Error),
+    /// The status cannot be written as JSON.
+    #[error("cannot write the status")]
+    Encode(#[source] serde_json::Error),
+    /// A thread that reads a source was lost.
+    #[error("reading the source was interrupted")]
+    Interrupted(#[from] JoinError),
+}
+
+/// Why the pipeline goes no further for now.
+enum Halt {
+    /// At a gate that is not open yet, or closed for good until somebody acts.
+    Gate(Standing),
+    /// By an error that may be gone at the next try.
+    Error(ReconcileError),
+}
+
+/// How the worker of this controller works.
+const WORKER: worker::Settings = worker::Settings {
+    controller: "bundle-deployment",
+    concurrency: 4,
+    first_retry: Duration::from_millis(200),
+    last_retry: Duration::from_secs(60),
+};
+
+// === impl Timing ===
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            disarmed: Duration::from_secs(10),
+            look_again: Duration::from_secs(5),
+        }
+    }
+}
+
+// === impl Halt ===
+
+impl<E: Into<ReconcileError>> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// Runs the controller until `shutdown`.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub async fn run(
+    context: Arc<Context>,
+    timing: Timing,
+    shutdown: CancellationToken,
+) -> Result<(), JoinError> {
+    let queue = Arc::new(Queue::new());
+    routing::watch_everything(&context);
+    let router = routing::route(context.clone(), queue.clone());
+    let reconciler = Arc::new(Reconciler {
+        context: context.clone(),
+        loader: Loader::default(),
+        proofs: Proofs::default(),
+        timing,
+    });
+    let work = async {
+        // Half a view of the cluster is none: what was not seen yet looks as if it were gone.
+        tokio::select! {
+            () = context.watches.completed() => {}
+            () = shutdown.cancelled() => return Ok(()),
+        }
+        info!(
+            controller = WORKER.controller,
+            "Every watch has seen all there is; starting"
+        );
+        let reconcile = |name: String| reconciler.clone().reconcile(name);
+        worker::run(
+            WORKER,
+            queue,
+            context.metrics.clone(),
+            reconcile,
+            shutdown.clone(),
+        )
+        .await
+    };
+    tokio::select! {
+        result = work => result,
+        () = router => Ok(()),
+    }
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    async fn reconcile(self: Arc<Self>, name: String) -> Result<Next, ReconcileError> {
+        let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
+        let Some(object) = self.context.index.find(&key) else {
+            self.proofs.forget(&name);
+            return Ok(Next::Change);
+        };
+        let deployment: BundleDeployment =
+            serde_json::from_value(Value::clone(&object)).map_err(ReconcileError::Decode)?;
+        let mut survey = Survey::new(&deployment);
+        let removing = object::text(&object, "/metadata/deletionTimestamp").is_some();
+        let walked = if removing {
+            self.remove(&object, &mut survey).await
+        } else {
+            finalizer::ensure(&self.context, &object).await?;
+            self.install(&deployment, &mut survey).await
+        };
+        let (standing, result) = match walked {
+            Ok(next) if removing => return Ok(next),
+            Ok(next) => (Standing::Done, Ok(next)),
+            Err(Halt::Gate(standing)) => (standing, Ok(Next::After(self.timing.look_again))),
+            Err(Halt::Error(error)) => {
+                let standing = Standing::waiting(survey.at, "Retrying", worker::chain(&error));
+                (standing, Err(error))
+            }
+        };
+        self.report(&object, &deployment, &survey, &standing).await?;
+        result
+    }
+}

@@ -1,0 +1,208 @@
+//! Removal, in order: disarm, wait until every API server has heard of it, then everything else in reverse. CRDs stay
+//! with their objects, and so does the namespace.
+
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::{
+    Halt, Reconciler,
+    arming::ADMISSION_KINDS,
+    finalizer,
+    report::{DISARMED, Survey},
+    routing::OWNED_KINDS,
+};
+use crate::{
+    api::{WebhookState, names},
+    cluster::{Kind, apply::Owner, kinds},
+    controllers::worker::Next,
+    domain::{
+        object::{self, ObjectKey},
+        plan::{Phase, Plan},
+        status::{Standing, Step},
+    },
+};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Walks the removal as far as it is open.
+    pub(super) async fn remove(&self, object: &Value, survey: &mut Survey) -> Result<Next, Halt> {
+        let name = object::text(object, "/metadata/name").unwrap_or_default();
+        let owner = Owner {
+            bundle_deployment: name.to_owned(),
+            adopt_existing: false,
+        };
+        survey.at = Step::Armed;
+        self.disarm_everything(&owner).await?;
+        for conversion in &mut survey.conversions {
+            conversion.state = WebhookState::Disarmed;
+        }
+        for webhook in &mut survey.webhooks {
+            webhook.state = WebhookState::Disarmed;
+        }
+        let since = disarmed_since(object);
+        survey.disarmed = true;
+        let message = "nothing is sent to the webhooks any more; removing them once every API server knows";
+        let disarmed = Halt::Gate(Standing::waiting(Step::Armed, "Disarmed", message));
+        let Some(since) = since else { return Err(disarmed) };
+        let waited = self.context.clock.now().duration_since(since);
+        if waited < SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX) {
+            return Err(disarmed);
+        }
+        let gone = self.delete_everything(&owner).await?;
+        if !gone {
+            let message = "waiting until every object is gone";
+            return Err(Halt::Gate(Standing::waiting(Step::Armed, "Removing", message)));
+        }
+        let kept = self.release_everything(&owner).await?;
+        if !kept.is_empty() {
+            let note = format!("these stay, with everything in them: {}", kept.join(", "));
+            self.context.events.note(object, "Remove", "Kept", &note).await;
+        }
+        finalizer::remove(&self.context, object).await?;
+        info!(bundle_deployment = name, "Removed");
+        Ok(Next::Change)
+    }
+
+    async fn disarm_everything(&self, owner: &Owner) -> Result<(), Halt> {
+        for kind in ADMISSION_KINDS {
+            for live in self.list_owned(owner, &kind).await? {
+                let Some(key) = ObjectKey::of(&live) else { continue };
+                self.context
+                    .cluster
+                    .delete(&key, object::text(&live, "/metadata/uid"))
+                    .await?;
+                info!(object = %key, "Disarmed");
+            }
+        }
+        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
+            self.stop_converting(&live, Step::Armed).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what was installed, last to first, each phase only when the one after it is gone. Says whether nothing
+    /// is left.
+    async fn delete_everything(&self, owner: &Owner) -> Result<bool, Halt> {
+        for phase in Phase::ALL.into_iter().rev() {
+            let mut left = false;
+            for kind in OWNED_KINDS.iter().filter(|kind| Phase::of(&kind.kind) == phase) {
+                for live in self.owned(owner, kind) {
+                    left = true;
+                    self.delete(&live).await?;
+                }
+            }
+            if left {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Removes what the plan no longer has, last to first. CRDs that the bundle dropped stay with their objects.
+    pub(super) async fn remove_dropped(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
+        let mut dropped: Vec<_> = OWNED_KINDS
+            .iter()
+            .flat_map(|kind| self.owned(owner, kind))
+            .filter(|live| ObjectKey::of(live).is_some_and(|key| !kept.contains(&key)))
+            .collect();
+        dropped.sort_by_key(|live| {
+            std::cmp::Reverse(Phase::of(object::text(live, "/kind").unwrap_or_default()))
+        });
+        for live in dropped {
+            self.delete(&live).await?;
+        }
+        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
+            if ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key)) {
+                self.release(&live, owner).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, live: &Value) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::of(live) else {
+            return Ok(());
+        };
+        if live.pointer("/metadata/deletionTimestamp").is_some() {
+            return Ok(());
+        }
+        self.context
+            .cluster
+            .delete(&key, object::text(live, "/metadata/uid"))
+            .await?;
+        self.context.applier.forget(&key);
+        info!(object = %key, "Deleted");
+        Ok(())
+    }
+
+    /// Lets go of what stays: CRDs, since their objects would go with them, and the namespace. Returns their names.
+    async fn release_everything(&self, owner: &Owner) -> Result<Vec<String>, Halt> {
+        let mut kept = Vec::new();
+        for kind in [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::NAMESPACE] {
+            for live in self.list_owned(owner, &kind).await? {
+                self.release(&live, owner).await?;
+                kept.extend(ObjectKey::of(&live).map(|key| key.to_string()));
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Takes our label off and says whose it was, so that another BundleDeployment may take it over.
+    async fn release(&self, live: &Value, owner: &Owner) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::of(live) else {
+            return Ok(());
+        };
+        let patch = crate::cluster::apply::relabelled(
+            live,
+            &json!({ names::BUNDLE_DEPLOYMENT: null }),
+            &json!({
+                names::RELEASED_BY: owner.bundle_deployment,
+                names::APPLIED_HASH: null,
+                names::INJECT_CA_FROM: null,
+            }),
+        );
+        self.context.cluster.patch(&key, &patch, names::INSTALL).await?;
+        self.context.applier.forget(&key);
+        info!(object = %key, "Released");
+        Ok(())
+    }
+
+    /// The objects of a kind that belong to a BundleDeployment, as the API server has them: what is decided on them
+    /// cannot be undone.
+    async fn list_owned(&self, owner: &Owner, kind: &Kind) -> Result<Vec<Value>, Halt> {
+        let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
+        Ok(self.context.cluster.list(kind, None, Some(&selector)).await?)
+    }
+}
+
+/// Since when everything is disarmed, as the status says.
+fn disarmed_since(object: &Value) -> Option<jiff::Timestamp> {
+    let disarmed = object::items(object, "/status/conditions")
+        .iter()
+        .filter_map(|condition| serde_json::from_value::<Condition>(condition.clone()).ok())
+        .find(|condition| condition.type_ == DISARMED && condition.status == "True")?;
+    Some(disarmed.last_transition_time.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_condition_disarmed_starts_the_clock() {
+        let status = |condition_type: &str, status: &str| {
+            json!({"status": {"conditions": [{
+                "type": condition_type, "status": status, "reason": "Disarmed", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"
+            }]}})
+        };
+        assert!(disarmed_since(&status("Disarmed", "True")).is_some());
+        assert!(disarmed_since(&status("Disarmed", "False")).is_none());
+        assert!(disarmed_since(&status("Armed", "False")).is_none());
+        assert!(disarmed_since(&json!({})).is_none());
+    }
+}

@@ -1,0 +1,217 @@
+//! What a reconciliation found, as status and events.
+
+use serde_json::Value;
+
+use super::{ReconcileError, Reconciler};
+use crate::{
+    api::{
+        BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, Conditions,
+        ConversionStatus, Verdict, WebhookState, WebhookStatus, names,
+    },
+    domain::{
+        object::{self, ObjectKey},
+        status::{Standing, Step},
+    },
+};
+
+/// The condition that says, during a removal, that nothing is sent to the webhooks any more; its time is since when.
+pub(super) const DISARMED: &str = "Disarmed";
+
+/// What a reconciliation found so far. It starts with what the status says, so that one that ends early forgets
+/// nothing.
+pub(super) struct Survey {
+    /// The step that is under way.
+    pub(super) at: Step,
+    /// The bundle that the source holds.
+    pub(super) bundle: Option<BundleStatus>,
+    /// The conversions that are claimed.
+    pub(super) conversions: Vec<ConversionStatus>,
+    /// The admission webhooks.
+    pub(super) webhooks: Vec<WebhookStatus>,
+    /// The ServingCertificates.
+    pub(super) certificates: Vec<CertificateStatus>,
+    /// Everything is disarmed, for the removal.
+    pub(super) disarmed: bool,
+}
+
+// === impl Survey ===
+
+impl Survey {
+    pub(super) fn new(deployment: &BundleDeployment) -> Self {
+        let status = deployment.status.clone().unwrap_or_default();
+        Self {
+            at: Step::Accepted,
+            bundle: status.bundle,
+            conversions: status.conversions,
+            webhooks: status.webhooks,
+            certificates: status.certificates,
+            disarmed: false,
+        }
+    }
+
+    /// What the status says, or said before, about the conversion of a CRD.
+    pub(super) fn conversion(&self, crd: &str) -> WebhookState {
+        let known = self.conversions.iter().find(|conversion| conversion.crd == crd);
+        known.map_or(WebhookState::Disarmed, |conversion| conversion.state)
+    }
+
+    /// Notes how far the conversion of a CRD is.
+    pub(super) fn set_conversion(&mut self, crd: &str, state: WebhookState) {
+        match self
+            .conversions
+            .iter_mut()
+            .find(|conversion| conversion.crd == crd)
+        {
+            Some(known) => known.state = state,
+            None => self.conversions.push(ConversionStatus {
+                crd: crd.to_owned(),
+                state,
+            }),
+        }
+    }
+
+    /// Notes how far an admission webhook is.
+    pub(super) fn set_webhook(&mut self, name: &str, state: WebhookState) {
+        if let Some(known) = self.webhooks.iter_mut().find(|webhook| webhook.name == name) {
+            known.state = state;
+        }
+    }
+
+    /// Whether API traffic goes to every webhook.
+    fn is_armed(&self) -> bool {
+        let conversions = self.conversions.iter().map(|conversion| conversion.state);
+        let webhooks = self.webhooks.iter().map(|webhook| webhook.state);
+        conversions
+            .chain(webhooks)
+            .all(|state| state == WebhookState::Armed)
+    }
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Writes the status if it differs, and an event where the reason for being ready or not has changed.
+    pub(super) async fn report(
+        &self,
+        object: &Value,
+        deployment: &BundleDeployment,
+        survey: &Survey,
+        standing: &Standing,
+    ) -> Result<(), ReconcileError> {
+        let known = deployment.status.clone().unwrap_or_default();
+        let generation = deployment.metadata.generation;
+        let mut status = BundleDeploymentStatus {
+            observed_generation: generation,
+            bundle: survey.bundle.clone(),
+            conversions: survey.conversions.clone(),
+            webhooks: survey.webhooks.clone(),
+            certificates: survey.certificates.clone(),
+            conditions: known.conditions.clone(),
+        };
+        // A Deployment that is down for a while does not disarm what is armed.
+        let armed = survey.at > Step::Installed && survey.is_armed();
+        for (condition_type, verdict) in standing.conditions(armed) {
+            status
+                .conditions
+                .record(condition_type, verdict, generation, self.context.clock.now());
+        }
+        if survey.disarmed {
+            let verdict = Verdict::holds("Removing", "nothing is sent to the webhooks any more");
+            status
+                .conditions
+                .record(DISARMED, verdict, generation, self.context.clock.now());
+        }
+        if status == known {
+            return Ok(());
+        }
+        let key = ObjectKey::of(object).ok_or(crate::cluster::RequestError::Nameless)?;
+        let patch = merge_patch(&known, &status)?;
+        self.context
+            .cluster
+            .patch_status(&key, &patch, names::STATUS)
+            .await?;
+        self.announce(object, &known, &status).await;
+        Ok(())
+    }
+
+    async fn announce(
+        &self,
+        object: &Value,
+        known: &BundleDeploymentStatus,
+        status: &BundleDeploymentStatus,
+    ) {
+        let ready = |status: &BundleDeploymentStatus| {
+            let condition = status
+                .conditions
+                .iter()
+                .find(|condition| condition.type_ == "Ready");
+            condition.map(|condition| (condition.reason.clone(), condition.message.clone()))
+        };
+        let Some((reason, message)) = ready(status) else {
+            return;
+        };
+        if ready(known).is_some_and(|(known, _)| known == reason) {
+            return;
+        }
+        let name = object::text(object, "/metadata/name").unwrap_or_default();
+        tracing::info!(
+            bundle_deployment = name,
+            reason,
+            message,
+            "The install has come further"
+        );
+        let waiting = status.conditions.holds("Progressing") || status.conditions.holds("Ready");
+        if waiting {
+            self.context
+                .events
+                .note(object, "Install", &reason, &message)
+                .await;
+        } else {
+            self.context
+                .events
+                .warn(object, "Install", &reason, &message)
+                .await;
+        }
+    }
+}
+
+/// The status as a merge patch: fields that are no longer there are null.
+fn merge_patch(
+    known: &BundleDeploymentStatus,
+    status: &BundleDeploymentStatus,
+) -> Result<Value, ReconcileError> {
+    let known = serde_json::to_value(known).map_err(ReconcileError::Encode)?;
+    let mut patch = serde_json::to_value(status).map_err(ReconcileError::Encode)?;
+    if let (Some(known), Some(patch)) = (known.as_object(), patch.as_object_mut()) {
+        for field in known.keys() {
+            patch.entry(field.clone()).or_insert(Value::Null);
+        }
+    }
+    Ok(patch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_are_gone_become_null() {
+        let known = BundleDeploymentStatus {
+            observed_generation: Some(1),
+            conversions: vec![ConversionStatus {
+                crd: "a".into(),
+                state: WebhookState::Armed,
+            }],
+            ..BundleDeploymentStatus::default()
+        };
+        let status = BundleDeploymentStatus {
+            observed_generation: Some(2),
+            ..BundleDeploymentStatus::default()
+        };
+        let patch = merge_patch(&known, &status).unwrap();
+        assert_eq!(
+            patch,
+            serde_json::json!({"observedGeneration": 2, "conversions": null})
+        );
+    }
+}

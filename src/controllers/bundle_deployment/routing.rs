@@ -1,0 +1,261 @@
+//! Which watches there are, and which BundleDeployments a change concerns.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{
+    api::names,
+    cluster::{
+        Change, Index, Kind, kinds,
+        watches::{Selector, Watch},
+    },
+    controllers::{Context, worker::Queue},
+    domain::object,
+};
+
+/// The kinds that an install can bring along; what is removed is looked for among them.
+///
+/// Those of `supported_resources.go` of operator-registry, and what is rendered from the ClusterServiceVersion.
+pub(super) const OWNED_KINDS: [Kind; 22] = [
+    Kind::new("v1", "ServiceAccount"),
+    Kind::new("rbac.authorization.k8s.io/v1", "Role"),
+    Kind::new("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    Kind::new("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    Kind::new("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    kinds::CONFIG_MAP,
+    kinds::SECRET,
+    kinds::SERVICE,
+    kinds::DEPLOYMENT,
+    Kind::new("policy/v1", "PodDisruptionBudget"),
+    Kind::new("networking.k8s.io/v1", "NetworkPolicy"),
+    Kind::new("scheduling.k8s.io/v1", "PriorityClass"),
+    Kind::new("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
+    Kind::new("monitoring.coreos.com/v1", "PrometheusRule"),
+    Kind::new("monitoring.coreos.com/v1", "ServiceMonitor"),
+    Kind::new("monitoring.coreos.com/v1", "PodMonitor"),
+    Kind::new("console.openshift.io/v1", "ConsoleYAMLSample"),
+    Kind::new("console.openshift.io/v1", "ConsoleQuickStart"),
+    Kind::new("console.openshift.io/v1", "ConsoleCLIDownload"),
+    Kind::new("console.openshift.io/v1", "ConsoleLink"),
+    Kind::new("console.openshift.io/v1", "ConsolePlugin"),
+    kinds::SERVING_CERTIFICATE,
+];
+
+/// Kinds of which every object is watched: they are few in a cluster, or foreign ones matter too.
+const WHOLE_KINDS: [Kind; 6] = [
+    kinds::BUNDLE_DEPLOYMENT,
+    kinds::SERVING_CERTIFICATE,
+    kinds::CUSTOM_RESOURCE_DEFINITION,
+    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+    kinds::MUTATING_WEBHOOK_CONFIGURATION,
+    kinds::ENDPOINT_SLICE,
+];
+
+/// Starts the watches that are always needed.
+pub(super) fn watch_everything(context: &Context) {
+    for kind in WHOLE_KINDS {
+        context.watches.want(Watch::all(kind));
+    }
+    for kind in OWNED_KINDS {
+        if !WHOLE_KINDS.contains(&kind) {
+            context.watches.want(owned(kind));
+        }
+    }
+    let secrets = Selector::Label(names::SERVING_CERTIFICATE.to_owned());
+    context.watches.want(Watch::all(kinds::SECRET).selected(secrets));
+}
+
+/// Puts every BundleDeployment into the queue that a change concerns, for ever.
+pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>) {
+    let mut changes = context.index.subscribe();
+    add_all(&context.index, &queue);
+    watch_sources(&context);
+    loop {
+        match changes.recv().await {
+            Ok(change) => {
+                if change.key.kind == *kinds::BUNDLE_DEPLOYMENT.kind {
+                    watch_sources(&context);
+                }
+                for name in concerned(&context.index, &context.namespace, &change) {
+                    queue.add(name);
+                }
+            }
+            Err(RecvError::Lagged(_)) => add_all(&context.index, &queue),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// The objects of a kind that were installed for BundleDeployments.
+fn owned(kind: Kind) -> Watch {
+    Watch::all(kind).selected(Selector::Label(names::BUNDLE_DEPLOYMENT.to_owned()))
+}
+
+/// Watches exactly the ConfigMaps that sources name.
+fn watch_sources(context: &Context) {
+    let wanted: HashSet<_> = context
+        .index
+        .objects(&kinds::BUNDLE_DEPLOYMENT)
+        .iter()
+        .flat_map(|deployment| config_maps(deployment).map(str::to_owned).collect::<Vec<_>>())
+        .map(|name| {
+            Watch::all(kinds::CONFIG_MAP)
+                .within(&context.namespace)
+                .selected(Selector::Name(name))
+        })
+        .collect();
+    context.watches.want_only(wanted, |watch| {
+        watch.kind == kinds::CONFIG_MAP && matches!(watch.selector, Selector::Name(_))
+    });
+}
+
+fn add_all(index: &Index, queue: &Queue<String>) {
+    for deployment in index.objects(&kinds::BUNDLE_DEPLOYMENT) {
+        if let Some(name) = object::text(&deployment, "/metadata/name") {
+            queue.add(name.to_owned());
+        }
+    }
+}
+
+/// The BundleDeployments that a change concerns.
+fn concerned(index: &Index, own_namespace: &str, change: &Change) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let versions = || change.before.iter().chain(change.after.iter());
+    for version in versions() {
+        names.extend(object::label(version, names::BUNDLE_DEPLOYMENT).map(str::to_owned));
+    }
+    let kind = change.key.kind.as_str();
+    if kind == kinds::BUNDLE_DEPLOYMENT.kind {
+        names.insert(change.key.name.clone());
+        // Others may wait for a claim that it made.
+        let before = change.before.as_ref().map(|before| claimed(before));
+        let after = change.after.as_ref().map(|after| claimed(after));
+        if before != after {
+            names.extend(named(index, |_| true));
+        }
+    }
+    let namespace = change.key.namespace.as_deref();
+    if kind == kinds::CONFIG_MAP.kind && namespace == Some(own_namespace) {
+        names.extend(named(index, |deployment| {
+            config_maps(deployment).any(|name| name == change.key.name)
+        }));
+    }
+    let in_namespace = [kinds::ENDPOINT_SLICE, kinds::SECRET, kinds::SERVING_CERTIFICATE];
+    if in_namespace.iter().any(|of| *of.kind == *kind) {
+        names.extend(named(index, |deployment| {
+            object::text(deployment, "/spec/namespace") == namespace
+        }));
+    }
+    if kind == kinds::CUSTOM_RESOURCE_DEFINITION.kind {
+        names.extend(named(index, |deployment| {
+            claimed(deployment).contains(&change.key.name.as_str())
+        }));
+    }
+    names
+}
+
+fn named(index: &Index, concerns: impl Fn(&Value) -> bool) -> Vec<String> {
+    index
+        .objects(&kinds::BUNDLE_DEPLOYMENT)
+        .iter()
+        .filter(|deployment| concerns(deployment))
+        .filter_map(|deployment| object::text(deployment, "/metadata/name").map(str::to_owned))
+        .collect()
+}
+
+/// The CustomResourceDefinitions that a BundleDeployment says it converts.
+pub(super) fn claimed(deployment: &Value) -> Vec<&str> {
+    object::items(deployment, "/status/conversions")
+        .iter()
+        .filter_map(|conversion| object::text(conversion, "/crd"))
+        .collect()
+}
+
+fn config_maps(deployment: &Value) -> impl Iterator<Item = &str> {
+    object::items(deployment, "/spec/source/configMaps")
+        .iter()
+        .filter_map(|config_map| object::text(config_map, "/name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(name: &str, crds: &[&str]) -> Value {
+        let conversions: Vec<_> = crds
+            .iter()
+            .map(|crd| json!({"crd": crd, "state": "Armed"}))
+            .collect();
+        json!({
+            "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": name},
+            "spec": {"namespace": format!("{name}-system"), "source": {"configMaps": [{"name": format!("{name}-0")}]}},
+            "status": {"conversions": conversions}
+        })
+    }
+
+    fn change(before: Option<Value>, after: Option<Value>) -> Change {
+        let key = object::ObjectKey::of(before.as_ref().or(after.as_ref()).unwrap()).unwrap();
+        Change {
+            key,
+            before: before.map(Arc::new),
+            after: after.map(Arc::new),
+        }
+    }
+
+    fn names_of(change: &Change) -> Vec<String> {
+        let index = Index::new();
+        let watch = Watch::all(kinds::BUNDLE_DEPLOYMENT);
+        index.apply(&watch, deployment("a", &["widgets.example.com"]));
+        index.apply(&watch, deployment("b", &[]));
+        let mut names: Vec<_> = concerned(&index, "windlass-system", change).into_iter().collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_change_concerns_its_owner_its_readers_and_its_rivals() {
+        let object = |kind: &Kind, namespace: Option<&str>, name: &str, metadata: Value| {
+            let mut object = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata});
+            object["metadata"]["name"] = name.into();
+            if let Some(namespace) = namespace {
+                object["metadata"]["namespace"] = namespace.into();
+            }
+            object
+        };
+        let labelled = json!({"labels": {"windlass.dev/bundle-deployment": "b"}});
+        let cases = [
+            (object(&kinds::SERVICE, Some("x"), "s", labelled), vec!["b"]),
+            (
+                object(&kinds::CONFIG_MAP, Some("windlass-system"), "a-0", json!({})),
+                vec!["a"],
+            ),
+            (
+                object(&kinds::CONFIG_MAP, Some("elsewhere"), "a-0", json!({})),
+                vec![],
+            ),
+            (
+                object(&kinds::ENDPOINT_SLICE, Some("b-system"), "s-1", json!({})),
+                vec!["b"],
+            ),
+            (
+                object(
+                    &kinds::CUSTOM_RESOURCE_DEFINITION,
+                    None,
+                    "widgets.example.com",
+                    json!({}),
+                ),
+                vec!["a"],
+            ),
+            (deployment("b", &["widgets.example.com"]), vec!["a", "b"]),
+        ];
+        for (gone, expected) in cases {
+            assert_eq!(names_of(&change(Some(gone.clone()), None)), expected, "{gone}");
+        }
+        let same = deployment("b", &[]);
+        assert_eq!(names_of(&change(Some(same.clone()), Some(same))), ["b"]);
+    }
+}

@@ -1,0 +1,32 @@
+//! What every controller works with.
+
+use std::{path::PathBuf, sync::Arc};
+
+use crate::{
+    cluster::{Clock, Cluster, Index, apply::Applier, events::Events, prober::Prober, watches::Watches},
+    telemetry::Metrics,
+};
+
+/// What every controller works with.
+pub struct Context {
+    /// Requests to the API server.
+    pub cluster: Cluster,
+    /// What the watches have seen.
+    pub index: Arc<Index>,
+    /// Starts further watches.
+    pub watches: Watches,
+    /// Applies objects.
+    pub applier: Applier,
+    /// Publishes events.
+    pub events: Events,
+    /// Dials endpoints.
+    pub prober: Prober,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+    /// The operator's own namespace.
+    pub namespace: String,
+    /// Where directories of bundles are, if anywhere.
+    pub bundle_directory: Option<PathBuf>,
+}

@@ -1,0 +1,201 @@
+//! The DNS names that a serving certificate is for.
+
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+/// The longest DNS name, in characters (RFC 1035 §2.3.4).
+const LONGEST_NAME: usize = 253;
+
+/// The longest label of a DNS name, in characters.
+const LONGEST_LABEL: usize = 63;
+
+/// The DNS names of one Service, each once; the first is the one that the API server dials, `SERVICE.NAMESPACE.svc`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsNames {
+    primary: String,
+    others: Vec<String>,
+}
+
+/// Some names are no DNS names.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", .0.join("; "))]
+pub struct InvalidDnsNames(
+    /// What is wrong, a sentence for each name.
+    pub Vec<String>,
+);
+
+// === impl DnsNames ===
+
+impl DnsNames {
+    /// The names under which a Service is reached inside the cluster, then `extra` ones. Case does not matter in DNS
+    /// and is lost here; an extra name may begin with `*.`.
+    ///
+    /// # Errors
+    ///
+    /// When any of them is no DNS name; all of those are named.
+    pub fn of_service(service: &str, namespace: &str, extra: &[String]) -> Result<Self, InvalidDnsNames> {
+        let primary = format!("{service}.{namespace}.svc");
+        let mut others = vec![
+            format!("{service}.{namespace}.svc.cluster.local"),
+            format!("{service}.{namespace}"),
+        ];
+        for name in extra.iter().map(|name| name.to_ascii_lowercase()) {
+            if name != primary && !others.contains(&name) {
+                others.push(name);
+            }
+        }
+        let names = Self { primary, others };
+        let problems: Vec<_> = names.iter().filter_map(problem).collect();
+        if problems.is_empty() {
+            Ok(names)
+        } else {
+            Err(InvalidDnsNames(problems))
+        }
+    }
+
+    /// The first name, `SERVICE.NAMESPACE.svc`.
+    pub fn primary(&self) -> &str {
+        &self.primary
+    }
+
+    /// All names in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.primary.as_str()).chain(self.others.iter().map(String::as_str))
+    }
+
+    /// Whether a certificate with these names is good for `host`.
+    pub fn cover(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.iter().any(|name| match name.strip_prefix("*.") {
+            // A wildcard stands for exactly one label (RFC 6125 §6.4.3).
+            Some(domain) => host.split_once('.').is_some_and(|(_, rest)| rest == domain),
+            None => name == host,
+        })
+    }
+}
+
+/// Whether `name`, which may begin with `*.`, lies in the domain `subtree` (RFC 5280 §4.2.1.10).
+pub(super) fn is_within(name: &str, subtree: &str) -> bool {
+    let name = without_wildcard(name);
+    name == subtree || name.strip_suffix(subtree).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// The domain that a name constraint for `name` needs.
+pub(super) fn without_wildcard(name: &str) -> &str {
+    name.strip_prefix("*.").unwrap_or(name)
+}
+
+fn problem(name: &str) -> Option<String> {
+    let rest = without_wildcard(name);
+    let reason = if name.len() > LONGEST_NAME {
+        format!("longer than {LONGEST_NAME} characters")
+    } else if name.parse::<IpAddr>().is_ok() {
+        "an IP address; only DNS names can be served".to_owned()
+    } else if !rest.split('.').all(is_label) {
+        format!(
+            "not labels of letters, digits and inner hyphens, 1 to {LONGEST_LABEL} each, with dots between them"
+        )
+    } else if rest
+        .rsplit('.')
+        .next()
+        .is_some_and(|label| label.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        // Clients take such a name for an IP address (WHATWG URL, RFC 3696 §2).
+        "a name whose last label is a number".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!("{name:?} is no DNS name: it is {reason}"))
+}
+
+fn is_label(label: &str) -> bool {
+    (1..=LONGEST_LABEL).contains(&label.len())
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(extra: &[&str]) -> Result<DnsNames, InvalidDnsNames> {
+        let extra: Vec<_> = extra.iter().map(|&name| name.to_owned()).collect();
+        DnsNames::of_service("hook", "system", &extra)
+    }
+
+    #[test]
+    fn the_name_that_is_dialled_comes_first_and_each_name_once() {
+        let names = names(&[
+            "Hook.Example.com",
+            "hook.system",
+            "hook.example.com",
+            "*.example.com",
+        ])
+        .unwrap();
+        assert_eq!(names.primary(), "hook.system.svc");
+        assert_eq!(
+            names.iter().collect::<Vec<_>>(),
+            [
+                "hook.system.svc",
+                "hook.system.svc.cluster.local",
+                "hook.system",
+                "hook.example.com",
+                "*.example.com"
+            ]
+        );
+    }
+
+    #[test]
+    fn every_wrong_name_is_named() {
+        let long = "a".repeat(64);
+        let wrong = [
+            "", "a..b", "-a", "a_b", "10.0.0.1", "::1", "a.1", "*", "a.*.b", &long, "a b", "ä",
+        ];
+        let InvalidDnsNames(problems) = names(&wrong).unwrap_err();
+        assert_eq!(problems.len(), wrong.len(), "{problems:#?}");
+        assert!(problems[4].contains("\"10.0.0.1\" is no DNS name: it is an IP address"));
+        assert!(DnsNames::of_service(&long, "n", &[]).is_err());
+        assert!(names(&[&vec!["a"; 127].join(".")]).is_ok());
+        assert!(names(&[&vec!["a"; 128].join(".")]).is_err());
+    }
+
+    #[test]
+    fn hosts_are_covered_as_clients_match_them() {
+        let names = names(&["*.example.com"]).unwrap();
+        for host in [
+            "hook.system.svc",
+            "HOOK.system",
+            "a.example.com",
+            "hook.system.svc.",
+        ] {
+            assert!(names.cover(host), "{host}");
+        }
+        for host in [
+            "hook.other.svc",
+            "example.com",
+            "a.b.example.com",
+            "x.hook.system.svc",
+            "",
+        ] {
+            assert!(!names.cover(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_subtree_holds_its_domain_and_what_is_below() {
+        for (name, subtree, within) in [
+            ("a.b", "a.b", true),
+            ("x.a.b", "a.b", true),
+            ("xa.b", "a.b", false),
+            ("b", "a.b", false),
+            ("*.a.b", "a.b", true),
+            ("*.b", "a.b", false),
+        ] {
+            assert_eq!(is_within(name, subtree), within, "{name} in {subtree}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Strict PEM of certificates (RFC 7468). Everything that is not a certificate is reported with its line, and nothing
+//! of its content, which might be a key.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use thiserror::Error;
+
+use super::{Certificate, InspectError};
+
+/// What PEM holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// The certificates that can be read, in order.
+    pub certificates: Vec<Certificate>,
+    /// What else is there, in order.
+    pub problems: Vec<Problem>,
+}
+
+/// Something in PEM that is no certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {fault}")]
+pub struct Problem {
+    /// Where it begins, counted from 1.
+    pub line: usize,
+    /// What it is.
+    pub fault: Fault,
+}
+
+/// What can be in PEM that is no certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// Text outside of blocks.
+    #[error("text that belongs to no block")]
+    Text,
+    /// A private key.
+    #[error("a private key; it does not belong here, and must be replaced if anybody could read it")]
+    PrivateKey,
+    /// A block of another kind.
+    #[error("a block that is no CERTIFICATE")]
+    OtherBlock,
+    /// A block with headers, which clients skip.
+    #[error("a block with headers, which clients skip")]
+    Headers,
+    /// A block without its end.
+    #[error("a block that is cut off: its END line is missing")]
+    CutOff,
+    /// A block of something else than base64.
+    #[error("a block that is no base64")]
+    NotBase64,
+    /// A block of something else than a certificate.
+    #[error("a block whose content cannot be used: {0}")]
+    NotACertificate(InspectError),
+}
+
+/// All that is wrong with PEM that should only hold certificates.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
+pub struct MalformedPem(
+    /// The problems, at least one.
+    pub Vec<Problem>,
+);
+
+/// A block that has begun.
+struct Block {
+    line: usize,
+    label: String,
+    body: Vec<u8>,
+    has_headers: bool,
+}
+
+// === impl Reading ===
+
+impl Reading {
+    /// Whether there is nothing beside the certificates but what clients such as Go's skip.
+    pub fn is_usable(&self) -> bool {
+        self.problems
+            .iter()
+            .all(|problem| matches!(problem.fault, Fault::Text | Fault::OtherBlock | Fault::Headers))
+    }
+}
+
+// === impl Block ===
+
+impl Block {
+    fn finish(self, reading: &mut Reading) {
+        let line = self.line;
+        match self.certificate() {
+            Ok(certificate) => reading.certificates.push(certificate),
+            Err(fault) => reading.problems.push(Problem { line, fault }),
+        }
+    }
+
+    fn certificate(self) -> Result<Certificate, Fault> {
+        if self.is_private_key() {
+            return Err(Fault::PrivateKey);
+        }
+        if self.label != "CERTIFICATE" {
+            return Err(Fault::OtherBlock);
+        }
+        if self.has_headers {
+            return Err(Fault::Headers);
+        }
+        let der = STANDARD.decode(&self.body).map_err(|_| Fault::NotBase64)?;
+        Certificate::from_der(der).map_err(Fault::NotACertificate)
+    }
+
+    fn cut_off(self, reading: &mut Reading) {
+        let fault = if self.is_private_key() {
+            Fault::PrivateKey
+        } else {
+            Fault::CutOff
+        };
+        reading.problems.push(Problem {
+            line: self.line,
+            fault,
+        });
+    }
+
+    fn is_private_key(&self) -> bool {
+        self.label.contains("PRIVATE KEY")
+    }
+}
+
+/// Reads whatever is there. Never fails: garbage is a problem with a line.
+pub fn read(bytes: &[u8]) -> Reading {
+    let mut reading = Reading::default();
+    let mut block: Option<Block> = None;
+    let mut in_text = false;
+    for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        let line = line.trim_ascii_end();
+        if let Some(label) = delimiter(line, "-----BEGIN ") {
+            if let Some(block) = block.take() {
+                block.cut_off(&mut reading);
+            }
+            block = Some(Block {
+                line: index + 1,
+                label,
+                body: Vec::new(),
+                has_headers: false,
+            });
+            in_text = false;
+        } else if let Some(label) = delimiter(line, "-----END ")
+            && let Some(begun) = block.take()
+        {
+            if begun.label == label {
+                begun.finish(&mut reading);
+            } else {
+                begun.cut_off(&mut reading);
+            }
+        } else if let Some(block) = &mut block {
+            block.has_headers |= line.contains(&b':');
+            block.body.extend_from_slice(line);
+        } else if !line.is_empty() && !in_text {
+            // One problem for a whole paragraph.
+            in_text = true;
+            reading.problems.push(Problem {
+                line: index + 1,
+                fault: Fault::Text,
+            });
+        }
+    }
+    if let Some(block) = block {
+        block.cut_off(&mut reading);
+    }
+    reading
+}
+
+/// Reads PEM that holds certificates and nothing else.
+///
+/// # Errors
+///
+/// When there is anything else; all of it is named.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Certificate>, MalformedPem> {
+    let Reading {
+        certificates,
+        problems,
+    } = read(bytes);
+    if problems.is_empty() {
+        Ok(certificates)
+    } else {
+        Err(MalformedPem(problems))
+    }
+}
+
+/// One block, 64 characters a line, with a newline at its end.
+pub(super) fn encode(label: &str, content: &[u8]) -> String {
+    let mut pem = format!("-----BEGIN {label}-----\n");
+    for (index, character) in STANDARD.encode(content).chars().enumerate() {
+        if index > 0 && index % 64 == 0 {
+            pem.push('\n');
+        }
+        pem.push(character);
+    }
+    pem.push_str(&format!("\n-----END {label}-----\n"));
+    pem
+}
+
+/// The label of a line that begins or ends a block.
+fn delimiter(line: &[u8], prefix: &str) -> Option<String> {
+    let label = line.strip_prefix(prefix.as_bytes())?.strip_suffix(b"-----")?;
+    Some(String::from_utf8_lossy(label).into_owned())
+}

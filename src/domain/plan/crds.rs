@@ -1,0 +1,234 @@
+//! How a CustomResourceDefinition gets from what is live to what the bundle wants, without a version being served that
+//! not every endpoint knows, and without a stored version being lost.
+
+use serde_json::{Value, json};
+
+use crate::domain::object;
+
+/// How far an install is when a CustomResourceDefinition is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Endpoints of an older revision may still be ready.
+    Rollout,
+    /// Every ready endpoint is of the new revision and has proven itself.
+    Proven,
+}
+
+/// The body to apply for `wanted`, without its conversion.
+///
+/// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise, in
+/// [`Stage::Rollout`] versions that are not live yet are there but not served, the storage version stays, and versions
+/// that the bundle dropped stay as they are; in [`Stage::Proven`] everything is as wanted, but a dropped version that
+/// objects may still be stored in stays, not served.
+pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
+    let mut body = wanted.clone();
+    if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("conversion");
+    }
+    let Some(live) = live else { return body };
+    let mut versions: Vec<Value> = object::items(wanted, "/spec/versions").to_vec();
+    for version in &mut versions {
+        let known = find(live, name(version));
+        if stage == Stage::Rollout {
+            let served = known.is_some_and(|known| flag(known, "served"));
+            version["served"] = json!(flag(version, "served") && served);
+        }
+    }
+    let stored = stored_versions(live);
+    for dropped in object::items(live, "/spec/versions") {
+        if find(wanted, name(dropped)).is_some() {
+            continue;
+        }
+        let mut dropped = dropped.clone();
+        match stage {
+            Stage::Rollout => versions.push(dropped),
+            Stage::Proven if stored.contains(&name(&dropped)) => {
+                dropped["served"] = json!(false);
+                versions.push(dropped);
+            }
+            Stage::Proven => {}
+        }
+    }
+    let storage = match stage {
+        Stage::Rollout => storage_version(live),
+        Stage::Proven => storage_version(wanted),
+    };
+    for version in &mut versions {
+        let is_storage = Some(name(version)) == storage;
+        version["storage"] = json!(is_storage);
+    }
+    body["spec"]["versions"] = Value::from(versions);
+    body
+}
+
+/// The versions that `wanted` serves and `live` does not: they wait for proof.
+pub fn unproven_versions<'a>(wanted: &'a Value, live: &Value) -> Vec<&'a str> {
+    object::items(wanted, "/spec/versions")
+        .iter()
+        .filter(|version| flag(version, "served"))
+        .map(name)
+        .filter(|name| !find(live, name).is_some_and(|known| flag(known, "served")))
+        .collect()
+}
+
+/// The versions that `wanted` no longer has while objects may still be stored in them.
+pub fn dropped_but_stored<'a>(wanted: &Value, live: &'a Value) -> Vec<&'a str> {
+    stored_versions(live)
+        .into_iter()
+        .filter(|stored| find(wanted, stored).is_none())
+        .collect()
+}
+
+/// Whether a live definition can do without conversion: nothing is stored, or everything is stored in the one version
+/// that is served.
+pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
+    let served: Vec<_> = object::items(live, "/spec/versions")
+        .iter()
+        .filter(|version| flag(version, "served"))
+        .map(name)
+        .collect();
+    !has_objects || (served.len() == 1 && stored_versions(live) == served)
+}
+
+fn find<'a>(crd: &'a Value, version: &str) -> Option<&'a Value> {
+    object::items(crd, "/spec/versions")
+        .iter()
+        .find(|entry| name(entry) == version)
+}
+
+fn storage_version(crd: &Value) -> Option<&str> {
+    object::items(crd, "/spec/versions")
+        .iter()
+        .find(|entry| flag(entry, "storage"))
+        .map(name)
+}
+
+fn stored_versions(crd: &Value) -> Vec<&str> {
+    object::items(crd, "/status/storedVersions")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+fn name(version: &Value) -> &str {
+    object::text(version, "/name").unwrap_or_default()
+}
+
+fn flag(version: &Value, name: &str) -> bool {
+    version.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn crd(versions: &[(&str, bool, bool)], stored: &[&str]) -> Value {
+        let versions: Vec<_> = versions
+            .iter()
+            .map(|(name, served, storage)| json!({"name": name, "served": served, "storage": storage}))
+            .collect();
+        json!({
+            "spec": {"conversion": {"strategy": "Webhook"}, "versions": versions},
+            "status": {"storedVersions": stored}
+        })
+    }
+
+    fn shape(body: &Value) -> Vec<(&str, bool, bool)> {
+        object::items(body, "/spec/versions")
+            .iter()
+            .map(|version| (name(version), flag(version, "served"), flag(version, "storage")))
+            .collect()
+    }
+
+    #[test]
+    fn a_fresh_definition_is_served_at_once_without_the_bundles_conversion() {
+        let wanted = crd(&[("v1", true, true), ("v1beta1", true, false)], &[]);
+        let body = staged(&wanted, None, Stage::Rollout);
+        assert_eq!(shape(&body), [("v1", true, true), ("v1beta1", true, false)]);
+        assert_eq!(body["spec"].get("conversion"), None);
+    }
+
+    #[test]
+    fn a_new_version_is_served_and_stored_only_after_proof() {
+        let live = crd(&[("v1", true, true)], &["v1"]);
+        let wanted = crd(&[("v1", true, false), ("v2", true, true)], &[]);
+        assert_eq!(unproven_versions(&wanted, &live), ["v2"]);
+        let during = staged(&wanted, Some(&live), Stage::Rollout);
+        assert_eq!(shape(&during), [("v1", true, true), ("v2", false, false)]);
+        let after = staged(&wanted, Some(&live), Stage::Proven);
+        assert_eq!(shape(&after), [("v1", true, false), ("v2", true, true)]);
+    }
+
+    #[test]
+    fn a_dropped_version_stays_while_it_is_needed() {
+        let live = crd(&[("v1alpha1", true, true), ("v1", true, false)], &["v1alpha1"]);
+        let wanted = crd(&[("v1", true, true)], &[]);
+        assert_eq!(dropped_but_stored(&wanted, &live), ["v1alpha1"]);
+        let during = staged(&wanted, Some(&live), Stage::Rollout);
+        assert_eq!(shape(&during), [("v1", true, false), ("v1alpha1", true, true)]);
+        let after = staged(&wanted, Some(&live), Stage::Proven);
+        assert_eq!(shape(&after), [("v1", true, true), ("v1alpha1", false, false)]);
+        let live = crd(&[("v1alpha1", true, false), ("v1", true, true)], &["v1"]);
+        assert_eq!(
+            shape(&staged(&wanted, Some(&live), Stage::Proven)),
+            [("v1", true, true)]
+        );
+    }
+
+    #[test]
+    fn conversion_may_end_only_where_that_loses_nothing() {
+        let both = crd(&[("v1", true, true), ("v1beta1", true, false)], &["v1"]);
+        let one = crd(&[("v1", true, true), ("v1beta1", false, false)], &["v1"]);
+        let leftover = crd(
+            &[("v1", true, true), ("v1beta1", false, false)],
+            &["v1beta1", "v1"],
+        );
+        for (live, has_objects, expected) in [
+            (&both, false, true),
+            (&both, true, false),
+            (&one, true, true),
+            (&leftover, true, false),
+        ] {
+            assert_eq!(may_stop_converting(live, has_objects), expected, "{live}");
+        }
+    }
+
+    fn versions() -> impl Strategy<Value = Value> {
+        let subset = prop::sample::subsequence(vec!["v1alpha1", "v1beta1", "v1", "v2"], 1..=4);
+        (subset, any::<prop::sample::Index>(), any::<u8>()).prop_map(|(names, storage, served)| {
+            let storage = storage.index(names.len());
+            let versions: Vec<_> = names
+                .iter()
+                .enumerate()
+                .map(|(index, name)| (*name, served & (1 << index) != 0, index == storage))
+                .collect();
+            let stored: Vec<_> = names.iter().copied().take(storage + 1).collect();
+            crd(&versions, &stored)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_always_one_storage_version_and_no_stored_version_goes(wanted in versions(), live in versions()) {
+            for stage in [Stage::Rollout, Stage::Proven] {
+                let body = staged(&wanted, Some(&live), stage);
+                let storage = shape(&body).iter().filter(|(_, _, storage)| *storage).count();
+                prop_assert_eq!(storage, 1);
+                for stored in stored_versions(&live) {
+                    prop_assert!(find(&body, stored).is_some(), "{} is gone", stored);
+                }
+            }
+        }
+
+        #[test]
+        fn a_rollout_serves_nothing_new_and_stops_serving_only_what_the_bundle_stops(wanted in versions(), live in versions()) {
+            for (name, served, _) in shape(&staged(&wanted, Some(&live), Stage::Rollout)) {
+                let was = find(&live, name).is_some_and(|known| flag(known, "served"));
+                let will = find(&wanted, name).is_none_or(|version| flag(version, "served"));
+                prop_assert_eq!(served, was && will);
+            }
+        }
+    }
+}

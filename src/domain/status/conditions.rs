@@ -1,0 +1,127 @@
+//! Conditions in status: what holds, since when, and what to do next.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// What a controller found about one condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// `True`, `False` or, where it cannot be said, `Unknown`.
+    pub status: &'static str,
+    /// One word in CamelCase, for programs.
+    pub reason: String,
+    /// What is and what to do next, for people. Never holds anything secret.
+    pub message: String,
+}
+
+/// Reading and writing lists of conditions.
+pub trait Conditions {
+    /// Whether condition `condition_type` is `True`.
+    fn holds(&self, condition_type: &str) -> bool;
+
+    /// Sets a condition. `lastTransitionTime` moves only when the status does, so that an unchanged verdict leaves
+    /// the list as it is.
+    fn record(&mut self, condition_type: &str, verdict: Verdict, generation: Option<i64>, now: Timestamp);
+}
+
+// === impl Verdict ===
+
+/// What the API server lets a message be.
+const LONGEST_MESSAGE: usize = 32_768;
+
+impl Verdict {
+    /// The condition holds.
+    pub fn holds(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new("True", reason, message)
+    }
+
+    /// The condition does not hold.
+    pub fn fails(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new("False", reason, message)
+    }
+
+    /// It cannot be said whether the condition holds.
+    pub fn unknown(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new("Unknown", reason, message)
+    }
+
+    fn new(status: &'static str, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        let mut message: String = message.into();
+        if message.len() > LONGEST_MESSAGE {
+            message = message.chars().take(LONGEST_MESSAGE / 4).collect();
+        }
+        Self {
+            status,
+            reason: reason.into(),
+            message,
+        }
+    }
+}
+
+// === impl Conditions ===
+
+impl Conditions for Vec<Condition> {
+    fn holds(&self, condition_type: &str) -> bool {
+        self.iter()
+            .any(|condition| condition.type_ == condition_type && condition.status == "True")
+    }
+
+    fn record(&mut self, condition_type: &str, verdict: Verdict, generation: Option<i64>, now: Timestamp) {
+        let mut condition = Condition {
+            type_: condition_type.to_owned(),
+            status: verdict.status.to_owned(),
+            reason: verdict.reason,
+            message: verdict.message,
+            observed_generation: generation,
+            last_transition_time: Time(now),
+        };
+        match self.iter_mut().find(|known| known.type_ == condition_type) {
+            Some(known) => {
+                if known.status == condition.status {
+                    condition.last_transition_time = known.last_transition_time.clone();
+                }
+                *known = condition;
+            }
+            None => self.push(condition),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn an_unchanged_verdict_changes_nothing() {
+        let mut conditions = Vec::new();
+        conditions.record(
+            "Ready",
+            Verdict::fails("Waiting", "for the Deployment"),
+            Some(1),
+            at(1),
+        );
+        let before = conditions.clone();
+        conditions.record(
+            "Ready",
+            Verdict::fails("Waiting", "for the Deployment"),
+            Some(1),
+            at(2),
+        );
+        assert_eq!(conditions, before);
+    }
+
+    #[test]
+    fn the_time_moves_with_the_status() {
+        let mut conditions = Vec::new();
+        conditions.record("Ready", Verdict::fails("Waiting", ""), None, at(1));
+        conditions.record("Ready", Verdict::fails("Failed", ""), None, at(2));
+        assert_eq!(conditions[0].last_transition_time, Time(at(1)));
+        conditions.record("Ready", Verdict::holds("Done", ""), None, at(3));
+        assert_eq!(conditions[0].last_transition_time, Time(at(3)));
+        assert!(conditions.holds("Ready"));
+    }
+}

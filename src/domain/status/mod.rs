@@ -1,0 +1,173 @@
+//! How far an install is, as conditions.
+
+mod conditions;
+
+pub use conditions::{Conditions, Verdict};
+
+/// One step of the pipeline of an install.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// The bundle was read, has no problem, and nothing in the cluster speaks against it.
+    Accepted,
+    /// Every object is applied.
+    Installed,
+    /// Every Deployment has rolled out and is available.
+    Available,
+    /// Every webhook is proven, and API traffic goes to it.
+    Armed,
+}
+
+/// How an install stands: at which step it is, and why it goes no further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Every step is done.
+    Done,
+    /// The step is under way and goes on by itself.
+    Waiting {
+        /// The step.
+        at: Step,
+        /// One word in CamelCase.
+        reason: String,
+        /// What is waited for.
+        message: String,
+    },
+    /// Somebody has to do something.
+    Failed {
+        /// The step.
+        at: Step,
+        /// One word in CamelCase.
+        reason: String,
+        /// What is wrong, and what to do next.
+        message: String,
+    },
+}
+
+// === impl Step ===
+
+impl Step {
+    /// Every step, in order.
+    pub const ALL: [Self; 4] = [Self::Accepted, Self::Installed, Self::Available, Self::Armed];
+
+    /// The condition's type.
+    pub fn condition(self) -> &'static str {
+        match self {
+            Self::Accepted => "Accepted",
+            Self::Installed => "Installed",
+            Self::Available => "Available",
+            Self::Armed => "Armed",
+        }
+    }
+
+    fn done(self) -> &'static str {
+        match self {
+            Self::Accepted => "the bundle is valid and nothing speaks against it",
+            Self::Installed => "every object is applied",
+            Self::Available => "every Deployment is available",
+            Self::Armed => "every webhook is proven and armed",
+        }
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// Waits at `at`.
+    pub fn waiting(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Waiting {
+            at,
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+
+    /// Fails at `at`.
+    pub fn failed(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Failed {
+            at,
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+
+    /// The conditions that say it: one for each step, then Progressing and Ready.
+    ///
+    /// `armed`: API traffic goes to every webhook, although an earlier step is not done (any more).
+    pub fn conditions(&self, armed: bool) -> Vec<(&'static str, Verdict)> {
+        let mut conditions: Vec<_> = Step::ALL
+            .into_iter()
+            .map(|step| (step.condition(), self.verdict(step, armed)))
+            .collect();
+        conditions.push(match self {
+            Self::Done => ("Progressing", Verdict::fails("Done", "nothing is left to do")),
+            Self::Waiting { reason, message, .. } => ("Progressing", Verdict::holds(reason, message)),
+            Self::Failed { reason, message, .. } => ("Progressing", Verdict::fails(reason, message)),
+        });
+        conditions.push(match self {
+            Self::Done => ("Ready", Verdict::holds("Ready", "installed, available and armed")),
+            Self::Waiting { reason, message, .. } | Self::Failed { reason, message, .. } => {
+                ("Ready", Verdict::fails(reason, message))
+            }
+        });
+        conditions
+    }
+
+    fn verdict(&self, step: Step, armed: bool) -> Verdict {
+        let (at, reason, message) = match self {
+            Self::Done => return Verdict::holds("Done", step.done()),
+            Self::Waiting { at, reason, message } | Self::Failed { at, reason, message } => {
+                (*at, reason, message)
+            }
+        };
+        if step < at || (armed && step == Step::Armed && at < Step::Armed) {
+            return Verdict::holds("Done", step.done());
+        }
+        if step == at {
+            return Verdict::fails(reason, message);
+        }
+        Verdict::unknown("NotReached", format!("waits for {}", at.condition()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_before_the_step_holds_and_what_comes_after_is_unknown() {
+        let standing = Standing::waiting(Step::Available, "RollingOut", "1 of 2 replicas");
+        let conditions: Vec<_> = standing
+            .conditions(false)
+            .into_iter()
+            .map(|(name, verdict)| (name, verdict.status))
+            .collect();
+        assert_eq!(
+            conditions,
+            [
+                ("Accepted", "True"),
+                ("Installed", "True"),
+                ("Available", "False"),
+                ("Armed", "Unknown"),
+                ("Progressing", "True"),
+                ("Ready", "False")
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_armed_stays_armed_while_a_deployment_is_down() {
+        let standing = Standing::waiting(Step::Available, "RollingOut", "0 of 2 replicas");
+        let armed = |armed| standing.conditions(armed)[3].1.status;
+        assert_eq!((armed(true), armed(false)), ("True", "Unknown"));
+    }
+
+    #[test]
+    fn done_is_ready_and_no_longer_progressing() {
+        let conditions = Standing::Done.conditions(true);
+        let failing: Vec<_> = conditions
+            .iter()
+            .filter(|(_, verdict)| verdict.status != "True")
+            .map(|(name, _)| *name)
+            .collect();
+        assert_eq!(failing, ["Progressing"]);
+    }
+}

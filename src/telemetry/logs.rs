@@ -1,0 +1,29 @@
+//! Structured logs on standard error.
+
+use clap::ValueEnum;
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+/// How a log line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What is logged where `WINDLASS_LOG` says nothing else.
+const DEFAULT_FILTER: &str = "warn,windlass=info";
+
+/// Sends logs to standard error from now on, filtered by the environment variable `WINDLASS_LOG`. A second call changes
+/// nothing.
+pub fn start_logs(format: LogFormat) {
+    let filter = EnvFilter::try_from_env("WINDLASS_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = fmt::layer().with_writer(std::io::stderr);
+    // It fails only when logs are on already, which is fine in a program that embeds the operator.
+    let _ = match format {
+        LogFormat::Text => registry.with(layer).try_init(),
+        LogFormat::Json => registry.with(layer.json().flatten_event(true)).try_init(),
+    };
+}
