@@ -1,5 +1,7 @@
 //! The commands.
 
+mod check;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,7 +15,9 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Check(check::Args),
+}
 
 impl Cli {
     /// Runs the command that was given.
@@ -22,6 +26,8 @@ impl Cli {
     ///
     /// Whatever keeps the command from doing its work; what it found wrong with its input is in the exit code.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {}
+        match self.command {
+            Command::Check(args) => args.run().await,
+        }
     }
 }
