@@ -18,7 +18,7 @@ const ALIASED: usize = 100_000;
 /// # Errors
 ///
 /// What is wrong with the first part that cannot be read, with its line and column, on one line.
-pub(super) fn documents(bytes: &[u8]) -> Result<Vec<Value>, String> {
+pub(in crate::domain) fn documents(bytes: &[u8]) -> Result<Vec<Value>, String> {
     // OLM decodes UTF-8 only; a byte order mark is allowed by YAML 1.2 §5.2.
     let text = str::from_utf8(bytes).map_err(|error| {
         format!(

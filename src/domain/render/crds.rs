@@ -3,10 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Certificates, error::RenderError, json, serving_deployments::ServingDeployment, webhooks};
-use crate::domain::{
-    bundle::{Bundle, WebhookDefinition, WebhookType},
-    object,
-};
+use crate::domain::bundle::{Bundle, WebhookDefinition, WebhookType};
 
 /// Versions of ConversionReview that API servers send.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -75,10 +72,9 @@ pub(super) fn definitions(
             if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
                 spec.shift_remove("conversion");
             }
-            let name = object::text(&manifest.object, "/metadata/name");
             let conversion = conversions
                 .iter()
-                .find(|conversion| Some(conversion.crd.as_str()) == name);
+                .find(|conversion| conversion.crd == manifest.name());
             if let (Some(conversion), Certificates::Windlass { .. }) = (conversion, certificates) {
                 let annotations = json::fields(&mut crd, &["metadata", "annotations"]);
                 annotations.retain(|name, _| !FOREIGN_INJECTION.contains(&name.as_str()));
@@ -98,7 +94,7 @@ pub(super) fn conversions(
     let mut conversions = Vec::new();
     let mut errors = Vec::new();
     for manifest in &bundle.crds {
-        let name = object::text(&manifest.object, "/metadata/name").unwrap_or_default();
+        let name = manifest.name();
         let mut declared = serving.iter().flat_map(|deployment| {
             let converts = |webhook: &&WebhookDefinition<'_>| {
                 webhook.webhook_type() == Some(WebhookType::Conversion)

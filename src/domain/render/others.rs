@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{error::RenderError, json};
-use crate::domain::{bundle::Bundle, object};
+use crate::domain::bundle::Bundle;
 
 /// Kinds that bundles may bring along, and whether they are namespaced.
 ///
@@ -36,13 +36,10 @@ pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Ve
     let mut objects = Vec::new();
     let mut errors = Vec::new();
     for manifest in &bundle.others {
-        let kind = object::text(&manifest.object, "/kind").unwrap_or_default();
-        let Some((_, is_namespaced)) = KINDS.iter().find(|(known, _)| *known == kind) else {
+        let Some((_, is_namespaced)) = KINDS.iter().find(|(known, _)| *known == manifest.kind()) else {
             errors.push(RenderError::UnsupportedKind {
-                kind: kind.to_owned(),
-                name: object::text(&manifest.object, "/metadata/name")
-                    .unwrap_or_default()
-                    .to_owned(),
+                kind: manifest.kind().to_owned(),
+                name: manifest.name().to_owned(),
             });
             continue;
         };

@@ -12,15 +12,14 @@ use crate::domain::{
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
-/// The ServiceAccounts that permissions are given to, but for `default`, which every namespace has, and for those that
-/// the bundle brings along.
+/// The ServiceAccounts that permissions are given to, but for `default`, which every namespace has.
 pub(super) fn service_accounts(bundle: &Bundle, namespace: &str) -> Vec<Value> {
     let csv = bundle.csv();
     let names: BTreeSet<_> = csv
         .permissions()
         .chain(csv.cluster_permissions())
         .map(account)
-        .filter(|name| *name != "default" && !is_bundled(bundle, name))
+        .filter(|name| *name != "default")
         .collect();
     names
         .into_iter()
@@ -78,13 +77,6 @@ fn account(permission: Permission<'_>) -> &str {
         "" => "default",
         name => name,
     }
-}
-
-fn is_bundled(bundle: &Bundle, name: &str) -> bool {
-    bundle.others.iter().any(|manifest| {
-        object::text(&manifest.object, "/kind") == Some("ServiceAccount")
-            && object::text(&manifest.object, "/metadata/name") == Some(name)
-    })
 }
 
 /// A permission with its keys in the order in which OLM hashes them.
@@ -166,15 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn every_account_but_default_is_made_unless_the_bundle_brings_it() {
-        let mut bundle = bundle();
+    fn every_account_but_default_is_made() {
         assert_eq!(
-            keys(&service_accounts(&bundle, "ns")),
+            keys(&service_accounts(&bundle(), "ns")),
             ["ServiceAccount ns/widgets"]
         );
-        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "widgets"}});
-        bundle.others.push(sample::manifest(account));
-        assert!(service_accounts(&bundle, "ns").is_empty());
     }
 
     #[test]

@@ -8,7 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{DeploymentConfig, Serving};
-use crate::domain::{bundle::Problem, render::json};
+use crate::domain::{
+    bundle::{JsonPath, Problem, yaml},
+    render::json,
+};
 
 const RULE: &str = "deployment-config";
 
@@ -26,8 +29,14 @@ const KEYS: [&str; 10] = [
     "windlass",
 ];
 
+/// Keys of `affinity`.
+const AFFINITY_KEYS: [&str; 3] = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
+
 /// Keys of `windlass`.
 const SERVING_KEYS: [&str; 3] = ["readinessProbe", "preStop", "rollingUpdate"];
+
+/// Where a field is, and what it holds.
+type Field<'a> = (JsonPath, Option<&'a Value>);
 
 /// Reads one configuration, and collects what is wrong with it.
 struct Reader<'a> {
@@ -38,20 +47,21 @@ struct Reader<'a> {
 // === impl DeploymentConfig ===
 
 impl DeploymentConfig {
-    /// Reads a configuration from YAML or JSON. An empty text changes nothing.
+    /// Reads a configuration from YAML or JSON. A file with nothing in it changes nothing.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with it, as problems of `file`.
-    pub fn parse(file: &str, text: &str) -> Result<Self, Vec<Problem>> {
-        match serde_saphyr::from_str(text) {
-            Ok(value) => Self::from_value(file, &value),
-            Err(error) => {
-                let mut reader = Reader::new(file);
-                reader.report("$", format!("cannot read YAML: {error}"));
-                Err(reader.problems)
-            }
-        }
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+        let message = match yaml::documents(bytes).as_deref() {
+            Ok([]) => return Ok(Self::default()),
+            Ok([value]) => return Self::from_value(file, value),
+            Ok(several) => format!("must hold one document, not {}", several.len()),
+            Err(message) => message.clone(),
+        };
+        let mut reader = Reader::new(file);
+        reader.report(&JsonPath::root(), message);
+        Err(reader.problems)
     }
 
     /// Reads a configuration; null changes nothing.
@@ -85,58 +95,52 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn report(&mut self, path: impl Into<String>, message: impl Into<String>) {
+    fn report(&mut self, path: &JsonPath, message: impl Into<String>) {
         self.problems.push(Problem {
             file: self.file.to_owned(),
-            path: path.into(),
+            path: format!("${path}"),
             rule: RULE,
             message: message.into(),
         });
     }
 
     fn config(&mut self, value: &Value) -> DeploymentConfig {
-        let fields = self.object("$", Some(value)).unwrap_or_default();
-        self.refuse_unknown("$", &fields, &KEYS);
+        let root = JsonPath::root();
+        let fields = self.object(&root, Some(value)).unwrap_or_default();
+        self.refuse_unknown(&root, &fields, &KEYS);
+        let at = |name: &str| (root.field(name), fields.get(name));
         DeploymentConfig {
-            env: self.list::<EnvVar>(&fields, "env", &["name"]),
-            env_from: self.list::<EnvFromSource>(&fields, "envFrom", &[]),
-            volumes: self.list::<Volume>(&fields, "volumes", &["name"]),
-            volume_mounts: self.list::<VolumeMount>(&fields, "volumeMounts", &["name", "mountPath"]),
-            tolerations: self.list::<Toleration>(&fields, "tolerations", &[]),
-            resources: self.typed::<ResourceRequirements>("$.resources", fields.get("resources")),
-            node_selector: self.strings("$.nodeSelector", fields.get("nodeSelector")),
-            affinity: self.affinity(fields.get("affinity")),
-            annotations: self
-                .strings("$.annotations", fields.get("annotations"))
-                .unwrap_or_default(),
-            serving: self.serving(fields.get("windlass")),
+            env: self.list::<EnvVar>(at("env"), &["name"]),
+            env_from: self.list::<EnvFromSource>(at("envFrom"), &[]),
+            volumes: self.list::<Volume>(at("volumes"), &["name"]),
+            volume_mounts: self.list::<VolumeMount>(at("volumeMounts"), &["name", "mountPath"]),
+            tolerations: self.list::<Toleration>(at("tolerations"), &[]),
+            resources: self.typed::<ResourceRequirements>(at("resources")),
+            node_selector: self.strings(at("nodeSelector")),
+            affinity: self.affinity(at("affinity")),
+            annotations: self.strings(at("annotations")).unwrap_or_default(),
+            serving: self.serving(at("windlass")),
         }
     }
 
-    fn affinity(&mut self, value: Option<&Value>) -> Option<Map<String, Value>> {
-        let fields = self.object("$.affinity", value)?;
-        self.refuse_unknown(
-            "$.affinity",
-            &fields,
-            &["nodeAffinity", "podAffinity", "podAntiAffinity"],
-        );
-        self.typed::<NodeAffinity>("$.affinity.nodeAffinity", fields.get("nodeAffinity"));
-        self.typed::<PodAffinity>("$.affinity.podAffinity", fields.get("podAffinity"));
-        self.typed::<PodAntiAffinity>("$.affinity.podAntiAffinity", fields.get("podAntiAffinity"));
+    fn affinity(&mut self, (path, value): Field<'_>) -> Option<Map<String, Value>> {
+        let fields = self.object(&path, value)?;
+        self.refuse_unknown(&path, &fields, &AFFINITY_KEYS);
+        let at = |name: &str| (path.field(name), fields.get(name));
+        self.typed::<NodeAffinity>(at("nodeAffinity"));
+        self.typed::<PodAffinity>(at("podAffinity"));
+        self.typed::<PodAntiAffinity>(at("podAntiAffinity"));
         Some(fields)
     }
 
-    fn serving(&mut self, value: Option<&Value>) -> Serving {
-        let fields = self.object("$.windlass", value).unwrap_or_default();
-        self.refuse_unknown("$.windlass", &fields, &SERVING_KEYS);
+    fn serving(&mut self, (path, value): Field<'_>) -> Serving {
+        let fields = self.object(&path, value).unwrap_or_default();
+        self.refuse_unknown(&path, &fields, &SERVING_KEYS);
         let [readiness_probe, pre_stop, rolling_update] = SERVING_KEYS.map(|name| match fields.get(name) {
             None => true,
             Some(Value::Bool(wanted)) => *wanted,
             Some(other) => {
-                self.report(
-                    format!("$.windlass.{name}"),
-                    format!("must be true or false, not {other}"),
-                );
+                self.report(&path.field(name), format!("must be true or false, not {other}"));
                 true
             }
         });
@@ -147,46 +151,39 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn object(&mut self, path: &str, value: Option<&Value>) -> Option<Map<String, Value>> {
-        match value? {
-            Value::Object(fields) => Some(fields.clone()),
-            _ => {
-                self.report(path, "must be an object");
-                None
-            }
-        }
+    fn object(&mut self, path: &JsonPath, value: Option<&Value>) -> Option<Map<String, Value>> {
+        let Value::Object(fields) = value? else {
+            self.report(path, "must be an object");
+            return None;
+        };
+        Some(fields.clone())
     }
 
-    fn refuse_unknown(&mut self, path: &str, fields: &Map<String, Value>, known: &[&str]) {
+    fn refuse_unknown(&mut self, path: &JsonPath, fields: &Map<String, Value>, known: &[&str]) {
         for name in fields.keys().filter(|name| !known.contains(&name.as_str())) {
             let message = format!("unknown field \"{name}\"; known are {}", known.join(", "));
-            self.report(format!("{path}.{name}"), message);
+            self.report(&path.field(name), message);
         }
     }
 
     /// A list whose items have the shape of `T` and the fields `required`.
-    fn list<T: DeserializeOwned>(
-        &mut self,
-        fields: &Map<String, Value>,
-        name: &str,
-        required: &[&str],
-    ) -> Vec<Value> {
-        let items = match fields.get(name) {
+    fn list<T: DeserializeOwned>(&mut self, (path, value): Field<'_>, required: &[&str]) -> Vec<Value> {
+        let items = match value {
             None => return Vec::new(),
             Some(Value::Array(items)) => items,
             Some(_) => {
-                self.report(format!("$.{name}"), "must be a list");
+                self.report(&path, "must be a list");
                 return Vec::new();
             }
         };
         for (index, item) in items.iter().enumerate() {
-            let path = format!("$.{name}[{index}]");
-            let Some(item) = self.typed::<T>(&path, Some(item)) else {
+            let path = path.item(index);
+            let Some(item) = self.typed::<T>((path.clone(), Some(item))) else {
                 continue;
             };
             for field in required {
                 if item.get(*field).and_then(Value::as_str).is_none_or(str::is_empty) {
-                    self.report(format!("{path}.{field}"), "must not be empty");
+                    self.report(&path.field(field), "must not be empty");
                 }
             }
         }
@@ -194,19 +191,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A value, if it has the shape of `T`.
-    fn typed<T: DeserializeOwned>(&mut self, path: &str, value: Option<&Value>) -> Option<Value> {
+    fn typed<T: DeserializeOwned>(&mut self, (path, value): Field<'_>) -> Option<Value> {
         let value = value?;
         if let Err(error) = T::deserialize(value) {
-            self.report(path, error.to_string());
+            self.report(&path, error.to_string());
             return None;
         }
         Some(value.clone())
     }
 
-    fn strings(&mut self, path: &str, value: Option<&Value>) -> Option<Map<String, Value>> {
-        let fields = self.object(path, value)?;
+    fn strings(&mut self, (path, value): Field<'_>) -> Option<Map<String, Value>> {
+        let fields = self.object(&path, value)?;
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_string()) {
-            self.report(format!("{path}.{name}"), format!("must be a string, not {value}"));
+            self.report(&path.field(name), format!("must be a string, not {value}"));
         }
         Some(fields)
     }
@@ -222,7 +219,7 @@ mod tests {
     fn an_empty_configuration_changes_nothing() {
         for text in ["", "# nothing\n", "{}", "env: null\naffinity:\n"] {
             assert_eq!(
-                DeploymentConfig::parse("f", text),
+                DeploymentConfig::parse("f", text.as_bytes()),
                 Ok(DeploymentConfig::default()),
                 "{text:?}"
             );
@@ -231,7 +228,7 @@ mod tests {
 
     #[test]
     fn each_part_for_serving_can_be_turned_off() {
-        let config = DeploymentConfig::parse("f", "windlass: {preStop: false}").unwrap();
+        let config = DeploymentConfig::parse("f", b"windlass: {preStop: false}").unwrap();
         assert_eq!(
             config.serving,
             Serving {
@@ -253,7 +250,7 @@ affinity: {zoneAffinity: {}, podAffinity: []}
 windlass: {preStop: maybe, canary: true}
 selector: {}
 ";
-        let problems = DeploymentConfig::parse("config.yaml", text).unwrap_err();
+        let problems = DeploymentConfig::parse("config.yaml", text.as_bytes()).unwrap_err();
         let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(
             lines,
@@ -274,15 +271,25 @@ selector: {}
 
     #[test]
     fn what_is_no_yaml_is_one_problem() {
-        for text in ["env: [", "- a\n- b", "text"] {
-            assert_eq!(DeploymentConfig::parse("f", text).unwrap_err().len(), 1, "{text}");
+        for text in [
+            "env: [",
+            "- a\n- b",
+            "text",
+            "env: []\n---\nenv: []",
+            "env: []\nenv: []",
+        ] {
+            assert_eq!(
+                DeploymentConfig::parse("f", text.as_bytes()).unwrap_err().len(),
+                1,
+                "{text}"
+            );
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "((env|volumes|affinity|windlass|a)?[:\\[\\]{}, \\n&*!|>-]){0,12}") {
-            if let Err(problems) = DeploymentConfig::parse("f", &text) {
+            if let Err(problems) = DeploymentConfig::parse("f", text.as_bytes()) {
                 prop_assert!(!problems.is_empty());
             }
         }
