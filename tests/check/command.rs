@@ -1,14 +1,11 @@
-//! `windlass check` as a user sees it: what is printed, and the exit code.
+//! The command as a user sees it: what is printed, and the exit code.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-fn bundles() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles")
-}
+use crate::{bundles, folders};
 
 fn check(arguments: &[&str], input: Stdio) -> Output {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
@@ -26,15 +23,8 @@ fn text(output: &[u8]) -> String {
 
 #[test]
 fn problems_of_every_broken_sample() {
-    let mut names: Vec<String> = bundles()
-        .join("broken")
-        .read_dir()
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
     let mut report = String::new();
-    for name in names {
+    for name in folders(&bundles().join("broken")) {
         let output = check(&[&format!("broken/{name}")], Stdio::null());
         assert_eq!(output.status.code(), Some(1), "{name}");
         assert_eq!(text(&output.stderr), "", "{name}");

@@ -1,27 +1,14 @@
+//! The sample bundles: good ones have no problem, and each broken one has its own.
+
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use windlass::domain::bundle::{Bundle, Rule, rule};
+use windlass::domain::check::check_files;
+use windlass::sources::directory;
 
-use super::*;
-use crate::domain::bundle::{Rule, rule};
-use crate::sources::directory;
-
-fn bundles() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles")
-}
-
-fn folders(folder: &Path) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = folder
-        .read_dir()
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir())
-        .collect();
-    folders.sort();
-    folders
-}
+use crate::{bundles, folders};
 
 #[test]
 fn samples_have_no_problems() {
@@ -37,20 +24,17 @@ fn samples_have_no_problems() {
 
 #[test]
 fn each_broken_sample_breaks_the_rule_that_it_is_named_after_and_no_other() {
-    for folder in folders(&bundles().join("broken")) {
-        let name = folder.file_name().unwrap().to_str().unwrap();
+    for name in folders(&bundles().join("broken")) {
+        let folder = bundles().join("broken").join(&name);
         let problems = check_files(&directory::load(&folder).unwrap());
         let rules: BTreeSet<&str> = problems.iter().map(|problem| problem.rule).collect();
-        assert_eq!(rules, BTreeSet::from([name]), "{problems:#?}");
+        assert_eq!(rules, BTreeSet::from([name.as_str()]), "{problems:#?}");
     }
 }
 
 #[test]
 fn every_rule_has_a_broken_sample() {
-    let samples: BTreeSet<String> = folders(&bundles().join("broken"))
-        .iter()
-        .map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned())
-        .collect();
+    let samples: BTreeSet<String> = folders(&bundles().join("broken")).into_iter().collect();
     let rules: BTreeSet<String> = rule::ALL
         .iter()
         // No folder of a repository can break the limits on folders.
