@@ -8,7 +8,7 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType};
 
 use super::limits::{Collection, FILES, UNPACKED_BYTES};
-use super::{Error, is_part_of_bundle, relative};
+use super::{Error, PARTS, is_part_of_bundle, relative};
 use crate::domain::bundle::Files;
 
 /// Every entry has a header and is filled up to a multiple of it.
@@ -94,11 +94,10 @@ fn unpack(stream: impl Read, name: &str) -> Result<Files, Error> {
             _ => return Err(Error::SpecialFile { file }),
         }
     }
-    let mut collection = collection;
     follow(links, &mut collection)?;
     let mut files = without_top_folder(collection.into_files());
     files.retain(|file, _| is_part_of_bundle(file));
-    if !files.keys().any(|file| file.starts_with("manifests/")) {
+    if files.is_empty() {
         return Err(Error::NotABundle {
             file: name.to_owned(),
         });
@@ -153,7 +152,7 @@ fn follow(links: BTreeMap<String, String>, collection: &mut Collection) -> Resul
     Ok(())
 }
 
-/// The files below the only top folder, where `manifests/` is in it rather than at the top.
+/// The files below the only top folder, where that is not itself a part of the bundle.
 fn without_top_folder(files: Files) -> Files {
     let top = |file: &str| file.split_once('/').map(|(top, _)| top.to_owned());
     let Some(first) = files.keys().next().and_then(|file| top(file)) else {
@@ -161,11 +160,7 @@ fn without_top_folder(files: Files) -> Files {
     };
     let single = files.keys().all(|file| top(file).as_deref() == Some(&first));
     let prefix = format!("{first}/");
-    if !single
-        || !files
-            .keys()
-            .any(|file| file.starts_with(&format!("{prefix}manifests/")))
-    {
+    if !single || PARTS.contains(&first.as_str()) {
         return files;
     }
     files

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::limits::Collection;
-use super::{Error, relative};
+use super::{Error, PARTS, relative};
 use crate::domain::bundle::Files;
 
 /// Reads `manifests/` and `metadata/` of the bundle in `folder`.
@@ -18,7 +18,7 @@ pub fn load(folder: &Path) -> Result<Files, Error> {
     let root = folder
         .canonicalize()
         .map_err(|source| read_error(folder, source))?;
-    if !root.join("manifests").is_dir() {
+    if !PARTS.iter().any(|part| root.join(part).is_dir()) {
         return Err(Error::NotABundle {
             file: folder.display().to_string(),
         });
@@ -27,7 +27,7 @@ pub fn load(folder: &Path) -> Result<Files, Error> {
         root,
         collection: Collection::new(),
     };
-    for part in ["manifests", "metadata"] {
+    for part in PARTS {
         if walk.root.join(part).symlink_metadata().is_ok() {
             walk.visit(Path::new(part))?;
         }

@@ -34,8 +34,8 @@ pub enum Error {
         /// The file.
         file: String,
     },
-    /// There is no `manifests/`.
-    #[error("is not a bundle: it holds no \"manifests\" folder")]
+    /// There is neither `manifests/` nor `metadata/`.
+    #[error("is not a bundle: it holds no folder \"manifests\"")]
     NotABundle {
         /// The folder or archive.
         file: String,
@@ -112,8 +112,12 @@ pub fn load(path: &Path) -> Result<Files, Error> {
 }
 
 /// The folders of a bundle that say what it installs. Others, such as `tests/`, are not read.
+const PARTS: [&str; 2] = ["manifests", "metadata"];
+
+/// Whether `file` is in one of the [`PARTS`].
 fn is_part_of_bundle(file: &str) -> bool {
-    file.starts_with("manifests/") || file.starts_with("metadata/")
+    file.split_once('/')
+        .is_some_and(|(folder, _)| PARTS.contains(&folder))
 }
 
 /// `path` with `/` between its parts, without `.`.

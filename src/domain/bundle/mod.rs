@@ -122,7 +122,9 @@ impl Bundle {
         let mut problems = Vec::new();
         let annotations = metadata::annotations(files, &mut problems);
         let properties = metadata::properties(files, &mut problems);
+        let before = problems.len();
         let manifests = documents::manifests(files, &mut problems);
+        let complete = problems.len() == before;
 
         let (mut csvs, rest): (Vec<_>, Vec<_>) = manifests
             .into_iter()
@@ -144,7 +146,7 @@ impl Bundle {
             }
             [] => {
                 // A file that could not be read may be the one that holds it.
-                if problems.is_empty() {
+                if complete {
                     problems.push(Problem::of_bundle(
                         "manifests",
                         rule::CSV_MISSING,

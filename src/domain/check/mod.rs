@@ -14,8 +14,6 @@ mod objects;
 mod permissions;
 mod ports;
 mod rules;
-#[cfg(test)]
-mod tests;
 mod webhooks;
 
 use crate::domain::bundle::{Bundle, Files, JsonPath, Problem, Reading, WebhookDefinition};

@@ -77,8 +77,10 @@ fn check_target_port(bundle: &Bundle, webhook: WebhookDefinition<'_>) -> Result<
     else {
         return Ok(());
     };
-    let known = object::items(spec, "/template/spec/containers")
-        .iter()
+    // Sidecars are initContainers.
+    let known = ["/template/spec/containers", "/template/spec/initContainers"]
+        .into_iter()
+        .flat_map(|containers| object::items(spec, containers))
         .flat_map(|container| object::items(container, "/ports"))
         .any(|port| object::text(port, "/name") == Some(name));
     if known {

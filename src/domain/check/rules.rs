@@ -25,41 +25,22 @@ const FORBIDDEN_RESOURCES: [&str; 5] = [
     "validatingwebhookconfigurations",
 ];
 
-/// What must be writable for the pod behind a webhook to come up, get its certificate and be found: a webhook that is
-/// asked about it, must answer, and does not run, never runs again.
-const NEEDED: [(&str, &[&str]); 6] = [
-    (
-        "",
-        &[
-            "pods",
-            "pods/binding",
-            "pods/status",
-            "secrets",
-            "services",
-            "serviceaccounts/token",
-            "nodes",
-            "nodes/status",
-        ],
-    ),
-    (
-        "apps",
-        &[
-            "deployments",
-            "deployments/status",
-            "replicasets",
-            "replicasets/status",
-        ],
-    ),
-    ("discovery.k8s.io", &["endpointslices"]),
-    ("coordination.k8s.io", &["leases"]),
-    (
-        "apiextensions.k8s.io",
-        &["customresourcedefinitions", "customresourcedefinitions/status"],
-    ),
-    (
-        "rbac.authorization.k8s.io",
-        &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
-    ),
+/// What must be possible for the pod behind a webhook to come up, get its certificate and be found: a webhook that is
+/// asked about it, must answer, and does not run, never runs again. Group, resource and operation.
+const NEEDED: [(&str, &str, &str); 13] = [
+    ("", "nodes/status", "UPDATE"),
+    ("", "pods", "CREATE"),
+    ("", "pods/binding", "CREATE"),
+    ("", "pods/status", "UPDATE"),
+    ("", "secrets", "CREATE"),
+    ("", "secrets", "UPDATE"),
+    ("", "serviceaccounts/token", "CREATE"),
+    ("apps", "deployments", "UPDATE"),
+    ("apps", "replicasets", "CREATE"),
+    ("apps", "replicasets", "UPDATE"),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "UPDATE"),
+    ("coordination.k8s.io", "leases", "UPDATE"),
+    ("discovery.k8s.io", "endpointslices", "UPDATE"),
 ];
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -76,10 +57,10 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
             }
             let forbidden = check_forbidden(bundle, name, rule, &path, problems);
             // What may not be matched at all needs no second reason.
-            if !forbidden && let Some(resource) = blocking(webhook, rule) {
+            if !forbidden && let Some(request) = blocking(webhook, rule) {
                 let message = format!(
                     "webhook '{name}' blocks itself: with failurePolicy Fail and no objectSelector it is asked about \
-                     {resource}, which its own pods need"
+                     {request}, which its own pods need"
                 );
                 problems.push(bundle.csv.problem(&path, rule::WEBHOOK_RULE_BLOCKING, message));
             }
@@ -193,32 +174,30 @@ fn check_forbidden(
     problems.len() > before
 }
 
-/// The first resource of `rule` that the webhook's own pods need, if an answer is needed for every such object.
+/// The first thing in `rule` that the webhook's own pods need, if every such request needs an answer.
 fn blocking(webhook: WebhookDefinition<'_>, rule: &Value) -> Option<String> {
     let must_answer = !matches!(object::text(webhook.0, "/failurePolicy"), Some("Ignore"));
-    let selector = webhook.0.get("objectSelector");
-    let selects = selector
-        .and_then(Value::as_object)
-        .is_some_and(|selector| !selector.is_empty());
-    let writes = texts(rule, "operations").any(|operation| matches!(operation, "*" | "CREATE" | "UPDATE"));
-    if !must_answer || selects || !writes {
+    let selector = webhook.0.get("objectSelector").and_then(Value::as_object);
+    if !must_answer || selector.is_some_and(|selector| !selector.is_empty()) {
         return None;
     }
-    let matched = |needed: &str| {
-        let (parent, subresource) = needed.split_once('/').unwrap_or((needed, ""));
-        texts(rule, "resources").any(|resource| {
-            let (own, own_subresource) = resource.split_once('/').unwrap_or((resource, ""));
-            let parents = own == "*" || own == parent;
-            parents && (own_subresource == subresource || own_subresource == "*")
-        })
+    let matches = |(group, resource, operation): &&(&str, &str, &str)| {
+        texts(rule, "apiGroups").any(|own| own == *group)
+            && texts(rule, "operations").any(|own| own == "*" || own == *operation)
+            && texts(rule, "resources").any(|own| covers(own, resource))
     };
-    texts(rule, "apiGroups").find_map(|group| {
-        let (_, needed) = NEEDED.iter().find(|(known, _)| *known == group)?;
-        let resource = needed.iter().find(|resource| matched(resource))?;
-        Some(if group.is_empty() {
-            (*resource).to_owned()
-        } else {
-            format!("{resource} of {group}")
-        })
-    })
+    let (group, resource, operation) = NEEDED.iter().find(matches)?;
+    let of_group = if group.is_empty() {
+        String::new()
+    } else {
+        format!(" of {group}")
+    };
+    Some(format!("{operation} of {resource}{of_group}"))
+}
+
+/// Whether a rule's resource, which may have wildcards, is or holds `resource`.
+fn covers(own: &str, resource: &str) -> bool {
+    let (parent, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let (own_parent, own_subresource) = own.split_once('/').unwrap_or((own, ""));
+    (own_parent == "*" || own_parent == parent) && (own_subresource == "*" || own_subresource == subresource)
 }
