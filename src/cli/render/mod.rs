@@ -19,7 +19,8 @@ use crate::{
 
 /// Prints what an install of a bundle would apply, as YAML.
 ///
-/// Beside a running operator, `windlass render … | kubectl apply -f -` installs the bundle. The bundle is checked first.
+/// The bundle is checked first. Beside a running operator, which issues the certificates, it can be installed with
+/// `windlass render … | kubectl apply --server-side -f -`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The bundle: a folder with manifests/ and metadata/, a .tar.gz of it, or - for such an archive on standard input.
@@ -129,7 +130,7 @@ impl Args {
 }
 
 fn lines(problems: Vec<impl Display>) -> Vec<String> {
-    problems.iter().map(ToString::to_string).collect()
+    problems.into_iter().map(|problem| problem.to_string()).collect()
 }
 
 /// The name of a namespace: a label of RFC 1123.

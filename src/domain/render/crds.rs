@@ -69,6 +69,7 @@ pub(super) fn definitions(
         .map(|manifest| {
             let mut crd = manifest.object.clone();
             json::drop_live_fields(&mut crd);
+            json::set_namespace(&mut crd, None);
             if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
                 spec.shift_remove("conversion");
             }

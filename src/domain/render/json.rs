@@ -50,6 +50,15 @@ pub(super) fn drop_live_fields(object: &mut Value) {
     }
 }
 
+/// Moves an object into a namespace, or, for a kind that has none, out of what is written.
+pub(super) fn set_namespace(object: &mut Value, namespace: Option<&str>) {
+    let metadata = fields(object, &["metadata"]);
+    match namespace {
+        Some(namespace) => metadata.insert("namespace".into(), namespace.into()),
+        None => metadata.shift_remove("namespace"),
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -18,8 +18,8 @@ mod error;
 mod hash;
 mod install_modes;
 mod json;
-mod names;
-mod others;
+pub(super) mod names;
+pub(super) mod others;
 mod rbac;
 mod rollout;
 #[cfg(test)]

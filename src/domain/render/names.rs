@@ -19,12 +19,12 @@ pub(super) fn joined(base: &str, suffix: &str) -> String {
 }
 
 /// The Service of a Deployment that serves webhooks. Services may not have dots in their names, Deployments may.
-pub(super) fn service(deployment: &str) -> String {
+pub(in crate::domain) fn service(deployment: &str) -> String {
     joined(&deployment.replace('.', "-"), "service")
 }
 
 /// The Secret with the serving certificate of a Service.
-pub(super) fn secret(service: &str) -> String {
+pub(in crate::domain) fn secret(service: &str) -> String {
     joined(service, "cert")
 }
 

@@ -31,12 +31,17 @@ const KINDS: [(&str, bool); 20] = [
     ("ConsolePlugin", false),
 ];
 
-/// The objects, those of namespaced kinds in `namespace`.
+/// Whether bundles may bring along objects of a kind, beside what has a rule of its own; groups are not looked at.
+pub(in crate::domain) fn is_permitted(kind: &str) -> bool {
+    is_namespaced(kind).is_some()
+}
+
+/// The objects, those of namespaced kinds in `namespace`, others in none.
 pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Vec<RenderError>> {
     let mut objects = Vec::new();
     let mut errors = Vec::new();
     for manifest in &bundle.others {
-        let Some((_, is_namespaced)) = KINDS.iter().find(|(known, _)| *known == manifest.kind()) else {
+        let Some(namespaced) = is_namespaced(manifest.kind()) else {
             errors.push(RenderError::UnsupportedKind {
                 kind: manifest.kind().to_owned(),
                 name: manifest.name().to_owned(),
@@ -45,9 +50,7 @@ pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Ve
         };
         let mut object = manifest.object.clone();
         json::drop_live_fields(&mut object);
-        if *is_namespaced {
-            json::fields(&mut object, &["metadata"]).insert("namespace".into(), namespace.into());
-        }
+        json::set_namespace(&mut object, namespaced.then_some(namespace));
         objects.push(object);
     }
     if errors.is_empty() {
@@ -55,6 +58,14 @@ pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Ve
     } else {
         Err(errors)
     }
+}
+
+/// Whether a kind that is permitted is namespaced.
+fn is_namespaced(kind: &str) -> Option<bool> {
+    KINDS
+        .iter()
+        .find(|(known, _)| *known == kind)
+        .map(|(_, namespaced)| *namespaced)
 }
 
 #[cfg(test)]
@@ -65,7 +76,7 @@ mod tests {
     use crate::domain::render::sample;
 
     #[test]
-    fn only_namespaced_kinds_are_moved_and_nothing_else_changes() {
+    fn each_kind_is_where_it_can_be_and_nothing_else_changes() {
         let mut bundle = sample::bundle();
         for kind in ["ConfigMap", "VerticalPodAutoscaler", "PriorityClass"] {
             let object =
@@ -83,7 +94,7 @@ mod tests {
             [
                 (json!("ns"), data.clone()),
                 (json!("ns"), data.clone()),
-                (json!("there"), data)
+                (Value::Null, data)
             ]
         );
     }
