@@ -12,12 +12,12 @@ use crate::{bundles, folders};
 
 #[test]
 fn samples_have_no_problems() {
-    for folder in folders(&bundles())
-        .into_iter()
-        .filter(|folder| !folder.ends_with("broken"))
-    {
-        let files = directory::load(&folder).unwrap();
-        assert_eq!(check_files(&files), [], "{}", folder.display());
+    for name in folders(&bundles()) {
+        if name == "broken" {
+            continue;
+        }
+        let files = directory::load(&bundles().join(&name)).unwrap();
+        assert_eq!(check_files(&files), [], "{name}");
         assert!(Bundle::parse(&files).is_ok());
     }
 }

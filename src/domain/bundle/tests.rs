@@ -150,7 +150,7 @@ fn bombs_are_refused_quickly() {
             .map(|depth| format!("{}a:\n", " ".repeat(depth)))
             .collect(),
         "- ".repeat(100_000),
-        format!("[{}]", "1,".repeat(1_100_000)),
+        format!("[{}]", "1,".repeat(500_000)),
     ] {
         assert_eq!(problems(&bomb).len(), 1);
     }

@@ -1,5 +1,7 @@
 //! YAML to JSON values, within a budget: bundles are files of strangers.
 
+use std::thread;
+
 use serde_json::Value;
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error, Options};
@@ -8,10 +10,14 @@ use serde_saphyr::{Error, Options};
 const DEPTH: usize = 128;
 
 /// How many values one file may hold: the largest published CRDs hold about a tenth of it.
-const VALUES: usize = 1_000_000;
+const VALUES: usize = 500_000;
 
 /// How many parser events aliases may add to one file.
 const ALIASED: usize = 100_000;
+
+/// Bytes of stack for a document of that depth: parsing recurses, and an unoptimised level takes some 16 KiB, so that
+/// the 2 MiB of an ordinary thread are not enough.
+const STACK: usize = 16 << 20;
 
 /// The documents of a file in YAML 1.2 or JSON; empty and `null` documents are left out, as Kubernetes does.
 ///
@@ -27,7 +33,18 @@ pub(in crate::domain) fn documents(bytes: &[u8]) -> Result<Vec<Value>, String> {
         )
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| message(&error))
+    thread::scope(|scope| {
+        let parser = thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, || {
+                serde_saphyr::from_multiple_with_options(text, options())
+            })
+            .map_err(|error| format!("cannot be parsed: {error}"))?;
+        let documents = parser
+            .join()
+            .map_err(|_| "cannot be parsed: the parser failed".to_owned())?;
+        documents.map_err(|error| message(&error))
+    })
 }
 
 fn options() -> Options {
