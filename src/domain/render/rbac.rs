@@ -211,4 +211,33 @@ mod tests {
         let hash = base36_sha224(&json!({"serviceAccountName": "widgets", "rules": rules}));
         assert!(object::text(promoted, "/metadata/name").is_some_and(|name| name.ends_with(&hash)));
     }
+
+    /// The names are those in `argocd-operator.v0.6.0` of the expected manifests that OLM v1 is tested with
+    /// (`operator-controller`, `test/regression/convert`).
+    #[test]
+    fn names_are_those_that_olm_gives() {
+        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let mut bundle = sample::bundle();
+        bundle.csv.object["metadata"]["name"] = json!("argocd-operator.v0.6.0");
+        bundle.csv.object["spec"]["install"]["spec"]["clusterPermissions"] = json!([]);
+        bundle.csv.object["spec"]["install"]["spec"]["permissions"] = json!([
+            {"serviceAccountName": "argocd-operator-controller-manager", "rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs},
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs},
+                {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+            ]}
+        ]);
+        for (targets, name) in [
+            (
+                TargetNamespaces::All,
+                "ClusterRole argocd-operator.v0.-3gkm3u8zfarktdile5wekso69zs9bgzb988mhjm0y6p",
+            ),
+            (
+                TargetNamespaces::These(vec!["argocd-system".into()]),
+                "Role argocd-system/argocd-operator.v0-22gmilmgp91wu25is5i2ec598hni8owq3l71bbkl7iz3",
+            ),
+        ] {
+            assert_eq!(keys(&roles(&bundle, "argocd-system", &targets))[0], name);
+        }
+    }
 }

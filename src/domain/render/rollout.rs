@@ -76,7 +76,8 @@ fn needs_node_for_itself(pod_spec: &Map<String, Value>) -> bool {
             .into_iter()
             .flatten()
             .flat_map(|container| object::items(container, "/ports"))
-            .any(|port| port.get("hostPort").is_some())
+            .filter_map(|port| port.get("hostPort")?.as_i64())
+            .any(|port| port != 0)
 }
 
 #[cfg(test)]
