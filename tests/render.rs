@@ -1,4 +1,5 @@
 //! `windlass render`, as it is typed.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is a failure")]
 
 use std::{
     fs,
