@@ -1,8 +1,11 @@
 //! The commands.
 
+mod check;
 pub mod connect;
 pub mod manifests;
+mod render;
 pub mod run;
+mod yaml;
 
 use std::process::ExitCode;
 
@@ -20,6 +23,8 @@ pub struct Cli {
 enum Command {
     Run(run::Args),
     Manifests(manifests::Args),
+    Check(check::Args),
+    Render(render::Args),
 }
 
 impl Cli {
@@ -32,6 +37,8 @@ impl Cli {
         match self.command {
             Command::Run(args) => args.run().await,
             Command::Manifests(args) => args.run(),
+            Command::Check(args) => args.run().await,
+            Command::Render(args) => args.run().await,
         }
     }
 }

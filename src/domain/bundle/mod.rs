@@ -1,7 +1,21 @@
 //! registry+v1 bundles: from files to a typed, lossless model.
+//!
+//! ```text
+//! files -> documents -> manifests -> Bundle
+//!         (yaml)       (lists        (kinds told apart, annotations and
+//!                       flattened)    properties joined, shapes checked)
+//! ```
 
 mod cluster_service_version;
+mod documents;
+mod metadata;
+mod path;
 mod problem;
+pub mod rule;
+mod shape;
+#[cfg(test)]
+mod tests;
+pub(super) mod yaml;
 
 use std::collections::BTreeMap;
 
@@ -10,7 +24,11 @@ use serde_json::Value;
 pub use cluster_service_version::{
     ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition, WebhookType,
 };
+pub use path::JsonPath;
 pub use problem::Problem;
+pub use rule::Rule;
+
+use crate::domain::object;
 
 /// The files of a bundle: path below the bundle's folder, with `/` between parts, to content.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -43,9 +61,128 @@ pub struct Bundle {
     pub others: Vec<Manifest>,
 }
 
+/// As much of a bundle as could be read, and everything that kept the rest from being read.
+#[derive(Debug)]
+pub struct Reading {
+    /// The bundle; `None` when it has no ClusterServiceVersion or more than one.
+    pub bundle: Option<Bundle>,
+    /// What is wrong, in file order.
+    pub problems: Vec<Problem>,
+}
+
+// === impl Manifest ===
+
+impl Manifest {
+    /// `metadata.name`; empty when absent.
+    pub fn name(&self) -> &str {
+        object::text(&self.object, "/metadata/name").unwrap_or_default()
+    }
+
+    /// `kind`; empty when absent.
+    pub fn kind(&self) -> &str {
+        object::text(&self.object, "/kind").unwrap_or_default()
+    }
+
+    /// A problem of this object, at `path` below the object.
+    pub fn problem(&self, path: &JsonPath, rule: Rule, message: impl Into<String>) -> Problem {
+        let document = self
+            .document
+            .map_or_else(String::new, |index| format!("[{index}]"));
+        let object = self.path.strip_prefix('$').unwrap_or(&self.path);
+        Problem {
+            file: self.file.clone(),
+            path: format!("${document}{object}{path}"),
+            rule: rule.name,
+            message: message.into(),
+        }
+    }
+}
+
+// === impl Bundle ===
+
 impl Bundle {
+    /// Reads the files of a bundle, as OLM v1 does (`internal/operator-controller/rukpak/bundle/source/source.go`),
+    /// but never loses an object: more than one ClusterServiceVersion is refused.
+    ///
+    /// # Errors
+    ///
+    /// Everything that keeps the bundle from being understood: syntax, missing files, fields of a wrong type.
+    pub fn parse(files: &Files) -> Result<Self, Vec<Problem>> {
+        match Self::read(files) {
+            Reading {
+                bundle: Some(bundle),
+                problems,
+            } if problems.is_empty() => Ok(bundle),
+            Reading { problems, .. } => Err(problems),
+        }
+    }
+
+    /// Reads what can be read, so that a checker can report the problems of the rest as well.
+    pub fn read(files: &Files) -> Reading {
+        let mut problems = Vec::new();
+        let annotations = metadata::annotations(files, &mut problems);
+        let properties = metadata::properties(files, &mut problems);
+        let before = problems.len();
+        let manifests = documents::manifests(files, &mut problems);
+        let complete = problems.len() == before;
+
+        let (mut csvs, rest): (Vec<_>, Vec<_>) = manifests
+            .into_iter()
+            .partition(|manifest| manifest.kind() == "ClusterServiceVersion");
+        let (crds, others): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .partition(|manifest| manifest.kind() == "CustomResourceDefinition");
+
+        let bundle = match csvs.as_mut_slice() {
+            [csv] => {
+                metadata::merge_properties(csv, properties, &mut problems);
+                Some(Self {
+                    package: annotations.package,
+                    channels: annotations.channels,
+                    csv: csv.clone(),
+                    crds,
+                    others,
+                })
+            }
+            [] => {
+                // A file that could not be read may be the one that holds it.
+                if complete {
+                    problems.push(Problem::of_bundle(
+                        "manifests",
+                        rule::CSV_MISSING,
+                        "no ClusterServiceVersion found in \"manifests\"",
+                    ));
+                }
+                None
+            }
+            several => {
+                let names: Vec<&str> = several.iter().map(|csv| csv.name()).collect();
+                let message = format!(
+                    "bundle contains several ClusterServiceVersions: {}",
+                    names.join(", ")
+                );
+                problems.extend(
+                    several
+                        .iter()
+                        .map(|csv| csv.problem(&JsonPath::root(), rule::CSV_DUPLICATE, message.clone())),
+                );
+                None
+            }
+        };
+        if let Some(bundle) = &bundle {
+            shape::check(bundle, &mut problems);
+        }
+        problems.sort();
+        Reading { bundle, problems }
+    }
+
     /// The typed view of the ClusterServiceVersion.
     pub fn csv(&self) -> ClusterServiceVersion<'_> {
         ClusterServiceVersion::new(&self.csv.object)
+    }
+
+    /// Every object, the ClusterServiceVersion first.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        [&self.csv].into_iter().chain(&self.crds).chain(&self.others)
     }
 }

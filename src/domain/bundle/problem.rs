@@ -4,12 +4,14 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// One problem of a bundle. Prints as `FILE: JSONPATH: message`.
+use super::Rule;
+
+/// One problem of a bundle. Prints as `FILE: JSONPATH: message`, always on one line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Problem {
     /// The file, relative to the bundle; `.` for the bundle as a whole.
     pub file: String,
-    /// JSON path in the file; `$` for the whole of it.
+    /// JSON path in the file; `$` for the whole of it. In a file of several documents `$[1]` is the second.
     pub path: String,
     /// The rule's name, stable across releases.
     pub rule: &'static str,
@@ -17,8 +19,42 @@ pub struct Problem {
     pub message: String,
 }
 
+/// Text of a stranger, with control characters escaped: a file name must not forge a line of output.
+struct OneLine<'a>(&'a str);
+
+// === impl Problem ===
+
+impl Problem {
+    /// A problem of a whole file or folder of the bundle.
+    pub fn of_bundle(file: &str, rule: Rule, message: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            path: "$".to_owned(),
+            rule: rule.name,
+            message: message.into(),
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.file, self.path, self.message)
+        let Self {
+            file, path, message, ..
+        } = self;
+        write!(f, "{}: {}: {}", OneLine(file), OneLine(path), OneLine(message))
+    }
+}
+
+// === impl OneLine ===
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| {
+            if character.is_control() {
+                write!(f, "{}", character.escape_default())
+            } else {
+                write!(f, "{character}")
+            }
+        })
     }
 }

@@ -1,1 +1,72 @@
-//! Checks.
+//! Everything about a bundle that would break an install, or that an API server or OLM would refuse.
+//!
+//! There are no warnings: what is reported is wrong. Each module has the rules of one subject; texts of rules that OLM
+//! has too are OLM's (`operator-controller`, `render/registryv1/validators/validator.go`).
+
+mod admission;
+mod conversions;
+mod crds;
+mod deployments;
+mod generated;
+mod install;
+mod names;
+mod objects;
+mod permissions;
+mod ports;
+mod rules;
+mod webhooks;
+
+use crate::domain::bundle::{Bundle, Files, JsonPath, Problem, Reading, WebhookDefinition};
+
+/// Every problem of `bundle`, ordered by file and path.
+pub fn check(bundle: &Bundle) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for subject in [
+        install::check,
+        objects::check,
+        generated::check,
+        permissions::check,
+        deployments::check,
+        crds::check,
+        webhooks::check,
+        ports::check,
+        admission::check,
+        rules::check,
+        conversions::check,
+    ] {
+        subject(bundle, &mut problems);
+    }
+    problems.sort();
+    problems.dedup();
+    problems
+}
+
+/// Every problem of the bundle in `files`: what keeps it from being parsed, and what is wrong with the rest.
+pub fn check_files(files: &Files) -> Vec<Problem> {
+    let Reading {
+        bundle,
+        problems: unreadable,
+    } = Bundle::read(files);
+    let mut problems: Vec<Problem> = bundle
+        .iter()
+        .flat_map(check)
+        // A field of a wrong type reads as absent; that it is then missing as well is no news.
+        .filter(|problem| !unreadable.iter().any(|other| overlap(problem, other)))
+        .collect();
+    problems.extend(unreadable);
+    problems.sort();
+    problems.dedup();
+    problems
+}
+
+/// Whether one of two problems is about a part of what the other is about.
+fn overlap(one: &Problem, other: &Problem) -> bool {
+    one.file == other.file && (one.path.starts_with(&other.path) || other.path.starts_with(&one.path))
+}
+
+/// Each webhook definition with its path in the ClusterServiceVersion.
+fn webhook_definitions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
+    let list = JsonPath::of("spec.webhookdefinitions");
+    let definitions = bundle.csv().webhooks().enumerate();
+    definitions.map(move |(index, definition)| (list.item(index), definition))
+}

@@ -1,0 +1,60 @@
+//! JSON paths, as problems print them.
+
+use std::fmt;
+
+/// The path of a field below an object, for example `.spec.webhookdefinitions[0].rules`; empty for the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JsonPath(String);
+
+// === impl JsonPath ===
+
+impl JsonPath {
+    /// The object itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// A path of plain field names, separated by dots.
+    pub fn of(fields: &str) -> Self {
+        fields
+            .split('.')
+            .fold(Self::root(), |path, field| path.field(field))
+    }
+
+    /// The field `name` of what this path names.
+    pub fn field(&self, name: &str) -> Self {
+        let plain = !name.is_empty()
+            && name
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '-'));
+        if plain {
+            return Self(format!("{}.{name}", self.0));
+        }
+        let quoted = name.replace('\\', "\\\\").replace('\'', "\\'");
+        Self(format!("{}['{quoted}']", self.0))
+    }
+
+    /// The item at `index`, counted from 0.
+    pub fn item(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+}
+
+impl fmt::Display for JsonPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_quotes_names_that_are_not_plain() {
+        let path = JsonPath::of("metadata.annotations")
+            .field("olm.properties")
+            .item(2);
+        assert_eq!(path.to_string(), ".metadata.annotations['olm.properties'][2]");
+    }
+}

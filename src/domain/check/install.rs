@@ -1,0 +1,148 @@
+//! The package, the name and version of the ClusterServiceVersion, and how it may be installed.
+
+use std::collections::BTreeSet;
+
+use semver::Version;
+use serde_json::Value;
+
+use super::names;
+use crate::domain::bundle::{Bundle, InstallMode, JsonPath, Problem, rule};
+use crate::domain::object;
+
+pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    check_package(bundle, problems);
+    check_names(bundle, problems);
+    check_versions(bundle, problems);
+    check_strategy(bundle, problems);
+    check_install_modes(bundle, problems);
+    check_api_services(bundle, problems);
+}
+
+fn check_package(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    if bundle.package.is_empty() {
+        problems.push(Problem {
+            file: "metadata/annotations.yaml".to_owned(),
+            path: "$.annotations['operators.operatorframework.io.bundle.package.v1']".to_owned(),
+            rule: rule::PACKAGE_MISSING.name,
+            message: "package name is empty".to_owned(),
+        });
+    }
+}
+
+/// The name becomes a label value on everything that is installed (`operator-framework/api`,
+/// `pkg/validation/internal/csv.go`).
+fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let csv = bundle.csv();
+    let replaces = csv.replaces().map(|name| ("spec.replaces", name));
+    for (field, name) in [("metadata.name", csv.name())].into_iter().chain(replaces) {
+        let mut messages = names::subdomain(name);
+        if name.len() > names::LABEL_LENGTH {
+            messages.push(format!("must be no more than {} characters", names::LABEL_LENGTH));
+        }
+        if !messages.is_empty() {
+            let message = format!("{field} \"{name}\" is invalid: {}", messages.join(", "));
+            problems.push(bundle.csv.problem(&JsonPath::of(field), rule::CSV_NAME, message));
+        }
+    }
+}
+
+fn check_versions(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    for field in ["version", "minKubeVersion"] {
+        let Some(text) = object::text(&bundle.csv.object, &format!("/spec/{field}")) else {
+            continue;
+        };
+        if !text.is_empty() && !is_version(text) {
+            let message = format!("csv.spec.{field} has an invalid value: {text}");
+            problems.push(
+                bundle
+                    .csv
+                    .problem(&JsonPath::of("spec").field(field), rule::CSV_VERSION, message),
+            );
+        }
+    }
+}
+
+/// Whether OLM reads `text` as a version: with a leading `v`, leading zeros and missing parts allowed
+/// (`ParseTolerant` of `blang/semver`).
+fn is_version(text: &str) -> bool {
+    let text = text.trim();
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let end = text.find(['-', '+']).unwrap_or(text.len());
+    let (numbers, rest) = text.split_at(end);
+    let mut numbers: Vec<&str> = numbers
+        .split('.')
+        .map(|number| match number.trim_start_matches('0') {
+            "" if !number.is_empty() => "0",
+            trimmed => trimmed,
+        })
+        .collect();
+    while numbers.len() < 3 {
+        numbers.push("0");
+    }
+    Version::parse(&format!("{}{rest}", numbers.join("."))).is_ok()
+}
+
+fn check_strategy(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let Some(strategy) = object::text(&bundle.csv.object, "/spec/install/strategy") else {
+        return;
+    };
+    if !matches!(strategy, "" | "deployment") {
+        let message = format!("install strategy '{strategy}' is unknown: it must be 'deployment'");
+        let path = JsonPath::of("spec.install.strategy");
+        problems.push(bundle.csv.problem(&path, rule::INSTALL_STRATEGY, message));
+    }
+}
+
+fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let list = JsonPath::of("spec.installModes");
+    let mut problem = |path: &JsonPath, message: String| {
+        problems.push(bundle.csv.problem(path, rule::INSTALL_MODES, message));
+    };
+    let modes = object::items(&bundle.csv.object, "/spec/installModes");
+    if modes.is_empty() {
+        problem(&list, "install modes not found".to_owned());
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for (index, mode) in modes.iter().enumerate() {
+        let name = object::text(mode, "/type").unwrap_or_default();
+        let path = list.item(index).field("type");
+        if !InstallMode::ALL.iter().any(|known| known.name() == name) {
+            problem(&path, format!("install mode '{name}' is unknown"));
+        } else if !seen.insert(name) {
+            problem(&path, format!("duplicate install modes present: '{name}'"));
+        }
+    }
+    if !seen.is_empty() && bundle.csv().install_modes().is_empty() {
+        problem(&list, "none of InstallModeTypes are supported".to_owned());
+    }
+}
+
+fn check_api_services(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let owned = bundle
+        .csv
+        .object
+        .pointer("/spec/apiservicedefinitions/owned")
+        .and_then(Value::as_array);
+    if owned.is_some_and(|owned| !owned.is_empty()) {
+        // The spelling is OLM's.
+        let message = "unsupported bundle: apiServiceDefintions are not supported";
+        let path = JsonPath::of("spec.apiservicedefinitions.owned");
+        problems.push(bundle.csv.problem(&path, rule::API_SERVICE, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_tolerantly_as_olm_does() {
+        for text in ["1.2.3", "v1.2", "1", "01.02.03", "1.2.3-rc.1+build", " 1.0.0 "] {
+            assert!(is_version(text), "{text}");
+        }
+        for text in ["one", "1.x", "1.2.3.4", "v", "1..2", "-1"] {
+            assert!(!is_version(text), "{text}");
+        }
+    }
+}

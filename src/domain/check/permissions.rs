@@ -1,0 +1,67 @@
+//! Rules of permissions, as the API server wants them (`k8s.io/kubernetes/pkg/apis/rbac/validation`).
+
+use serde_json::Value;
+
+use crate::domain::bundle::{Bundle, InstallMode, JsonPath, Permission, Problem, rule};
+use crate::domain::object;
+
+pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let csv = bundle.csv();
+    // Watching all namespaces turns permissions into those of the cluster.
+    let cluster_only = csv.install_modes() == [InstallMode::AllNamespaces];
+    let permissions = csv.permissions().enumerate();
+    let list = JsonPath::of("spec.install.spec.permissions");
+    for (index, permission) in permissions {
+        check_rules(bundle, permission, &list.item(index), !cluster_only, problems);
+    }
+    let list = JsonPath::of("spec.install.spec.clusterPermissions");
+    for (index, permission) in csv.cluster_permissions().enumerate() {
+        check_rules(bundle, permission, &list.item(index), false, problems);
+    }
+}
+
+fn check_rules(
+    bundle: &Bundle,
+    permission: Permission<'_>,
+    path: &JsonPath,
+    namespaced: bool,
+    problems: &mut Vec<Problem>,
+) {
+    for (index, rule) in permission.rules().unwrap_or_default().iter().enumerate() {
+        if let Err(message) = check_rule(rule, namespaced) {
+            let message = format!(
+                "rule of ServiceAccount '{}' {message}",
+                permission.service_account()
+            );
+            let path = path.field("rules").item(index);
+            problems.push(bundle.csv.problem(&path, rule::PERMISSION_RULE, message));
+        }
+    }
+}
+
+fn check_rule(rule: &Value, namespaced: bool) -> Result<(), &'static str> {
+    let is_empty = |field: &str| object::items(rule, field).is_empty();
+    if is_empty("/verbs") {
+        return Err("has no verbs");
+    }
+    if !is_empty("/nonResourceURLs") {
+        if namespaced {
+            return Err("has nonResourceURLs, which rules of a namespace cannot have");
+        }
+        let alone = ["/apiGroups", "/resources", "/resourceNames"]
+            .into_iter()
+            .all(is_empty);
+        return if alone {
+            Ok(())
+        } else {
+            Err("has both resources and nonResourceURLs")
+        };
+    }
+    if is_empty("/apiGroups") {
+        return Err("has no apiGroups");
+    }
+    if is_empty("/resources") {
+        return Err("has no resources");
+    }
+    Ok(())
+}

@@ -1,0 +1,292 @@
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+use tar::{Builder, EntryType, Header};
+use tempfile::TempDir;
+
+use super::*;
+
+/// An archive of entries of any type and name, right or wrong.
+fn tar(entries: &[(EntryType, &str, &str)]) -> Vec<u8> {
+    let mut builder = Builder::new(Vec::new());
+    for (kind, name, content) in entries {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(*kind);
+        header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
+        let data = if kind.is_file() { content.as_bytes() } else { b"" };
+        if !kind.is_file() {
+            header.as_gnu_mut().unwrap().linkname[..content.len()].copy_from_slice(content.as_bytes());
+        }
+        header.set_size(data.len() as u64);
+        header.set_cksum();
+        builder.append(&header, data).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn names(files: &Files) -> Vec<&str> {
+    files.keys().map(String::as_str).collect()
+}
+
+/// The error of `archive` with the file that it names.
+fn refused(archive: &[u8]) -> String {
+    let error = archive::load(archive, "bundle.tar.gz").unwrap_err();
+    format!("{}: {error}", error.file())
+}
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for (file, content) in files {
+        let path = folder.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    folder
+}
+
+/// The error of the folder with the file that it names.
+fn refused_folder(folder: &TempDir) -> String {
+    let error = directory::load(folder.path()).unwrap_err();
+    format!("{}: {error}", error.file())
+}
+
+#[test]
+fn an_archive_holds_the_bundle_at_its_top_or_in_one_folder() {
+    use EntryType::{Directory, Regular};
+
+    let expected = ["manifests/a.yaml", "metadata/annotations.yaml"];
+    let plain = [
+        (Directory, "manifests/", ""),
+        (Regular, "./manifests/a.yaml", "a"),
+        (Regular, "metadata/annotations.yaml", "b"),
+        (Regular, "tests/scorecard.yaml", "c"),
+    ];
+    let below = [
+        (Regular, "top/manifests/a.yaml", "a"),
+        (Regular, "top/metadata/annotations.yaml", "b"),
+    ];
+    for archive in [tar(&plain), tar(&below), gzip(&tar(&plain)), gzip(&tar(&below))] {
+        assert_eq!(names(&archive::load(archive.as_slice(), "-").unwrap()), expected);
+    }
+}
+
+#[test]
+fn links_within_an_archive_are_followed() {
+    let archive = tar(&[
+        (EntryType::Symlink, "manifests/a.yaml", "../shared/a.yaml"),
+        (EntryType::Symlink, "manifests/b.yaml", "a.yaml"),
+        (EntryType::Link, "manifests/c.yaml", "shared/a.yaml"),
+        (EntryType::Regular, "shared/a.yaml", "content"),
+    ]);
+    let files = archive::load(archive.as_slice(), "-").unwrap();
+    assert_eq!(
+        names(&files),
+        ["manifests/a.yaml", "manifests/b.yaml", "manifests/c.yaml"]
+    );
+    assert!(files.values().all(|content| content == b"content"));
+}
+
+#[test]
+fn an_archive_that_leads_out_of_itself_is_refused() {
+    use EntryType::{Fifo, Link, Regular, Symlink};
+
+    for (entries, expected) in [
+        (
+            [(Regular, "../manifests/a.yaml", "a")].as_slice(),
+            "../manifests/a.yaml: has a path that leaves the bundle",
+        ),
+        (
+            &[(Regular, "/manifests/a.yaml", "a")],
+            "/manifests/a.yaml: has a path that leaves the bundle",
+        ),
+        (
+            &[(Regular, "manifests/../../a.yaml", "a")],
+            "manifests/../../a.yaml: has a path that leaves the bundle",
+        ),
+        (
+            &[(Symlink, "manifests/a.yaml", "../../etc/passwd")],
+            "manifests/a.yaml: is a link to ../../etc/passwd, which is no file of the bundle",
+        ),
+        (
+            &[(Symlink, "manifests/a.yaml", "/etc/passwd")],
+            "manifests/a.yaml: is a link to /etc/passwd, which is no file of the bundle",
+        ),
+        (
+            &[
+                (Symlink, "manifests/a.yaml", "b.yaml"),
+                (Symlink, "manifests/b.yaml", "a.yaml"),
+            ],
+            "manifests/a.yaml: is a link to manifests/b.yaml, which is no file of the bundle",
+        ),
+        (
+            &[(Link, "manifests/a.yaml", "gone.yaml")],
+            "manifests/a.yaml: is a link to gone.yaml, which is no file of the bundle",
+        ),
+        (
+            &[(Fifo, "manifests/a.yaml", "")],
+            "manifests/a.yaml: is neither a file nor a folder",
+        ),
+        (
+            &[
+                (Regular, "manifests/a.yaml", "a"),
+                (Regular, "manifests/a.yaml", "b"),
+            ],
+            "manifests/a.yaml: is in the archive twice",
+        ),
+        (
+            &[(Regular, "a.yaml", "a")],
+            "bundle.tar.gz: is not a bundle: it holds no folder \"manifests\"",
+        ),
+    ] {
+        assert_eq!(refused(&tar(entries)), expected);
+    }
+}
+
+#[test]
+fn what_is_no_archive_is_refused() {
+    let unsupported = "bundle.tar.gz: is neither a folder nor a .tar.gz archive";
+    assert_eq!(refused(b""), unsupported);
+    assert_eq!(refused(&[0; 4096]), unsupported);
+    let archive = gzip(&tar(&[(
+        EntryType::Regular,
+        "manifests/a.yaml",
+        &"a".repeat(100_000),
+    )]));
+    assert!(refused(&archive[..archive.len() / 2]).contains("cannot be read"));
+}
+
+#[test]
+fn archives_above_the_limits_are_refused() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut header = Header::new_gnu();
+    header.set_path("manifests/large.yaml").unwrap();
+    header.set_size(UNPACKED_BYTES + 1);
+    header.set_cksum();
+    encoder.write_all(header.as_bytes()).unwrap();
+    assert_eq!(
+        refused(&encoder.finish().unwrap()),
+        "manifests/large.yaml: is too large: a bundle may hold 64 MiB unpacked"
+    );
+
+    let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for index in 0..=FILES {
+        let mut header = Header::new_gnu();
+        header.set_size(0);
+        builder
+            .append_data(&mut header, format!("manifests/{index}"), &b""[..])
+            .unwrap();
+    }
+    assert_eq!(
+        refused(&builder.into_inner().unwrap().finish().unwrap()),
+        "manifests/10000: is one file too many: a bundle may hold 10000 files"
+    );
+}
+
+#[test]
+fn a_folder_is_read_through_links_that_stay_in_it() {
+    let bundle = folder(&[
+        ("manifests/a.yaml", "a"),
+        ("metadata/annotations.yaml", "b"),
+        ("shared/c.yaml", "c"),
+        ("README.md", "no part of it"),
+    ]);
+    symlink("../shared/c.yaml", bundle.path().join("manifests/c.yaml")).unwrap();
+    let files = directory::load(bundle.path()).unwrap();
+    assert_eq!(
+        names(&files),
+        [
+            "manifests/a.yaml",
+            "manifests/c.yaml",
+            "metadata/annotations.yaml"
+        ]
+    );
+    assert_eq!(files["manifests/c.yaml"], b"c");
+}
+
+#[test]
+fn a_folder_that_leads_out_of_itself_is_refused() {
+    for target in ["/etc/hostname", "../../elsewhere", "gone.yaml", "..", "."] {
+        let bundle = folder(&[("manifests/a.yaml", "a")]);
+        symlink(target, bundle.path().join("manifests/link")).unwrap();
+        assert_eq!(
+            refused_folder(&bundle),
+            format!("manifests/link: is a link to {target}, which is no file of the bundle")
+        );
+    }
+}
+
+#[test]
+fn sockets_large_files_and_empty_folders_are_refused() {
+    let bundle = folder(&[("manifests/a.yaml", "a")]);
+    let _listener = UnixListener::bind(bundle.path().join("manifests/socket")).unwrap();
+    assert_eq!(
+        refused_folder(&bundle),
+        "manifests/socket: is neither a file nor a folder"
+    );
+
+    let bundle = folder(&[("manifests/a.yaml", "")]);
+    // A hole: it takes no space on the disk.
+    let file = File::options()
+        .write(true)
+        .open(bundle.path().join("manifests/a.yaml"))
+        .unwrap();
+    file.set_len(100 << 20).unwrap();
+    assert_eq!(
+        refused_folder(&bundle),
+        "manifests/a.yaml: is too large: a bundle may hold 64 MiB unpacked"
+    );
+
+    let bundle = folder(&[("README.md", "")]);
+    assert!(refused_folder(&bundle).ends_with("is not a bundle: it holds no folder \"manifests\""));
+}
+
+#[test]
+fn a_bundle_is_a_folder_or_an_archive_by_what_is_there() {
+    let bundle = folder(&[("manifests/a.yaml", "a")]);
+    assert_eq!(names(&load(bundle.path()).unwrap()), ["manifests/a.yaml"]);
+    let archive = bundle.path().join("bundle.tar.gz");
+    fs::write(
+        &archive,
+        gzip(&tar(&[(EntryType::Regular, "manifests/b.yaml", "b")])),
+    )
+    .unwrap();
+    assert_eq!(names(&load(&archive).unwrap()), ["manifests/b.yaml"]);
+    assert!(matches!(
+        load(&bundle.path().join("gone")),
+        Err(Error::Read { .. })
+    ));
+    assert!(matches!(
+        load(&bundle.path().join("manifests/a.yaml")),
+        Err(Error::Unsupported { .. })
+    ));
+}
+
+proptest! {
+    #[test]
+    fn archives_of_arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let _ = archive::load(bytes.as_slice(), "-");
+        let _ = archive::load(gzip(&bytes).as_slice(), "-");
+    }
+
+    #[test]
+    fn damaged_archives_never_panic(position in 0_usize..4096, byte in any::<u8>()) {
+        let mut bytes = tar(&[
+            (EntryType::Symlink, "manifests/a.yaml", "b.yaml"),
+            (EntryType::Regular, "manifests/b.yaml", "content"),
+        ]);
+        let position = position % bytes.len();
+        bytes[position] = byte;
+        let _ = archive::load(bytes.as_slice(), "-");
+        let _ = archive::load(gzip(&bytes).as_slice(), "-");
+    }
+}

@@ -1,0 +1,24 @@
+//! `windlass check` and the sample bundles.
+
+mod command;
+mod samples;
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the sample bundles.
+fn bundles() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles")
+}
+
+/// The names of the folders in `folder`, sorted.
+fn folders(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = folder
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
