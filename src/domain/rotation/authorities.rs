@@ -27,6 +27,8 @@ pub struct Authorities {
     pub cross: Option<Certificate>,
     /// How far the next CA is known.
     pub trust: Trust,
+    /// The serving Secret that was read back last.
+    pub published: Option<Published>,
     /// The value of `windlass.dev/rotate` that was acted upon last.
     pub request: Option<String>,
     /// Certificates that a request wants replaced. One that is not in use any more was.
@@ -70,6 +72,16 @@ pub enum Trust {
     Known(Mark),
 }
 
+/// A serving Secret that was read back.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Published {
+    /// Its resourceVersion: servers may need their time again after any write, whoever's it was.
+    pub version: String,
+    /// When. It is read back rather than noted with the write, because a write can be long on its way.
+    pub at: Mark,
+}
+
 /// What is to be a CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AuthorityTemplate {
@@ -106,6 +118,8 @@ pub enum Change {
     },
     /// Make a next CA, in the place of one that cannot do its work.
     IssueNext(AuthorityTemplate),
+    /// Note which serving Secret was read back, and when.
+    RecordPublished(Published),
     /// Note that every target was read back with the next CA, or that one lost it.
     RecordTrust(Trust),
     /// The next CA becomes the one that signs; the key of the one before is forgotten.
@@ -217,6 +231,7 @@ impl Authorities {
                 authorities.next = Some(authorities.issue(template, None, issuer)?);
                 authorities.trust = Trust::Distributing;
             }
+            Change::RecordPublished(published) => authorities.published = Some(published.clone()),
             Change::RecordTrust(trust) => authorities.trust = *trust,
             Change::Promote { at, cross } => authorities.promote(*at, cross.as_ref(), issuer)?,
             Change::Retire { key_ids, next } => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::rotation::{
-    authorities::{AuthorityTemplate, Change, Trust},
+    authorities::{AuthorityTemplate, Change, Published, Trust},
     certificate::Validity,
     endpoints,
     request::Request,
@@ -16,6 +16,7 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<Change> {
         return (!situation.refused).then(|| found(situation));
     }
     adopt(situation)
+        .or_else(|| record_published(situation))
         .or_else(|| record_trust(situation))
         .or_else(|| start_rotation(situation))
         .or_else(|| promote(situation))
@@ -48,6 +49,18 @@ fn found(situation: &Situation<'_>) -> Change {
 fn adopt(situation: &Situation<'_>) -> Option<Change> {
     let unknown = situation.unknown_issuers();
     (!unknown.is_empty()).then_some(Change::Adopt(unknown))
+}
+
+/// From here on servers have the time that they need to read it.
+fn record_published(situation: &Situation<'_>) -> Option<Change> {
+    let serving = situation.observation.serving.as_ref()?;
+    serving.content.leaf?;
+    situation.published_at().is_none().then(|| {
+        Change::RecordPublished(Published {
+            version: serving.version.clone(),
+            at: situation.observation.clock.mark,
+        })
+    })
 }
 
 /// The next CA is known once everything that takes writes was read back with it, `ca.crt` for those who copy it included.
@@ -115,7 +128,7 @@ fn promote(situation: &Situation<'_>) -> Option<Change> {
     }
     let is_known = situation.next_is_trusted()
         && (urgency == Urgency::Emergency || situation.refusing_targets().all(|target| target.trusts(next)));
-    if !is_known && !is_now_or_never(situation) {
+    if !next.is_valid_at(situation.now()) || (!is_known && !is_now_or_never(situation)) {
         return None;
     }
     let cross = situation

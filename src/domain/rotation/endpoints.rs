@@ -91,15 +91,12 @@ pub(super) fn restart_wait(situation: &Situation<'_>, rollout: &Rollout) -> Opti
     Some(reload.max(situation.now().duration_until(last_third)))
 }
 
-/// Whether the Secret holds a leaf of the current CA, and since when is known.
+/// Whether the Secret was read back with a leaf of the current CA.
 fn is_published(situation: &Situation<'_>) -> bool {
-    let Some(current) = &situation.authorities.current else {
+    let Some((leaf, current)) = situation.leaf().zip(situation.authorities.current.as_ref()) else {
         return false;
     };
-    situation.serving().is_some_and(|serving| {
-        let is_current = |leaf: Certificate| leaf.is_signed_by(&current.certificate);
-        serving.leaf.is_some_and(is_current) && serving.published.is_some()
-    })
+    leaf.is_signed_by(&current.certificate) && situation.published_at().is_some()
 }
 
 /// Whether the leaf is of that CA and has not ended, as far as the calendar can be believed.
@@ -108,9 +105,9 @@ fn is_signed_for_now(situation: &Situation<'_>, leaf: &Certificate, authority: &
     leaf.is_signed_by(authority) && situation.now() <= end
 }
 
-/// What is left of a wait that began when the leaf was written.
+/// What is left of a wait that began when the leaf was read back.
 fn published_wait(situation: &Situation<'_>, wait: SignedDuration) -> Option<SignedDuration> {
-    match situation.serving().and_then(|serving| serving.published) {
+    match situation.published_at() {
         Some(published) => situation.wait_left(&published, wait),
         None => Some(wait),
     }

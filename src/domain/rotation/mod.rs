@@ -33,11 +33,16 @@ mod situation;
 mod step;
 mod timing;
 
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod world;
+
 use jiff::{SignedDuration, Timestamp};
 
 use self::situation::Situation;
 pub use self::{
-    authorities::{Authorities, Authority, AuthorityTemplate, Change, Issuer, Trust},
+    authorities::{Authorities, Authority, AuthorityTemplate, Change, Issuer, Published, Trust},
     certificate::{Certificate, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustBundle, Validity},
     clock::{Clock, Mark},
     observation::{Endpoint, Observation, Rollout, Served, Serving, Target, TargetId, Versioned},

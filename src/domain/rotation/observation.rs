@@ -3,7 +3,7 @@
 use crate::domain::rotation::{
     authorities::Authorities,
     certificate::{Certificate, Chain, Fingerprint, TrustBundle},
-    clock::{Clock, Mark},
+    clock::Clock,
 };
 
 /// Everything that a plan is made from. All of it is read from the cluster; `targets` and `endpoints` are complete.
@@ -48,8 +48,6 @@ pub struct Serving {
     pub bundle: Option<TrustBundle>,
     /// `olmCAKey`: the CA certificate where OLM's operators look for it.
     pub authority: Option<Fingerprint>,
-    /// When the leaf was written.
-    pub published: Option<Mark>,
 }
 
 /// An object that asks for the trust bundle.

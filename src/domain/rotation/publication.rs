@@ -29,10 +29,6 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<Step> {
             Some((_, signer)) => Some(signer),
             None => signer_of_leaf(situation),
         },
-        published: match (issued, situation.serving().and_then(|serving| serving.published)) {
-            (None, Some(published)) => published,
-            _ => situation.observation.clock.mark,
-        },
     };
     let is_done = situation
         .serving()
@@ -85,8 +81,10 @@ fn is_leaf_wanted(situation: &Situation<'_>, signer: &Certificate) -> bool {
     let now = situation.now();
     // A CA that may not sign what is asked for goes on with what it signed, until the next takes over.
     let is_other = !serving.as_asked && situation.urgency() < Urgency::Needed;
+    // A new leaf is of no use while the calendar is before the CA's first day.
+    let is_premature = now < leaf.validity.not_before && signer.is_valid_at(now);
     !leaf.is_signed_by(signer)
-        || !leaf.is_valid_at(now)
+        || is_premature
         || is_other
         || situation.authorities.replace.contains(&leaf.fingerprint)
         || situation.timing.leaf_renewal(leaf) <= now
@@ -133,5 +131,4 @@ fn holds(serving: &Serving, publication: &Publication) -> bool {
         && serving.cross == publication.cross
         && serving.bundle.as_ref() == Some(&publication.bundle)
         && serving.authority == publication.authority.map(|authority| authority.fingerprint)
-        && serving.published == Some(publication.published)
 }

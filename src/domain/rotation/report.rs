@@ -277,8 +277,7 @@ fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     });
 
     let is_late = situation
-        .serving()
-        .and_then(|serving| serving.published)
+        .published_at()
         .is_some_and(|published| situation.wait_left(&published, situation.timing.reload).is_none());
     let behind = endpoints::behind(situation).filter(|_| is_late);
     let behind = behind.map(|(endpoint, leaf)| Blocked::Endpoint {

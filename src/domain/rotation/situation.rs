@@ -67,10 +67,11 @@ impl<'a> Situation<'a> {
         self.serving()?.leaf.as_ref()
     }
 
-    /// The CA that can sign a serving certificate now.
+    /// The CA that can sign a serving certificate. A calendar that is before its first day is wrong rather than the
+    /// CA.
     pub(super) fn signer(&self) -> Option<&Authority> {
         let current = self.authorities.current.as_ref()?;
-        let signs = current.has_key && current.certificate.is_valid_at(self.now());
+        let signs = current.has_key && self.now() <= current.certificate.validity.not_after;
         signs.then_some(current)
     }
 
@@ -80,7 +81,8 @@ impl<'a> Situation<'a> {
         let usable = next.has_key
             && next.as_asked
             && !self.authorities.distrusts(&next.certificate)
-            && self.timing.fits_next(&next.certificate, self.now());
+            && self.timing.fits_next(&next.certificate, self.now())
+            && (next.certificate.is_valid_at(self.now()) || self.urgency() < Urgency::Needed);
         usable.then_some(next)
     }
 
@@ -126,6 +128,13 @@ impl<'a> Situation<'a> {
             Trust::Known(mark) => self.wait_left(mark, self.timing.trust).is_none(),
             Trust::Distributing | Trust::Retiring | Trust::Repairing => false,
         }
+    }
+
+    /// When the serving Secret was read back as it is now.
+    pub(super) fn published_at(&self) -> Option<Mark> {
+        let published = self.authorities.published.as_ref()?;
+        let serving = self.observation.serving.as_ref()?;
+        (serving.version == published.version).then_some(published.at)
     }
 
     /// What is left of a wait.

@@ -5,7 +5,6 @@ use std::fmt;
 use crate::domain::rotation::{
     authorities::Change,
     certificate::{Certificate, Fingerprint, KeyId, TrustBundle, Validity},
-    clock::Mark,
     observation::TargetId,
 };
 
@@ -50,8 +49,6 @@ pub struct Publication {
     pub bundle: TrustBundle,
     /// `olmCAKey`: the CA that signed the leaf.
     pub authority: Option<Certificate>,
-    /// To be noted as the moment in which the leaf was written.
-    pub published: Mark,
 }
 
 /// Which serving certificate.
@@ -126,6 +123,7 @@ impl fmt::Display for Change {
                  compromised CA signed will fail once it is retired"
             ),
             Self::IssueNext(next) => write!(f, "Made CA {} as the next", next.generation),
+            Self::RecordPublished(_) => f.write_str("Noted that the serving Secret was read back"),
             Self::RecordTrust(_) => f.write_str("Noted how far the next CA is known"),
             Self::Promote { cross: Some(_), .. } => f.write_str("The next CA signs from now on"),
             Self::Promote { cross: None, .. } => {

@@ -154,7 +154,8 @@ impl Timing {
         after(not_after, -(not_before.duration_until(not_after) / 6))
     }
 
-    /// Whether a next CA can do its work: sign for a whole life, and no longer than was asked for.
+    /// Whether a next CA can do its work: sign for a whole life, and no longer than was asked for. One whose first day
+    /// has not come was made while the calendar was wrong, and waits.
     pub fn fits_next(&self, authority: &Certificate, now: Timestamp) -> bool {
         let Validity {
             not_before,
@@ -165,7 +166,7 @@ impl Timing {
             .saturating_mul(2)
             .saturating_add(self.backdate)
             .saturating_add(self.authority_life / 100);
-        authority.is_valid_at(now)
+        not_before <= after(now, self.clock_tolerance)
             && not_after >= after(now, self.authority_life)
             && not_before.duration_until(not_after) <= longest
     }
