@@ -1,0 +1,507 @@
+//! A model check: every interleaving of steps, crashes, lag, foreign edits and clock jumps, around the real [`plan`].
+//!
+//! Each scenario gives the world a few chances to misbehave; everything else may happen at any time, in any order,
+//! or not at all.
+//!
+//! [`plan`]: super::plan
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::{Duration, Instant},
+};
+
+use jiff::SignedDuration;
+use stateright::{Checker, Model, Property};
+
+use super::{
+    Phase, Serving, Timing,
+    world::{self, Intent, Pod, Stage, World},
+};
+
+/// What is to be possible, lest the rest be true of a world in which nothing happens.
+const SOMETIMES: &str = "a rotation ends";
+
+/// One state of so many is followed until nothing is left to do.
+const SAMPLE: u64 = 199;
+
+/// What may go wrong, and how often.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Chances {
+    /// The operator ends, and another takes over.
+    crashes: u8,
+    /// The operator is cut off and another takes over, while its last writes are still on their way.
+    failovers: u8,
+    /// A tool writes what a target carried before.
+    regressions: u8,
+    /// Somebody empties a target.
+    emptyings: u8,
+    /// The target of the highest index comes to refuse writes, or to allow them again.
+    refusals: u8,
+    /// The serving Secret loses its leaf, is deleted, or put back to what it was.
+    edits: u8,
+    /// The CA Secret is deleted.
+    losses: u8,
+    /// A pod starts.
+    starts: u8,
+    /// A day passes.
+    days: u8,
+    /// The calendar jumps by a day, from right to wrong or back.
+    jumps: u8,
+    /// Values that the annotation takes, last first.
+    requests: Vec<&'static str>,
+}
+
+/// A scenario: where it starts, and what may go wrong.
+struct Scenario {
+    name: &'static str,
+    start: World,
+    chances: Chances,
+    timing: Timing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    world: World,
+    chances: Chances,
+    /// What the operator has planned and not done yet.
+    intents: Vec<Intent>,
+    /// What a cut-off operator had planned.
+    stray: Vec<Intent>,
+    /// By how many days the calendar is wrong.
+    skew: i8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Action {
+    Plan,
+    Execute(usize),
+    ExecuteStray(usize),
+    Crash,
+    FailOver,
+    Tick,
+    Propagate(usize),
+    Reload(usize),
+    Advance(usize),
+    StartPod,
+    Regress(usize),
+    Empty(usize),
+    ToggleRefusal,
+    LoseLeaf,
+    DeleteServing,
+    RestoreServing,
+    DeleteAuthorities,
+    Request,
+    NextDay,
+    Jump(i8),
+}
+
+// === impl Scenario ===
+
+impl Scenario {
+    fn new(name: &'static str, start: World, chances: Chances) -> Self {
+        Self {
+            name,
+            start,
+            chances,
+            timing: world::timing(),
+        }
+    }
+
+    /// What is checked of every state that can be reached.
+    fn check(self) -> usize {
+        let name = self.name;
+        let begin = Instant::now();
+        let checker = self
+            .checker()
+            .threads(2)
+            .timeout(Duration::from_secs(50))
+            .spawn_bfs()
+            .join();
+        println!(
+            "{name}: {} states, {} of them different, {} steps deep, {:.1} s",
+            checker.state_count(),
+            checker.unique_state_count(),
+            checker.max_depth(),
+            begin.elapsed().as_secs_f32(),
+        );
+        assert!(checker.is_done(), "{name} took too long");
+        for (property, path) in checker.discoveries() {
+            let steps = path.into_vec();
+            let story: Vec<_> = steps
+                .iter()
+                .filter_map(|(state, action)| tell(state, *action.as_ref()?))
+                .collect();
+            assert_eq!(
+                property,
+                SOMETIMES,
+                "{name}: not always so after\n{}",
+                story.join("\n")
+            );
+        }
+        checker.assert_any_discovery(SOMETIMES);
+        checker.unique_state_count()
+    }
+
+    /// Whether a rotation comes to its end from there, once nobody gets in its way any more.
+    fn settles(&self, state: &State) -> bool {
+        let mut world = state.world.clone();
+        for target in &mut world.targets {
+            target.refuses = false;
+        }
+        world.settle(&self.timing) && world.is_trusted()
+    }
+
+    fn environment(&self, state: &State, actions: &mut Vec<Action>) {
+        let world = &state.world;
+        let lagging = |(index, target): (usize, &world::WebhookConfiguration)| {
+            (target.bundle != target.effective).then_some(Action::Propagate(index))
+        };
+        actions.extend(world.targets.iter().enumerate().filter_map(lagging));
+        let served = world.serving.as_ref().and_then(Serving::chain);
+        for (index, pod) in world.pods.iter().enumerate() {
+            if served.is_some() && pod.chain != served && pod.stage != Stage::Created {
+                actions.push(Action::Reload(index));
+            }
+            if pod.stage != Stage::Ready {
+                actions.push(Action::Advance(index));
+            }
+        }
+        if world.may_tick() {
+            actions.push(Action::Tick);
+        }
+    }
+
+    fn mishaps(&self, state: &State, actions: &mut Vec<Action>) {
+        let State { world, chances, .. } = state;
+        if chances.crashes > 0 {
+            actions.push(Action::Crash);
+        }
+        if chances.failovers > 0 && !state.intents.is_empty() {
+            actions.push(Action::FailOver);
+        }
+        for (index, target) in world.targets.iter().enumerate() {
+            if chances.regressions > 0 && target.before != target.bundle {
+                actions.push(Action::Regress(index));
+            }
+            if chances.emptyings > 0 && target.bundle.is_some() {
+                actions.push(Action::Empty(index));
+            }
+        }
+        if chances.refusals > 0 {
+            actions.push(Action::ToggleRefusal);
+        }
+        if chances.edits > 0 && world.serving.is_some() {
+            actions.extend([Action::LoseLeaf, Action::DeleteServing]);
+            // Putting back what a retired CA signed is beyond help: nobody trusts it any more.
+            let is_trusted = |serving: &Serving| {
+                let authorities = world.authorities.as_ref();
+                serving.leaf.is_some_and(|leaf| {
+                    authorities.is_some_and(|authorities| authorities.knows(leaf.issuer_key_id))
+                })
+            };
+            if world.served_before.as_ref().is_some_and(is_trusted) && state.intents.is_empty() {
+                actions.push(Action::RestoreServing);
+            }
+        }
+        if chances.losses > 0 && world.authorities.is_some() {
+            actions.push(Action::DeleteAuthorities);
+        }
+        if chances.starts > 0 && world.serving.is_some() {
+            actions.push(Action::StartPod);
+        }
+        if !chances.requests.is_empty() {
+            actions.push(Action::Request);
+        }
+        if chances.days > 0 {
+            actions.push(Action::NextDay);
+        }
+        if chances.jumps > 0 {
+            let jumps: &[i8] = if state.skew == 0 { &[-1, 1] } else { &[0] };
+            actions.extend(jumps.iter().map(|skew| Action::Jump(*skew)));
+        }
+    }
+}
+
+impl Model for Scenario {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            world: self.start.clone(),
+            chances: self.chances.clone(),
+            intents: Vec::new(),
+            stray: Vec::new(),
+            skew: 0,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.intents.is_empty() {
+            actions.push(Action::Plan);
+        }
+        actions.extend((0..state.intents.len()).map(Action::Execute));
+        actions.extend((0..state.stray.len()).map(Action::ExecuteStray));
+        self.environment(state, actions);
+        self.mishaps(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        let State {
+            world,
+            chances,
+            intents,
+            stray,
+            skew: wrong_by,
+        } = &mut state;
+        match action {
+            Action::Plan => *intents = world.intents(&self.timing),
+            Action::Execute(index) => {
+                let intent = intents.remove(index);
+                world.execute(&intent);
+            }
+            Action::ExecuteStray(index) => {
+                let intent = stray.remove(index);
+                world.execute(&intent);
+            }
+            Action::Crash => {
+                chances.crashes -= 1;
+                intents.clear();
+                world.restart_operator();
+            }
+            Action::FailOver => {
+                chances.failovers -= 1;
+                stray.append(intents);
+                world.restart_operator();
+            }
+            Action::Tick => world.tick(),
+            Action::Propagate(target) => world.targets[target].propagate(),
+            Action::Reload(pod) => world.reload(pod),
+            Action::Advance(pod) => world.advance(pod),
+            Action::StartPod => {
+                chances.starts -= 1;
+                let chain = world.serving.as_ref()?.chain()?;
+                world.pods.push(Pod {
+                    chain: Some(chain),
+                    stage: Stage::Created,
+                    observable: true,
+                    behind: 0,
+                });
+            }
+            Action::Regress(target) => {
+                chances.regressions -= 1;
+                let target = &mut world.targets[target];
+                target.bundle.clone_from(&target.before);
+            }
+            Action::Empty(target) => {
+                chances.emptyings -= 1;
+                world.targets[target].bundle = None;
+            }
+            Action::ToggleRefusal => {
+                chances.refusals -= 1;
+                let target = world.targets.last_mut()?;
+                target.refuses = !target.refuses;
+            }
+            Action::LoseLeaf => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving.as_mut()?.leaf = None;
+            }
+            Action::DeleteServing => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving = None;
+            }
+            Action::RestoreServing => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving = world.served_before.take();
+            }
+            Action::DeleteAuthorities => {
+                chances.losses -= 1;
+                world.authorities = None;
+            }
+            Action::Request => world.request = chances.requests.pop().map(str::to_owned),
+            Action::NextDay => {
+                chances.days -= 1;
+                world.now += SignedDuration::from_hours(24);
+            }
+            Action::Jump(skew) => {
+                chances.jumps -= 1;
+                world.now += SignedDuration::from_hours(24 * i64::from(skew - *wrong_by));
+                *wrong_by = skew;
+            }
+        }
+        (state != *last).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("what is served is trusted", |_, state: &State| {
+                state.world.is_trusted()
+            }),
+            Property::always("nothing empty or ended is written", |_, state: &State| {
+                !state.world.bad_write
+            }),
+            Property::always("nothing is stuck", |model: &Self, state: &State| {
+                let mut hasher = DefaultHasher::new();
+                state.hash(&mut hasher);
+                !hasher.finish().is_multiple_of(SAMPLE) || model.settles(state)
+            }),
+            Property::sometimes(SOMETIMES, |model: &Self, state: &State| {
+                let generation = |world: &World| {
+                    let authorities = world.authorities.as_ref()?;
+                    Some(authorities.current?.generation)
+                };
+                generation(&state.world) > generation(&model.start)
+                    && state.intents.is_empty()
+                    && state.world.plan(&model.timing).phase == Phase::Stable
+            }),
+        ]
+    }
+}
+
+/// What an action does, in words.
+fn tell(state: &State, action: Action) -> Option<String> {
+    let intent = match action {
+        Action::Plan => return None,
+        Action::Execute(index) => &state.intents[index],
+        Action::ExecuteStray(index) => &state.stray[index],
+        other => return Some(format!("{other:?}")),
+    };
+    Some(format!("{action:?}: {}", intent.step))
+}
+
+/// Two pods, of which the operator can dial one, and a target.
+fn small() -> World {
+    World::settled(1, &[true, false])
+}
+
+#[test]
+fn what_is_served_is_trusted_whatever_happens() {
+    let scenarios = [
+        Scenario::new(
+            "from nothing",
+            World::new(2, &[true, false]),
+            Chances {
+                crashes: 1,
+                requests: vec!["ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "two rotations",
+            small(),
+            Chances {
+                crashes: 1,
+                requests: vec!["ca:2", "ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "two operators",
+            World::settled(2, &[true]),
+            Chances {
+                failovers: 1,
+                regressions: 1,
+                requests: vec!["ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "targets that regress",
+            small(),
+            Chances {
+                regressions: 2,
+                emptyings: 1,
+                requests: vec!["ca:2", "ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "a target that refuses",
+            World::settled(2, &[true]),
+            Chances {
+                refusals: 2,
+                regressions: 1,
+                requests: vec!["ca:2", "ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "a serving Secret that is edited",
+            small(),
+            Chances {
+                edits: 1,
+                requests: vec!["leaf:2", "ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "a serving Secret that is edited again",
+            small(),
+            Chances {
+                edits: 2,
+                requests: vec!["ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "keys that are lost",
+            small(),
+            Chances {
+                losses: 1,
+                crashes: 1,
+                requests: vec!["ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "a pod that starts slowly",
+            World::settled(1, &[true]),
+            Chances {
+                starts: 1,
+                crashes: 1,
+                requests: vec!["ca:2", "ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "a compromised CA",
+            small(),
+            Chances {
+                crashes: 1,
+                requests: vec!["ca:compromised", "ca:1"],
+                ..Chances::default()
+            },
+        ),
+        Scenario::new(
+            "two compromised CAs",
+            small(),
+            Chances {
+                crashes: 1,
+                requests: vec!["ca:compromised-all"],
+                ..Chances::default()
+            },
+        ),
+        Scenario {
+            timing: Timing {
+                leaf_life: SignedDuration::from_hours(3 * 24),
+                authority_life: SignedDuration::from_hours(6 * 24),
+                ..world::timing()
+            },
+            ..Scenario::new(
+                "a calendar that jumps",
+                small(),
+                Chances {
+                    days: 5,
+                    jumps: 2,
+                    ..Chances::default()
+                },
+            )
+        },
+    ];
+    let states: usize = scenarios.into_iter().map(Scenario::check).sum();
+    println!("{states} different states");
+}
