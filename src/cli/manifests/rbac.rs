@@ -52,6 +52,11 @@ fn rules() -> Vec<Value> {
         ),
         rule(&["apiregistration.k8s.io"], &["apiservices"], &["get", "list", "watch", "patch"]),
         rule(&["runtime.cluster.x-k8s.io"], &["extensionconfigs"], &["get", "list", "watch", "patch"]),
+        rule(
+            &["config.karmada.io"],
+            &["resourceinterpreterwebhookconfigurations"],
+            &["get", "list", "watch", "patch"],
+        ),
         rule(&[""], &["namespaces"], &["get", "list", "create", "patch"]),
         rule(&[""], &["serviceaccounts", "services", "configmaps"], &KEEP),
         rule(&[""], &["secrets"], &with(&["update"])),
