@@ -55,7 +55,7 @@ const TRUST: &str = "ca.crt";
 ///
 /// When a reconciliation panicked.
 pub async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(), JoinError> {
-    for kind in TARGET_KINDS {
+    for kind in TARGET_KINDS.iter().cloned() {
         context.watches.want(Watch::all(kind));
     }
     let queue = Arc::new(Queue::new());

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The kinds of targets, in the version that is read and written.
-pub(super) const TARGET_KINDS: [Kind; 6] = [
+pub(super) static TARGET_KINDS: [Kind; 6] = [
     kinds::CUSTOM_RESOURCE_DEFINITION,
     kinds::VALIDATING_WEBHOOK_CONFIGURATION,
     kinds::MUTATING_WEBHOOK_CONFIGURATION,

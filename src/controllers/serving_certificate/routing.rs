@@ -26,7 +26,7 @@ pub(super) fn watch_everything(context: &Context) {
         kinds::SERVICE,
         kinds::ENDPOINT_SLICE,
     ];
-    for kind in whole.into_iter().chain(TARGET_KINDS) {
+    for kind in whole.into_iter().chain(TARGET_KINDS.iter().cloned()) {
         context.watches.want(Watch::all(kind));
     }
     let ours = Selector::Label(names::SERVING_CERTIFICATE.to_owned());

@@ -37,7 +37,7 @@ pub(super) fn owner_of_authority(secret: &Value) -> Option<ObjectKey> {
 }
 
 /// What a key of a Secret holds.
-pub(super) fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
+pub(in crate::controllers) fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
     let encoded = secret.get("data")?.get(key)?.as_str()?;
     STANDARD.decode(encoded).ok()
 }
