@@ -112,7 +112,8 @@ mod tests {
                 deployment["spec"]["template"]["metadata"] = metadata.clone();
             }
             let leaf = Digest([7; 32]);
-            json_patch::patch(&mut deployment, &restart(&deployment.clone(), &leaf)).unwrap();
+            let patch = restart(&deployment, &leaf);
+            json_patch::patch(&mut deployment, &patch).unwrap();
             assert_eq!(read(&deployment).restarted_for, Some(leaf), "{metadata}");
             let theirs = deployment.pointer("/spec/template/metadata/annotations/theirs");
             assert_eq!(theirs, metadata.pointer("/annotations/theirs"));
