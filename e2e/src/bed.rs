@@ -30,6 +30,9 @@ pub const OPERATOR_NAMESPACE: &str = "windlass-system";
 /// The ServiceAccount of the operator.
 const OPERATOR_ACCOUNT: &str = "windlass";
 
+/// How long a server takes to serve what the node has brought.
+const RELOAD: Duration = Duration::from_secs(5);
+
 /// Set to keep the folder of a bed: logs of the operator and of the pods.
 const KEEP: &str = "WINDLASS_E2E_KEEP";
 
@@ -101,6 +104,7 @@ impl Bed {
         let stop = CancellationToken::new();
         let node_client = client_of(&sandbox.kubeconfig("system:node:node", &["system:masters"])).await?;
         let node = start_node(node_client, &options, directory.path(), stop.clone())?;
+        let arguments = [timing(&options), options.operator_arguments].concat();
         Ok(Self {
             client,
             operator: Operator {
@@ -108,7 +112,7 @@ impl Bed {
                 kubeconfig,
                 bundle_dir: bundles,
                 log: directory.path().join("operator.log"),
-                arguments: options.operator_arguments,
+                arguments,
             },
             directory,
             stop,
@@ -256,6 +260,15 @@ impl Drop for Bed {
     fn drop(&mut self) {
         self.stop.cancel();
     }
+}
+
+/// The node is faster than a kubelet, and so everything that waits for it may be.
+fn timing(options: &Options) -> Vec<String> {
+    let reload = *options.refresh_delay.end() + RELOAD;
+    vec![
+        "--time-scale=0.1".to_owned(),
+        format!("--reload-delay={:.3}s", reload.as_secs_f64()),
+    ]
 }
 
 /// A client that never retries by itself.

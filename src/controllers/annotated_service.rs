@@ -48,7 +48,14 @@ pub async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(
             () = shutdown.cancelled() => return Ok(()),
         }
         let reconcile = |service: ObjectKey| reconcile(context.clone(), service);
-        worker::run(WORKER, queue, context.metrics.clone(), reconcile, shutdown.clone()).await
+        worker::run(
+            WORKER,
+            queue,
+            context.metrics.clone(),
+            reconcile,
+            shutdown.clone(),
+        )
+        .await
     };
     tokio::select! {
         result = work => result,
@@ -182,7 +189,9 @@ fn concerned(change: &Change) -> Option<ObjectKey> {
     let mut versions = change.before.iter().chain(&change.after);
     let key = &change.key;
     if key.kind == *kinds::SERVICE.kind {
-        return versions.any(|version| asked(version).is_some()).then(|| key.clone());
+        return versions
+            .any(|version| asked(version).is_some())
+            .then(|| key.clone());
     }
     (key.kind == *kinds::SERVING_CERTIFICATE.kind && key.group() == names::GROUP)
         .then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
@@ -209,7 +218,10 @@ mod tests {
         other["metadata"]["uid"] = "2".into();
         assert!(!is_made_for(&certificate, &other));
         let parsed: crate::api::ServingCertificate = serde_json::from_value(certificate).unwrap();
-        assert_eq!((parsed.spec.service_name, parsed.spec.secret_name), ("s".into(), "tls".into()));
+        assert_eq!(
+            (parsed.spec.service_name, parsed.spec.secret_name),
+            ("s".into(), "tls".into())
+        );
     }
 
     #[test]

@@ -66,7 +66,14 @@ pub async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(
             () = shutdown.cancelled() => return Ok(()),
         }
         let reconcile = |secret: ObjectKey| reconcile(context.clone(), secret);
-        worker::run(WORKER, queue, context.metrics.clone(), reconcile, shutdown.clone()).await
+        worker::run(
+            WORKER,
+            queue,
+            context.metrics.clone(),
+            reconcile,
+            shutdown.clone(),
+        )
+        .await
     };
     tokio::select! {
         result = work => result,
@@ -110,7 +117,8 @@ fn read_trust(context: &Context, secret: &Value, key: &ObjectKey) -> Result<Trus
         ));
     }
     let pem = secrets::data(secret, TRUST).ok_or_else(|| format!("{key} has no {TRUST}"))?;
-    let (bundle, _) = TrustBundle::from_foreign_pem(&pem).map_err(|error| format!("{key}: {TRUST}: {error}"))?;
+    let (bundle, _) =
+        TrustBundle::from_foreign_pem(&pem).map_err(|error| format!("{key}: {TRUST}: {error}"))?;
     bundle
         .without_expired(context.clock.now())
         .map_err(|error| format!("{key}: {TRUST}: {error}"))

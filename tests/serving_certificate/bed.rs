@@ -65,13 +65,9 @@ impl Bed {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             bed.create("/api/v1/namespaces", &namespace).await;
         }
-        let arguments = run::Args::parse_from([
-            "run",
-            "--serve=false",
-            "--time-scale=0.02",
-            "--probe-timeout=1s",
-        ]);
-        let operator = client_of_operator(&bed.sandbox).await;
+        let arguments =
+            run::Args::parse_from(["run", "--serve=false", "--time-scale=0.02", "--probe-timeout=1s"]);
+        let operator = client(&bed.sandbox, OPERATOR).await;
         tokio::spawn(async move { arguments.operate(operator, stop).await.unwrap() });
         bed
     }
@@ -162,7 +158,11 @@ impl Bed {
             if before.len() == after.len() {
                 return;
             }
-            assert!(started.elapsed() < PATIENCE, "it goes on writing: {:#?}", &after[before.len()..]);
+            assert!(
+                started.elapsed() < PATIENCE,
+                "it goes on writing: {:#?}",
+                &after[before.len()..]
+            );
         }
     }
 
@@ -178,10 +178,7 @@ impl Bed {
     }
 
     /// Dials the server all the time, with the trust bundle of each target as it is at that moment.
-    pub(crate) fn dial_through<const N: usize>(
-        &self,
-        targets: [(String, &'static str); N],
-    ) -> Dialling {
+    pub(crate) fn dial_through<const N: usize>(&self, targets: [(String, &'static str); N]) -> Dialling {
         let (client, stop) = (self.client.clone(), CancellationToken::new());
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
@@ -196,7 +193,10 @@ impl Bed {
                 let address = format!("{address}:{}", slice["ports"][0]["port"]);
                 for (path, pointer) in &targets {
                     let (_, target) = send(&client, "GET", path, "application/json", None).await;
-                    let bundle = target.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+                    let bundle = target
+                        .pointer(pointer)
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
                     let pem = decode(bundle);
                     let anchors = TrustAnchors::parse(&pem).unwrap();
                     let presented = prober
@@ -221,7 +221,7 @@ impl Dialling {
     pub(crate) async fn finish(self) {
         self.stop.cancel();
         let handshakes = self.task.await.unwrap();
-        assert!(handshakes > 10, "{handshakes}");
+        assert!(handshakes > 10, "only {handshakes} handshakes");
     }
 }
 
@@ -324,8 +324,4 @@ async fn client(sandbox: &Sandbox, user: &str) -> Client {
         .await
         .unwrap();
     Client::try_from(config).unwrap()
-}
-
-async fn client_of_operator(sandbox: &Sandbox) -> Client {
-    client(sandbox, OPERATOR).await
 }

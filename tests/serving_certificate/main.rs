@@ -52,8 +52,7 @@ async fn leaf_and_ca_rotate_without_a_failed_handshake() {
 
     for generation in [2, 3] {
         bed.rotate("hook", &format!("ca:test-{generation}")).await;
-        let rotated =
-            |status: &Value| status.pointer("/ca/current/generation") == Some(&json!(generation));
+        let rotated = |status: &Value| status.pointer("/ca/current/generation") == Some(&json!(generation));
         bed.stable("hook", rotated).await;
     }
     let after = bed.get(&definition).await.unwrap();
@@ -91,11 +90,13 @@ async fn what_is_damaged_or_deleted_is_repaired() {
                 .is_some_and(|secret| secret["metadata"]["uid"] != uid)
         })
         .await;
+        bed.idle().await;
         bed.stable("hook", |_| true).await;
     }
     dialling.finish().await;
 
-    let garbage = json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "Z2FyYmFnZQ=="}]);
+    let garbage =
+        json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "Z2FyYmFnZQ=="}]);
     bed.patch(&format!("{HOOKS}/hooks"), &garbage).await;
     bed.eventually("the target carries the trust bundle again", async || {
         let target = bed.get(&format!("{HOOKS}/hooks")).await.unwrap();
@@ -131,8 +132,10 @@ async fn a_secret_of_somebody_else_stays_as_it_is() {
         &json!([{"op": "add", "path": "/metadata/annotations", "value": {"note": "look again"}}]),
     )
     .await;
-    bed.eventually("it is issued", async || bed.secret("/data/tls.crt").await.is_some())
-        .await;
+    bed.eventually("it is issued", async || {
+        bed.secret("/data/tls.crt").await.is_some()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,7 +148,10 @@ async fn a_target_that_is_managed_elsewhere_is_named_and_keeps_no_other_waiting(
     bed.create(&certificates("system"), &bed::certificate("hook", "hook-cert"))
         .await;
     bed.eventually("the other target is current, and this one named", async || {
-        let object = bed.get(&format!("{}/hook", certificates("system"))).await.unwrap();
+        let object = bed
+            .get(&format!("{}/hook", certificates("system")))
+            .await
+            .unwrap();
         let targets = &object["status"]["targets"];
         targets["current"] == 1 && targets["failing"][0]["name"] == "elsewhere"
     })
@@ -159,8 +165,10 @@ async fn an_annotated_service_gets_a_certificate_and_loses_it() {
     let mut service = bed::service();
     service["metadata"]["annotations"] = json!({"windlass.dev/serving-cert-secret": "hook-cert"});
     bed.create(SERVICES, &service).await;
-    bed.eventually("it is issued", async || bed.secret("/data/tls.crt").await.is_some())
-        .await;
+    bed.eventually("it is issued", async || {
+        bed.secret("/data/tls.crt").await.is_some()
+    })
+    .await;
     let authority = "/api/v1/namespaces/windlass-system/secrets/system.hook";
     assert!(bed.get(authority).await.is_some());
     let patch = json!([{"op": "remove", "path": "/metadata/annotations"}]);
@@ -176,8 +184,10 @@ async fn a_target_may_ask_for_any_secret_that_lets_it() {
     let bed = Bed::start().await;
     bed.create(&certificates("system"), &bed::certificate("hook", "hook-cert"))
         .await;
-    bed.eventually("it is issued", async || bed.secret("/data/ca.crt").await.is_some())
-        .await;
+    bed.eventually("it is issued", async || {
+        bed.secret("/data/ca.crt").await.is_some()
+    })
+    .await;
     let trust = bed.secret("/data/ca.crt").await.unwrap();
     let mut target = bed::configuration("direct");
     target["metadata"]["annotations"] = json!({"windlass.dev/inject-ca-from-secret": "system/copied"});

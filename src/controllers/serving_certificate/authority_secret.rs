@@ -76,10 +76,7 @@ impl AuthoritySecret {
             }
         }
         let mut signers = Vec::new();
-        for (authority, place) in [
-            (&mut authorities.current, CURRENT),
-            (&mut authorities.next, NEXT),
-        ] {
+        for (authority, place) in [(&mut authorities.current, CURRENT), (&mut authorities.next, NEXT)] {
             *authority = authority.and_then(|stored| {
                 let certificate = intact(&stored.certificate, certificates)?;
                 let signer = signer(secret, &place, certificate);
@@ -142,10 +139,7 @@ impl AuthoritySecret {
             let Some(authority) = authority else { continue };
             let certificate = certificates.find(&authority.certificate)?;
             data[place.certificate] = encoded(certificate.to_pem());
-            if let Some(signer) = signers
-                .iter()
-                .find(|signer| signer.certificate() == certificate)
-            {
+            if let Some(signer) = signers.iter().find(|signer| signer.certificate() == certificate) {
                 data[place.key] = encoded(signer.key().to_pem());
             }
         }

@@ -145,7 +145,11 @@ mod tests {
             .unwrap();
         let leaf = pki::Certificate::from_der(leaf.der().to_vec()).unwrap();
         let mut certificates = Certificates::default();
-        assert!(certificates.learn_presented(&leaf).is_signed_by(&summary(authority.certificate())));
+        assert!(
+            certificates
+                .learn_presented(&leaf)
+                .is_signed_by(&summary(authority.certificate()))
+        );
         let root = certificates.learn(authority.certificate());
         assert!(!certificates.learn_presented(&leaf).is_signed_by(&root));
     }

@@ -52,7 +52,12 @@ pub(super) async fn observe(
         .flat_map(|(index, server)| server.addresses.iter().map(move |address| (index, *address)))
         .map(|(index, address)| {
             let (prober, name) = (context.prober, names.primary().to_owned());
-            async move { (index, prober.handshake(address, &name, &TrustAnchors::none()).await) }
+            async move {
+                (
+                    index,
+                    prober.handshake(address, &name, &TrustAnchors::none()).await,
+                )
+            }
         })
         .collect();
     let seen: Vec<_> = futures::stream::iter(dials).buffered(DIALS).collect().await;

@@ -92,9 +92,7 @@ impl Reconciler {
     ) -> Result<Done, ReconcileError> {
         let mut fresh = Vec::new();
         for _ in 0..mint::new_authorities(change) {
-            fresh.push(PrivateKey::from(
-                keys::generate(&wanted.spec.private_key).await?,
-            ));
+            fresh.push(PrivateKey::from(keys::generate(&wanted.spec.private_key).await?));
         }
         let before = scene.observation.authorities.as_ref();
         let before = before.map(|secret| secret.content.clone()).unwrap_or_default();
@@ -132,7 +130,10 @@ impl Reconciler {
     ) -> Result<Done, ReconcileError> {
         let (leaf, key) = match &publication.leaf {
             Leaf::Keep => {
-                let credentials = scene.serving.as_ref().and_then(|secret| secret.credentials.as_ref());
+                let credentials = scene
+                    .serving
+                    .as_ref()
+                    .and_then(|secret| secret.credentials.as_ref());
                 let Some(credentials) = credentials else {
                     return Ok(Done::Stale);
                 };
@@ -162,7 +163,9 @@ impl Reconciler {
             authority: authority.transpose()?,
         };
         let secret = ServingSecret::write(scene.serving.as_ref(), wanted, &contents);
-        let done = self.write_secret(&secret, publication.replacing.is_some()).await?;
+        let done = self
+            .write_secret(&secret, publication.replacing.is_some())
+            .await?;
         if done == Done::Written {
             info!(certificate = %wanted.key, secret = wanted.spec.secret_name, "Published the serving certificate");
         }
@@ -278,7 +281,9 @@ impl Reconciler {
         if !is_gone || !AuthoritySecret::is_ours(&secret, certificate) {
             return Ok(());
         }
-        cluster.delete(&key, object::text(&secret, "/metadata/uid")).await?;
+        cluster
+            .delete(&key, object::text(&secret, "/metadata/uid"))
+            .await?;
         info!(%certificate, "Removed the CAs of a ServingCertificate that is gone");
         Ok(())
     }

@@ -96,9 +96,13 @@ impl Reconciler {
         };
         let events = &self.context.events;
         if is_warning {
-            events.warn(&wanted.object, action, reason, &step.to_string()).await;
+            events
+                .warn(&wanted.object, action, reason, &step.to_string())
+                .await;
         } else {
-            events.note(&wanted.object, action, reason, &step.to_string()).await;
+            events
+                .note(&wanted.object, action, reason, &step.to_string())
+                .await;
         }
     }
 

@@ -53,7 +53,11 @@ fn costs_requests(deployment: &Value) -> bool {
     let surge = share(limit("maxSurge"), replicas, true);
     let unavailable = share(limit("maxUnavailable"), replicas, false);
     // With neither allowed, the Deployment controller takes one pod away.
-    let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
+    let unavailable = if surge == 0 {
+        unavailable.max(1)
+    } else {
+        unavailable
+    };
     unavailable >= replicas
 }
 
@@ -85,7 +89,10 @@ mod tests {
             }}})
         };
         for (deployment, expected) in [
-            (json!({"spec": {"replicas": 3, "strategy": {"type": "Recreate"}}}), true),
+            (
+                json!({"spec": {"replicas": 3, "strategy": {"type": "Recreate"}}}),
+                true,
+            ),
             (json!({"spec": {}}), false),
             (rolling(1, json!("25%"), json!("25%")), false),
             (rolling(1, json!(0), json!(1)), true),

@@ -21,11 +21,7 @@ use crate::{
 
 /// Starts the watches that are needed.
 pub(super) fn watch_everything(context: &Context) {
-    let whole = [
-        kinds::SERVING_CERTIFICATE,
-        kinds::SERVICE,
-        kinds::ENDPOINT_SLICE,
-    ];
+    let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
     for kind in whole.into_iter().chain(TARGET_KINDS.iter().cloned()) {
         context.watches.want(Watch::all(kind));
     }
@@ -139,11 +135,7 @@ fn serving_for(index: &Index, namespace: Option<&str>, service: &str) -> HashSet
     .collect()
 }
 
-fn certificates(
-    index: &Index,
-    namespace: Option<&str>,
-    concerns: impl Fn(&Value) -> bool,
-) -> Vec<ObjectKey> {
+fn certificates(index: &Index, namespace: Option<&str>, concerns: impl Fn(&Value) -> bool) -> Vec<ObjectKey> {
     index
         .objects(&kinds::SERVING_CERTIFICATE)
         .iter()
@@ -205,12 +197,32 @@ mod tests {
         let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
         for (gone, expected) in [
             (object(kinds::SECRET, Some("n"), "a-cert", json!({})), vec!["n/a"]),
-            (object(kinds::SECRET, Some("windlass-system"), "m.a", authority), vec!["m/a"]),
-            (object(kinds::SERVICE, Some("m"), "a-service", json!({})), vec!["m/a"]),
+            (
+                object(kinds::SECRET, Some("windlass-system"), "m.a", authority),
+                vec!["m/a"],
+            ),
+            (
+                object(kinds::SERVICE, Some("m"), "a-service", json!({})),
+                vec!["m/a"],
+            ),
             (object(kinds::ENDPOINT_SLICE, Some("n"), "x", slice), vec!["n/b"]),
-            (object(hooks.clone(), None, "w", asks("inject-ca-from", "n/b")), vec!["n/b"]),
-            (object(hooks.clone(), None, "w", asks("inject-ca-from-secret", "n/b-cert")), vec!["n/b"]),
-            (object(hooks.clone(), None, "w", asks("inject-ca-from", "n/none")), vec![]),
+            (
+                object(hooks.clone(), None, "w", asks("inject-ca-from", "n/b")),
+                vec!["n/b"],
+            ),
+            (
+                object(
+                    hooks.clone(),
+                    None,
+                    "w",
+                    asks("inject-ca-from-secret", "n/b-cert"),
+                ),
+                vec!["n/b"],
+            ),
+            (
+                object(hooks.clone(), None, "w", asks("inject-ca-from", "n/none")),
+                vec![],
+            ),
             (object(hooks, None, "w", json!({})), vec![]),
         ] {
             assert_eq!(names_of(gone.clone()), expected, "{gone}");

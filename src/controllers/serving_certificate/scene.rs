@@ -59,7 +59,10 @@ impl Reconciler {
             }
         };
         let mut certificates = Certificates::default();
-        let authority = match self.look_at_authorities(wanted, &names, &mut certificates).await? {
+        let authority = match self
+            .look_at_authorities(wanted, &names, &mut certificates)
+            .await?
+        {
             Ok(authority) => authority,
             Err(obstacle) => return Ok(Err(obstacle)),
         };

@@ -71,7 +71,9 @@ impl ServingSecret {
             ));
         }
         if secret.get("immutable") == Some(&Value::Bool(true)) {
-            return Some(format!("the Secret {name} is immutable: remove it, and it is made anew"));
+            return Some(format!(
+                "the Secret {name} is immutable: remove it, and it is made anew"
+            ));
         }
         match object::text(secret, "/type") {
             Some(TYPE) => None,

@@ -68,7 +68,11 @@ pub(super) fn asking(index: &Index, certificate: &ObjectKey, secret: Option<&str
         }
         // It asks twice: that it gets nothing is said where it is waited for.
         Err(InvalidRequest::Both) => object::annotation(target, names::INJECT_CA_FROM).is_some_and(|value| {
-            value.split_once('/') == certificate.namespace.as_deref().map(|of| (of, &*certificate.name))
+            value.split_once('/')
+                == certificate
+                    .namespace
+                    .as_deref()
+                    .map(|of| (of, &*certificate.name))
         }),
         Ok(None) | Err(_) => false,
     };

@@ -60,7 +60,9 @@ impl Wanted {
 
     /// The generation of its spec.
     pub(super) fn generation(&self) -> Option<i64> {
-        self.object.pointer("/metadata/generation").and_then(Value::as_i64)
+        self.object
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64)
     }
 
     /// The names that are served.
