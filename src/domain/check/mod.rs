@@ -36,8 +36,7 @@ pub fn check(bundle: &Bundle) -> Vec<Problem> {
     ] {
         subject(bundle, &mut problems);
     }
-    problems.sort();
-    problems.dedup();
+    Problem::sort(&mut problems);
     problems
 }
 
@@ -54,14 +53,19 @@ pub fn check_files(files: &Files) -> Vec<Problem> {
         .filter(|problem| !unreadable.iter().any(|other| overlap(problem, other)))
         .collect();
     problems.extend(unreadable);
-    problems.sort();
-    problems.dedup();
+    Problem::sort(&mut problems);
     problems
 }
 
 /// Whether one of two problems is about a part of what the other is about.
 fn overlap(one: &Problem, other: &Problem) -> bool {
-    one.file == other.file && (one.path.starts_with(&other.path) || other.path.starts_with(&one.path))
+    one.file == other.file && (holds(&one.path, &other.path) || holds(&other.path, &one.path))
+}
+
+/// Whether `path` is `part`, or leads to it.
+fn holds(path: &str, part: &str) -> bool {
+    part.strip_prefix(path)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// Each webhook definition with its path in the ClusterServiceVersion.
