@@ -9,6 +9,7 @@ mod crds;
 mod deployments;
 mod generated;
 mod install;
+mod labels;
 mod names;
 mod objects;
 mod permissions;
@@ -24,6 +25,7 @@ pub fn check(bundle: &Bundle) -> Vec<Problem> {
     for subject in [
         install::check,
         objects::check,
+        labels::check,
         generated::check,
         permissions::check,
         deployments::check,
