@@ -1,6 +1,8 @@
 //! The commands.
 
 mod check;
+mod render;
+mod yaml;
 
 use std::process::ExitCode;
 
@@ -17,6 +19,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Args),
+    Render(render::Args),
 }
 
 impl Cli {
@@ -28,6 +31,7 @@ impl Cli {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Check(args) => args.run().await,
+            Command::Render(args) => args.run().await,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod bundle;
 pub mod check;
+pub mod names;
 pub mod object;
 pub mod pki;
 pub mod render;

@@ -239,6 +239,14 @@ impl<'a> WebhookDefinition<'a> {
         object::text(self.0, "/webhookPath")
     }
 
+    /// `admissionReviewVersions`.
+    pub fn review_versions(self) -> Vec<&'a str> {
+        object::items(self.0, "/admissionReviewVersions")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect()
+    }
+
     /// `conversionCRDs`.
     pub fn conversion_crds(self) -> impl Iterator<Item = &'a str> {
         object::items(self.0, "/conversionCRDs")

@@ -15,7 +15,7 @@ pub mod rule;
 mod shape;
 #[cfg(test)]
 mod tests;
-mod yaml;
+pub(super) mod yaml;
 
 use std::collections::BTreeMap;
 

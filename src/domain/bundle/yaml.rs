@@ -27,7 +27,7 @@ const STACK: usize = 16 << 20;
 /// # Errors
 ///
 /// What is wrong with the first part that cannot be read, with its line and column, on one line.
-pub(super) fn documents(bytes: &[u8]) -> Result<Vec<Value>, String> {
+pub(in crate::domain) fn documents(bytes: &[u8]) -> Result<Vec<Value>, String> {
     // OLM decodes UTF-8 only; a byte order mark is allowed by YAML 1.2 §5.2.
     let text = str::from_utf8(bytes).map_err(|error| {
         format!(

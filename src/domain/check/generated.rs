@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{names, permissions, webhook_definitions};
 use crate::domain::bundle::{Bundle, JsonPath, Problem, rule};
+use crate::domain::render;
 
 /// What an install creates, by kind and name, and what for.
 type Generated = BTreeMap<(&'static str, String), String>;
@@ -61,7 +62,7 @@ fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec
         }
         seen.push(name);
         let path = list.item(index).field("name");
-        let service = service_name(name);
+        let service = render::names::service(name);
         let messages = names::service(&service);
         if !messages.is_empty() {
             let message = format!(
@@ -71,22 +72,11 @@ fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec
             problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME, message));
         }
         let source = format!("the webhooks of deployment '{name}'");
-        let secret = join(&service, "cert");
+        let secret = render::names::secret(&service);
         generated.insert(("Secret", secret), source.clone());
         if let Some(other) = generated.insert(("Service", service.clone()), source) {
             let message = format!("the Service '{service}' of deployment '{name}' is also that of {other}");
             problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME_CLASH, message));
         }
     }
-}
-
-/// The name of the Service of a Deployment with webhooks, as OLM makes it (`rukpak/render/certprovider.go`).
-fn service_name(deployment: &str) -> String {
-    join(&deployment.replace('.', "-"), "service")
-}
-
-/// `base-suffix`, with the base cut so that both fit a label (`rukpak/util/util.go`, which cuts one byte too few).
-fn join(base: &str, suffix: &str) -> String {
-    let length = base.len().min(names::LABEL_LENGTH - suffix.len() - 1);
-    format!("{}-{suffix}", base[..length].trim_end_matches(['-', '.']))
 }

@@ -5,31 +5,7 @@ use std::collections::BTreeMap;
 use super::names;
 use crate::domain::bundle::{Bundle, JsonPath, Manifest, Problem, rule};
 use crate::domain::object;
-
-/// The kinds that OLM permits in a bundle, beside ClusterServiceVersion and CustomResourceDefinition
-/// (`operator-registry`, `pkg/lib/bundle/supported_resources.go`); groups are not looked at.
-const KINDS: &[&str] = &[
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ConfigMap",
-    "ConsoleCLIDownload",
-    "ConsoleLink",
-    "ConsolePlugin",
-    "ConsoleQuickStart",
-    "ConsoleYAMLSample",
-    "NetworkPolicy",
-    "PodDisruptionBudget",
-    "PodMonitor",
-    "PriorityClass",
-    "PrometheusRule",
-    "Role",
-    "RoleBinding",
-    "Secret",
-    "Service",
-    "ServiceAccount",
-    "ServiceMonitor",
-    "VerticalPodAutoscaler",
-];
+use crate::domain::render;
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_kinds(bundle, problems);
@@ -41,7 +17,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
 fn check_kinds(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in &bundle.others {
         let (name, kind) = (manifest.name(), manifest.kind());
-        if !KINDS.contains(&kind) {
+        if !render::others::is_permitted(kind) {
             let message = format!("unsupported resource \"{name}\" with kind \"{kind}\"");
             problems.push(manifest.problem(&JsonPath::of("kind"), rule::UNSUPPORTED_KIND, message));
         }

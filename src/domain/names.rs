@@ -1,0 +1,59 @@
+//! Names that Windlass writes on objects and reads from them: labels, annotations, finalizers, field managers.
+
+/// The API group of Windlass.
+pub const GROUP: &str = "windlass.dev";
+
+/// `apiVersion` of Windlass's own kinds.
+pub const API_VERSION: &str = "windlass.dev/v1alpha1";
+
+/// Label: the BundleDeployment that an object was installed for.
+pub const BUNDLE_DEPLOYMENT: &str = "windlass.dev/bundle-deployment";
+
+/// Label on Secrets: the ServingCertificate that a Secret belongs to.
+pub const SERVING_CERTIFICATE: &str = "windlass.dev/serving-certificate";
+
+/// Label on Secrets in the operator's namespace: the namespace of the ServingCertificate that a Secret belongs to.
+pub const SERVING_CERTIFICATE_NAMESPACE: &str = "windlass.dev/serving-certificate-namespace";
+
+/// Annotation: SHA-256 of the body that was applied last, in hexadecimal.
+pub const APPLIED_HASH: &str = "windlass.dev/applied-hash";
+
+/// Annotation on an object that stayed behind when its BundleDeployment went (a CustomResourceDefinition with its
+/// objects): the name of that BundleDeployment. Such an object may be taken over.
+pub const RELEASED_BY: &str = "windlass.dev/released-by";
+
+/// Annotation on a BundleDeployment: `true` lets it take over objects that Windlass did not create.
+pub const ADOPT_EXISTING: &str = "windlass.dev/adopt-existing";
+
+/// Annotation on a target: `<namespace>/<ServingCertificate>` whose trust bundle it wants.
+pub const INJECT_CA_FROM: &str = "windlass.dev/inject-ca-from";
+
+/// Annotation on a target: `<namespace>/<Secret>` whose `ca.crt` it wants.
+pub const INJECT_CA_FROM_SECRET: &str = "windlass.dev/inject-ca-from-secret";
+
+/// Annotation on a Secret: `true` lets targets name it in [`INJECT_CA_FROM_SECRET`].
+pub const ALLOW_DIRECT_INJECTION: &str = "windlass.dev/allow-direct-injection";
+
+/// Annotation on a Service: the Secret to keep a serving certificate in.
+pub const SERVING_CERT_SECRET: &str = "windlass.dev/serving-cert-secret";
+
+/// Annotation on a ServingCertificate: `<leaf|ca>:<reason>`, a rotation that is done once for each value.
+pub const ROTATE: &str = "windlass.dev/rotate";
+
+/// Annotation on a pod template: when Windlass restarted the rollout, so that a server reads its certificate anew.
+pub const RESTARTED_AT: &str = "windlass.dev/restarted-at";
+
+/// Finalizer: Windlass takes webhooks away before what serves them.
+pub const FINALIZER: &str = "windlass.dev/removal";
+
+/// Field manager of what an install applies.
+pub const INSTALL: &str = "windlass-install";
+
+/// Field manager of `caBundle` changes.
+pub const INJECT: &str = "windlass-inject";
+
+/// Field manager of `spec.conversion` changes.
+pub const CONVERSION: &str = "windlass-conversion";
+
+/// Field manager of status.
+pub const STATUS: &str = "windlass-status";
