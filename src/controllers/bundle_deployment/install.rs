@@ -295,7 +295,7 @@ impl Reconciler {
             let trust_bundle = trust_bundles
                 .get(&conversion.service)
                 .map(|pem| STANDARD.encode(pem));
-            let stanza = conversion.stanza(&trust_bundle.unwrap_or_default());
+            let stanza = conversion.stanza(trust_bundle.as_deref());
             armed["spec"]["conversion"] = stanza;
             self.context
                 .applier
