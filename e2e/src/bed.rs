@@ -89,17 +89,15 @@ impl Bed {
             directory.disable_cleanup(true);
             tracing::info!(folder = %directory.path().display(), "Keeping the folder of the bed");
         }
-        let client = client(&sandbox.kubeconfig("admin", &["system:masters"])).await?;
+        let client = client(&sandbox.kubeconfig("admin", &["system:masters"])?).await?;
         apply_manifests(&client).await?;
         let kubeconfig = directory.path().join("operator.kubeconfig");
-        let account = sandbox
-            .kubeconfig_for_service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
-            .await?;
+        let account = sandbox.kubeconfig_for_service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT);
         fs::write(&kubeconfig, account)?;
         let bundles = directory.path().join("bundles");
         fs::create_dir(&bundles)?;
         let stop = CancellationToken::new();
-        let node_client = client_of(&sandbox.kubeconfig("system:node:node", &["system:masters"])).await?;
+        let node_client = client_of(&sandbox.kubeconfig("system:node:node", &["system:masters"])?).await?;
         let node = start_node(node_client, &options, directory.path(), stop.clone())?;
         Ok(Self {
             client,
@@ -276,7 +274,7 @@ async fn config(kubeconfig: &str) -> anyhow::Result<Config> {
 
 /// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here.
 async fn apply_manifests(client: &Client) -> anyhow::Result<()> {
-    for object in windlass::api::manifests() {
+    for object in windlass::cli::manifests::objects()? {
         if object["kind"] != "Deployment" {
             apply(client, &object).await?;
         }

@@ -91,6 +91,16 @@ impl Document {
     }
 }
 
+/// Every object that installs Windlass, in the order in which they are to be applied.
+///
+/// # Errors
+///
+/// When a type cannot be written as JSON.
+pub fn objects() -> anyhow::Result<Vec<Value>> {
+    let installing = files()?.into_iter().filter(|file| file.name != KUSTOMIZATION);
+    Ok(installing.flat_map(|file| file.documents).map(|document| document.object).collect())
+}
+
 const KUSTOMIZATION: &str = "kustomization.yaml";
 
 /// Every file, in the order in which they are to be applied.
