@@ -84,10 +84,16 @@ impl Reconciler {
         }
         let asked = spec.clone();
         let planned = tokio::task::spawn_blocking(move || plan(&files, &asked));
-        let (mut bundle, plan) = planned.await?.map_err(|(reason, message)| refused(reason, message))?;
+        let (mut bundle, plan) = planned
+            .await?
+            .map_err(|(reason, message)| refused(reason, message))?;
         bundle.digest.clone_from(&digest);
         let loaded = Arc::new(Loaded { bundle, plan });
-        let remembered = Remembered { digest, spec: spec.clone(), loaded: loaded.clone() };
+        let remembered = Remembered {
+            digest,
+            spec: spec.clone(),
+            loaded: loaded.clone(),
+        };
         self.loader.0.lock().insert(name, remembered);
         Ok(loaded)
     }
@@ -112,22 +118,34 @@ impl Reconciler {
             let Some(config_map) = self.context.cluster.read(&key).await? else {
                 // Whoever makes the BundleDeployment may make its ConfigMaps next.
                 let message = format!("{key} does not exist");
-                return Err(Halt::Gate(Standing::waiting(Step::Accepted, "SourceMissing", message)));
+                return Err(Halt::Gate(Standing::waiting(
+                    Step::Accepted,
+                    "SourceMissing",
+                    message,
+                )));
             };
             config_maps.push(config_map);
         }
         let archive = sources::config_maps::assemble(&config_maps)
             .map_err(|error| refused("SourceInvalid", error.to_string()))?;
-        let read = tokio::task::spawn_blocking(move || sources::archive::load(archive.as_slice(), "the ConfigMaps"));
-        read.await?.map_err(|error| refused("SourceInvalid", format!("{}: {error}", error.file())))
+        let read =
+            tokio::task::spawn_blocking(move || sources::archive::load(archive.as_slice(), "the ConfigMaps"));
+        read.await?
+            .map_err(|error| refused("SourceInvalid", format!("{}: {error}", error.file())))
     }
 }
 
 /// A path below `root`, wherever links in it lead.
 fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
     let folder = root.join(path);
-    let folder = folder.canonicalize().map_err(|error| format!("{path}: cannot be read: {error}"))?;
-    if folder.starts_with(root) { Ok(folder) } else { Err(format!("{path}: leads out of --bundle-dir")) }
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| format!("{path}: cannot be read: {error}"))?;
+    if folder.starts_with(root) {
+        Ok(folder)
+    } else {
+        Err(format!("{path}: leads out of --bundle-dir"))
+    }
 }
 
 /// `sha256:…` over the names and contents of all files.
@@ -166,7 +184,8 @@ fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<(BundleStatus, Pla
             }),
         },
     };
-    let rendered = render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", listed(&errors)))?;
+    let rendered =
+        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", listed(&errors)))?;
     let csv = bundle.csv();
     let status = BundleStatus {
         package: bundle.package.clone(),
@@ -180,7 +199,10 @@ fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<(BundleStatus, Pla
 fn listed(problems: &[impl Display]) -> String {
     let mut shown: Vec<String> = problems.iter().take(SHOWN).map(ToString::to_string).collect();
     if problems.len() > SHOWN {
-        shown.push(format!("and {} more: windlass check shows them all", problems.len() - SHOWN));
+        shown.push(format!(
+            "and {} more: windlass check shows them all",
+            problems.len() - SHOWN
+        ));
     }
     shown.join("; ")
 }
@@ -201,7 +223,10 @@ mod tests {
         std::os::unix::fs::symlink("/", root.join("out")).unwrap();
         assert_eq!(inside(&root, "a"), Ok(root.join("a")));
         for path in ["..", "/", "out", "a/../.."] {
-            assert!(inside(&root, path).unwrap_err().contains("leads out of"), "{path}");
+            assert!(
+                inside(&root, path).unwrap_err().contains("leads out of"),
+                "{path}"
+            );
         }
         assert!(inside(&root, "missing").unwrap_err().contains("cannot be read"));
     }
@@ -209,7 +234,10 @@ mod tests {
     #[test]
     fn digests_tell_files_apart_that_read_alike() {
         let files = |entries: &[(&str, &str)]| -> Files {
-            entries.iter().map(|(name, content)| ((*name).to_owned(), content.as_bytes().to_vec())).collect()
+            entries
+                .iter()
+                .map(|(name, content)| ((*name).to_owned(), content.as_bytes().to_vec()))
+                .collect()
         };
         let digest = |entries: &[(&str, &str)]| super::digest(&files(entries));
         assert_ne!(digest(&[("ab", "c")]), digest(&[("a", "bc")]));

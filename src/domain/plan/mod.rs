@@ -31,8 +31,19 @@ pub struct Plan {
 impl Plan {
     /// The plan of an install.
     pub fn new(rendered: Rendered) -> Self {
-        let Rendered { namespace, mut objects, admission, conversions, certificates } = rendered;
+        let Rendered {
+            namespace,
+            mut objects,
+            admission,
+            conversions,
+            certificates,
+        } = rendered;
         objects.extend(admission);
-        Self { namespace, phases: Phases::new(objects), conversions, certificates }
+        Self {
+            namespace,
+            phases: Phases::new(objects),
+            conversions,
+            certificates,
+        }
     }
 }

@@ -58,7 +58,9 @@ impl Conversion {
     /// Whether a live `spec.conversion` sends conversions here, whatever it trusts.
     pub fn is_in(&self, live: &Value) -> bool {
         let mut live = live.clone();
-        let config = live.pointer_mut("/webhook/clientConfig").and_then(Value::as_object_mut);
+        let config = live
+            .pointer_mut("/webhook/clientConfig")
+            .and_then(Value::as_object_mut);
         if let Some(config) = config {
             config.shift_remove("caBundle");
         }

@@ -27,7 +27,9 @@ pub(super) fn answer(kinds: &Kinds, path: &str) -> Option<Reply> {
         }
         return Some(Reply::json(json!({"paths": paths})));
     }
-    all.iter().any(|served| folder(served) == rest).then(|| Reply::json(document(&all, rest)))
+    all.iter()
+        .any(|served| folder(served) == rest)
+        .then(|| Reply::json(document(&all, rest)))
 }
 
 fn folder(served: &Served) -> String {
@@ -42,10 +44,17 @@ fn document(all: &[Served], wanted: &str) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for served in all.iter().filter(|served| folder(served) == wanted) {
-        let scope = if served.namespaced { "namespaces/{namespace}/" } else { "" };
+        let scope = if served.namespaced {
+            "namespaces/{namespace}/"
+        } else {
+            ""
+        };
         let path = format!("/{wanted}/{scope}{}/{{name}}", served.resource);
         paths.insert(path, json!({"patch": operation(served)}));
-        let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
+        let version = served
+            .definition
+            .as_ref()
+            .and_then(|definition| definition.version(&served.version));
         if let Some(version) = version {
             schemas.insert(schema_name(served), schema(served, &version.raw_schema));
             schemas.insert(format!("{}List", schema_name(served)), list_schema(served));
@@ -66,8 +75,15 @@ fn group_version_kind(served: &Served) -> Value {
 fn operation(served: &Served) -> Value {
     let query = |name: &str, kind: &str| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}});
     let mut content = Map::new();
-    let types = ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
-    let strategic = served.definition.is_none().then_some("application/strategic-merge-patch+json");
+    let types = [
+        "application/apply-patch+yaml",
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    ];
+    let strategic = served
+        .definition
+        .is_none()
+        .then_some("application/strategic-merge-patch+json");
     for media_type in types.into_iter().chain(strategic) {
         content.insert(media_type.to_owned(), json!({"schema": {"type": "object"}}));
     }
@@ -113,7 +129,10 @@ fn schema(served: &Served, raw: &Value) -> Value {
         *properties = json!({});
     }
     for (name, description) in [
-        ("apiVersion", "The versioned schema of this representation of an object."),
+        (
+            "apiVersion",
+            "The versioned schema of this representation of an object.",
+        ),
         ("kind", "The REST resource that this object represents."),
     ] {
         if properties[name].is_null() {

@@ -6,8 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    Server,
-    authorization,
+    Server, authorization,
     call::{Call, Reply, Target},
     custom::{self, Converter},
     delete,
@@ -30,11 +29,24 @@ const ATTEMPTS: usize = 20;
 /// Stores an object of every cluster, without asking anybody.
 pub(super) fn bootstrap(server: &Server, mut object: Value) {
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-    let Some(served) = server.0.kinds.all().into_iter().find(|served| served.kind == kind) else { return };
+    let Some(served) = server
+        .0
+        .kinds
+        .all()
+        .into_iter()
+        .find(|served| served.kind == kind)
+    else {
+        return;
+    };
     if metadata::begin(&mut object, &served, "").is_ok() {
         builtin::default(&served.group, &served.kind, &mut object);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let key = Key { group: served.group, resource: served.resource, namespace: String::new(), name };
+        let key = Key {
+            group: served.group,
+            resource: served.resource,
+            namespace: String::new(),
+            name,
+        };
         // The store is new: nothing is there yet.
         let _ = server.0.store.create(key, object);
     }
@@ -62,14 +74,22 @@ async fn create_object(
     apply: Option<&str>,
 ) -> Result<(Value, Vec<String>), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if served.definition.as_ref().is_some_and(|definition| definition.terminating) {
+    if served
+        .definition
+        .as_ref()
+        .is_some_and(|definition| definition.terminating)
+    {
         let message = "create not allowed while custom resource definition is terminating";
         return Err(forbidden(served, name, message));
     }
     check_namespace(server, target, served, name)?;
     metadata::begin(&mut object, served, &target.namespace)?;
-    let reset = served.has_status() && !matches!(served.kind.as_str(), "CustomResourceDefinition" | "APIService");
-    if let (true, Some(fields)) = (reset || served.kind == "CustomResourceDefinition", object.as_object_mut()) {
+    let reset =
+        served.has_status() && !matches!(served.kind.as_str(), "CustomResourceDefinition" | "APIService");
+    if let (true, Some(fields)) = (
+        reset || served.kind == "CustomResourceDefinition",
+        object.as_object_mut(),
+    ) {
         fields.remove("status");
     }
     let mut warnings = deprecation(served);
@@ -82,11 +102,22 @@ async fn create_object(
         // The object was made by apply already, with its entry.
         Some(_) => object,
         None => {
-            let write = Write { manager: &manager, subresource: None, api_version: &served.api_version(), now };
+            let write = Write {
+                manager: &manager,
+                subresource: None,
+                api_version: &served.api_version(),
+                now,
+            };
             ownership::update(None, object, &write, &types)
         }
     };
-    let request = Request { call, target, served, operation: "CREATE", old: &Value::Null };
+    let request = Request {
+        call,
+        target,
+        served,
+        operation: "CREATE",
+        old: &Value::Null,
+    };
     let (mut object, asked) = request.mutate(server, object).await?;
     warnings.extend(asked);
     let errors = problems(served, &object, None);
@@ -100,9 +131,18 @@ async fn create_object(
         object["metadata"]["finalizers"] = json!([custom::CLEANUP]);
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let stored = server.convert_to(served, object.clone(), &served.storage_api_version()).await?;
-    let key = Key { name: name.clone(), ..key(target, served) };
-    let stored = server.0.store.create(key.clone(), stored).map_err(|_| exists(server, served, &key))?;
+    let stored = server
+        .convert_to(served, object.clone(), &served.storage_api_version())
+        .await?;
+    let key = Key {
+        name: name.clone(),
+        ..key(target, served)
+    };
+    let stored = server
+        .0
+        .store
+        .create(key.clone(), stored)
+        .map_err(|_| exists(server, served, &key))?;
     after_write(server, served, &name);
     object["metadata"]["resourceVersion"] = json!(version(&stored));
     Ok((object, warnings))
@@ -119,14 +159,22 @@ pub(super) async fn change(
     let key = key(target, served);
     for _ in 0..ATTEMPTS {
         let Some(stored) = server.0.store.read(&key) else {
-            let Change::Apply(applied) = &change else { return Err(not_found(served, &target.name)) };
+            let Change::Apply(applied) = &change else {
+                return Err(not_found(served, &target.name));
+            };
             if !target.subresource.is_empty() {
                 return Err(not_found(served, &target.name));
             }
             let manager = call.query("fieldManager");
-            let write = Write { manager, subresource: None, api_version: &served.api_version(), now: Timestamp::now() };
+            let write = Write {
+                manager,
+                subresource: None,
+                api_version: &served.api_version(),
+                now: Timestamp::now(),
+            };
             let object = ownership::apply(None, applied, &write, call.flag("force"), &Server::types(served))?;
-            let (object, warnings) = create_object(server, call, target, served, object, Some(manager)).await?;
+            let (object, warnings) =
+                create_object(server, call, target, served, object, Some(manager)).await?;
             return Ok(written(call, served, 201, object, warnings));
         };
         match attempt(server, call, target, served, &change, &stored).await? {
@@ -153,7 +201,12 @@ async fn attempt(
     let types = Server::types(served);
     let api_version = served.api_version();
     let manager = call.manager();
-    let write = Write { manager: &manager, subresource, api_version: &api_version, now: Timestamp::now() };
+    let write = Write {
+        manager: &manager,
+        subresource,
+        api_version: &api_version,
+        now: Timestamp::now(),
+    };
     let mut object = match change {
         Change::Put(object) => object.clone(),
         Change::Json(patch) => patch::json(&current, patch)?,
@@ -161,7 +214,8 @@ async fn attempt(
         Change::Strategic(patch) => patch::strategic(&current, patch, &types)?,
         Change::Apply(applied) => {
             let mut applied = applied.clone();
-            if subresource.is_none() && served.has_status()
+            if subresource.is_none()
+                && served.has_status()
                 && let Some(fields) = applied.as_object_mut()
             {
                 fields.remove("status");
@@ -181,7 +235,13 @@ async fn attempt(
     if object == current {
         return Ok(Some((current, warnings)));
     }
-    let request = Request { call, target, served, operation: "UPDATE", old: &current };
+    let request = Request {
+        call,
+        target,
+        served,
+        operation: "UPDATE",
+        old: &current,
+    };
     let (mut object, asked) = request.mutate(server, object).await?;
     warnings.extend(asked);
     if metadata::is_numbered(served) && counts(&object) != counts(&current) {
@@ -196,8 +256,12 @@ async fn attempt(
         return Ok(Some((object, warnings)));
     }
     let key = key(target, served);
-    let new = server.convert_to(served, object.clone(), &served.storage_api_version()).await?;
-    let Ok(new) = server.0.store.replace(key.clone(), new, version(stored)) else { return Ok(None) };
+    let new = server
+        .convert_to(served, object.clone(), &served.storage_api_version())
+        .await?;
+    let Ok(new) = server.0.store.replace(key.clone(), new, version(stored)) else {
+        return Ok(None);
+    };
     object["metadata"]["resourceVersion"] = json!(version(&new));
     after_write(server, served, &target.name);
     delete::finish(server, &key);
@@ -222,10 +286,16 @@ impl Change {
         match call.content_type.as_str() {
             "application/json-patch+json" => Ok(Self::Json(body)),
             "application/merge-patch+json" => Ok(Self::Merge(body)),
-            "application/strategic-merge-patch+json" if served.definition.is_none() => Ok(Self::Strategic(body)),
+            "application/strategic-merge-patch+json" if served.definition.is_none() => {
+                Ok(Self::Strategic(body))
+            }
             "application/apply-patch+yaml" => {
                 if call.query("fieldManager").is_empty() {
-                    let error = FieldError::new("fieldManager", field::Fault::Required, "is required for apply patch");
+                    let error = FieldError::new(
+                        "fieldManager",
+                        field::Fault::Required,
+                        "is required for apply patch",
+                    );
                     return Err(StatusError {
                         subject: Subject::default(),
                         ..field::invalid("meta.k8s.io", "PatchOptions", "", &[error])
@@ -271,7 +341,15 @@ struct Request<'a> {
 
 impl Request<'_> {
     fn admission(&self, server: &Server, object: Value) -> Result<admission::Request, StatusError> {
-        admission_request(server, self.call, self.target, self.served, self.operation, object, self.old.clone())
+        admission_request(
+            server,
+            self.call,
+            self.target,
+            self.served,
+            self.operation,
+            object,
+            self.old.clone(),
+        )
     }
 
     async fn mutate(&self, server: &Server, object: Value) -> Result<(Value, Vec<String>), StatusError> {
@@ -281,10 +359,19 @@ impl Request<'_> {
         }
         let before = object.clone();
         let request = self.admission(server, object)?;
-        let converter = Converter { server, served: self.served };
+        let converter = Converter {
+            server,
+            served: self.served,
+        };
         let normalise = |object: &mut Value| drop(normalise(self.call, self.served, object));
-        let admitted =
-            admission::mutate(&server.0.webhooks, &configurations, &request, &converter, normalise).await?;
+        let admitted = admission::mutate(
+            &server.0.webhooks,
+            &configurations,
+            &request,
+            &converter,
+            normalise,
+        )
+        .await?;
         let mut object = admitted.object;
         if object != before {
             metadata::keep(&mut object, &before);
@@ -298,7 +385,10 @@ impl Request<'_> {
             return Ok(Vec::new());
         }
         let request = self.admission(server, object.clone())?;
-        let converter = Converter { server, served: self.served };
+        let converter = Converter {
+            server,
+            served: self.served,
+        };
         admission::validate(&server.0.webhooks, &configurations, &request, &converter).await
     }
 }
@@ -322,11 +412,21 @@ pub(super) fn admission_request(
         seen["metadata"]["labels"].clone()
     } else {
         let namespace = server.0.stored("", "namespaces", "", &target.namespace);
-        namespace.map(|namespace| namespace["metadata"]["labels"].clone()).unwrap_or_default()
+        namespace
+            .map(|namespace| namespace["metadata"]["labels"].clone())
+            .unwrap_or_default()
     };
     let equivalents = served.definition.as_ref().map(|definition| {
-        let others = definition.versions_by_priority().into_iter().filter(|version| *version != served.version);
-        others.map(|version| admission::Version { group: served.group.clone(), version }).collect()
+        let others = definition
+            .versions_by_priority()
+            .into_iter()
+            .filter(|version| *version != served.version);
+        others
+            .map(|version| admission::Version {
+                group: served.group.clone(),
+                version,
+            })
+            .collect()
     });
     let kind = match operation {
         "CREATE" => "CreateOptions",
@@ -357,7 +457,9 @@ pub(super) fn admission_request(
 
 pub(super) fn configurations(server: &Server, resource: &str) -> Vec<Value> {
     let all = server.0.all("admissionregistration.k8s.io", resource, None);
-    all.iter().map(|configuration| configuration.as_ref().clone()).collect()
+    all.iter()
+        .map(|configuration| configuration.as_ref().clone())
+        .collect()
 }
 
 /// Checks that a body is of the resource and place that the path names, and fills both in where it is silent.
@@ -366,7 +468,10 @@ fn identify(mut object: Value, target: &Target, served: &Served) -> Result<Value
         return Err(StatusError::bad_request("the body is not an object"));
     }
     let expected = served.api_version();
-    match object["apiVersion"].as_str().filter(|version| !version.is_empty()) {
+    match object["apiVersion"]
+        .as_str()
+        .filter(|version| !version.is_empty())
+    {
         Some(actual) if actual != expected => {
             return Err(StatusError::bad_request(format!(
                 "the API version in the data ({actual}) does not match the expected API version ({expected})"
@@ -402,19 +507,29 @@ fn identify(mut object: Value, target: &Target, served: &Served) -> Result<Value
     Ok(object)
 }
 
-fn check_namespace(server: &Server, target: &Target, served: &Served, object: &str) -> Result<(), StatusError> {
+fn check_namespace(
+    server: &Server,
+    target: &Target,
+    served: &Served,
+    object: &str,
+) -> Result<(), StatusError> {
     if !served.namespaced {
         return Ok(());
     }
     let name = &target.namespace;
     let Some(namespace) = server.0.stored("", "namespaces", "", name) else {
         return Err(StatusError {
-            subject: Subject { name: name.clone(), kind: "namespaces".to_owned(), ..Subject::default() },
+            subject: Subject {
+                name: name.clone(),
+                kind: "namespaces".to_owned(),
+                ..Subject::default()
+            },
             ..StatusError::new(404, "NotFound", format!("namespaces {name:?} not found"))
         });
     };
     if namespace["metadata"]["deletionTimestamp"].is_string() {
-        let message = format!("unable to create new content in namespace {name} because it is being terminated");
+        let message =
+            format!("unable to create new content in namespace {name} because it is being terminated");
         let mut error = forbidden(served, object, &message);
         error.causes.push(crate::Cause {
             reason: "NamespaceTerminating".to_owned(),
@@ -430,9 +545,15 @@ fn check_preconditions(served: &Served, object: &Value, current: &Value) -> Resu
     let name = current["metadata"]["name"].as_str().unwrap_or_default();
     let sent = version(object);
     if sent.is_empty() && served.definition.is_some() && object["metadata"].get("uid").is_none() {
-        let error = FieldError::new("metadata.resourceVersion", field::Fault::Invalid(json!(0)), "must be specified for an update");
+        let error = FieldError::new(
+            "metadata.resourceVersion",
+            field::Fault::Invalid(json!(0)),
+            "must be specified for an update",
+        );
         let mut error = field::invalid(&served.group, &served.kind, name, &[error]);
-        error.message = error.message.replacen(&served.qualified_kind(), &served.qualified(), 1);
+        error.message = error
+            .message
+            .replacen(&served.qualified_kind(), &served.qualified(), 1);
         return Err(error);
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -485,7 +606,10 @@ fn without_nulls(mut object: Value) -> Value {
 
 /// Prunes and defaults; what was unknown becomes warnings, or an error where the client asked for that.
 fn normalise(call: &Call, served: &Served, object: &mut Value) -> Result<Vec<String>, StatusError> {
-    let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
+    let version = served
+        .definition
+        .as_ref()
+        .and_then(|definition| definition.version(&served.version));
     let Some(version) = version else {
         if let Some(problem) = builtin::undecodable(&served.kind, object) {
             return Err(StatusError::bad_request(format!(
@@ -503,7 +627,10 @@ fn normalise(call: &Call, served: &Served, object: &mut Value) -> Result<Vec<Str
     match call.query("fieldValidation") {
         "Ignore" => Ok(Vec::new()),
         "Strict" if !unknown.is_empty() => {
-            let fields: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+            let fields: Vec<String> = unknown
+                .iter()
+                .map(|field| format!("unknown field {field:?}"))
+                .collect();
             Err(StatusError::bad_request(format!(
                 "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
                 served.kind,
@@ -512,9 +639,10 @@ fn normalise(call: &Call, served: &Served, object: &mut Value) -> Result<Vec<Str
                 fields.join(", ")
             )))
         }
-        "" | "Warn" | "Strict" => {
-            Ok(unknown.iter().map(|field| format!("unknown field {field:?}")).collect())
-        }
+        "" | "Warn" | "Strict" => Ok(unknown
+            .iter()
+            .map(|field| format!("unknown field {field:?}"))
+            .collect()),
         other => {
             let detail = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
             let error = FieldError::new("fieldValidation", field::Fault::Unsupported(json!(other)), detail);
@@ -524,7 +652,10 @@ fn normalise(call: &Call, served: &Served, object: &mut Value) -> Result<Vec<Str
 }
 
 fn deprecation(served: &Served) -> Vec<String> {
-    let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
+    let version = served
+        .definition
+        .as_ref()
+        .and_then(|definition| definition.version(&served.version));
     let warning = version.and_then(|version| version.deprecation.clone());
     warning
         .map(|warning| {
@@ -547,7 +678,10 @@ fn counts(object: &Value) -> Value {
 
 fn problems(served: &Served, object: &Value, current: Option<&Value>) -> Vec<FieldError> {
     let mut errors = metadata::problems(object, current, served);
-    let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
+    let version = served
+        .definition
+        .as_ref()
+        .and_then(|definition| definition.version(&served.version));
     match version {
         Some(version) => errors.extend(version.schema.validate(object, current)),
         None if served.kind == "CustomResourceDefinition" => {
@@ -592,11 +726,21 @@ fn authorize_roles(
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let (wanted, allowed) = if served.kind.ends_with("Binding") {
         let reference = &object["roleRef"];
-        let resource = if reference["kind"] == "ClusterRole" { "clusterroles" } else { "roles" };
+        let resource = if reference["kind"] == "ClusterRole" {
+            "clusterroles"
+        } else {
+            "roles"
+        };
         let wanted = authorization::role_rules(store, reference, namespace);
-        (wanted, may("bind", resource, reference["name"].as_str().unwrap_or_default()))
+        (
+            wanted,
+            may("bind", resource, reference["name"].as_str().unwrap_or_default()),
+        )
     } else {
-        (object["rules"].as_array().cloned().unwrap_or_default(), may("escalate", &served.resource, name))
+        (
+            object["rules"].as_array().cloned().unwrap_or_default(),
+            may("escalate", &served.resource, name),
+        )
     };
     if allowed || authorization::covers(store, &call.user, namespace, &wanted) {
         return Ok(());
@@ -617,7 +761,11 @@ fn forbidden(served: &Served, name: &str, why: &str) -> StatusError {
             kind: served.resource.clone(),
             ..Subject::default()
         },
-        ..StatusError::new(403, "Forbidden", format!("{} {name:?} is forbidden: {why}", served.qualified()))
+        ..StatusError::new(
+            403,
+            "Forbidden",
+            format!("{} {name:?} is forbidden: {why}", served.qualified()),
+        )
     }
 }
 
