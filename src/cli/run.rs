@@ -199,7 +199,10 @@ mod tests {
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
         let waiting = stop.clone();
-        tasks.spawn(async move { ("waits", Ok(waiting.cancelled().await)) });
+        tasks.spawn(async move {
+            waiting.cancelled().await;
+            ("waits", Ok(()))
+        });
         tasks.spawn(async { ("ends", Ok(())) });
         let error = supervise(tasks, stop).await.unwrap_err();
         assert_eq!(error.to_string(), "the task ends ended by itself");
@@ -210,7 +213,10 @@ mod tests {
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
         let waiting = stop.clone();
-        tasks.spawn(async move { ("waits", Ok(waiting.cancelled().await)) });
+        tasks.spawn(async move {
+            waiting.cancelled().await;
+            ("waits", Ok(()))
+        });
         stop.cancel();
         supervise(tasks, stop).await.unwrap();
     }
