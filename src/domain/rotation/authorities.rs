@@ -186,7 +186,7 @@ impl Authorities {
     /// What targets are to carry: all CAs that have not ended.
     pub fn trust_bundle(&self, now: Timestamp) -> TrustBundle {
         self.certificates()
-            .filter(|authority| now <= authority.validity.not_after)
+            .filter(|authority| !authority.has_ended_at(now))
             .copied()
             .collect()
     }

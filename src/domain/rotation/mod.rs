@@ -36,6 +36,8 @@ mod timing;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 mod world;
 
 use jiff::{SignedDuration, Timestamp};

@@ -85,6 +85,7 @@ fn is_leaf_wanted(situation: &Situation<'_>, signer: &Certificate) -> bool {
     let is_premature = now < leaf.validity.not_before && signer.is_valid_at(now);
     !leaf.is_signed_by(signer)
         || is_premature
+        || situation.timing.outlasts(leaf, now)
         || is_other
         || situation.authorities.replace.contains(&leaf.fingerprint)
         || situation.timing.leaf_renewal(leaf) <= now
@@ -94,7 +95,7 @@ fn is_leaf_wanted(situation: &Situation<'_>, signer: &Certificate) -> bool {
 fn cross(situation: &Situation<'_>) -> Option<Certificate> {
     let authorities = &situation.authorities;
     authorities.cross.filter(|cross| {
-        cross.is_valid_at(situation.now()) && !authorities.distrusted.contains(&cross.issuer_key_id)
+        !cross.has_ended_at(situation.now()) && !authorities.distrusted.contains(&cross.issuer_key_id)
     })
 }
 

@@ -122,7 +122,8 @@ fn phase(situation: &Situation<'_>) -> Phase {
     let authorities = &situation.authorities;
     let knows_next = matches!(authorities.trust, Trust::Known(_) | Trust::Repairing);
     let is_pressing = situation.urgency() >= Urgency::Needed;
-    if authorities.current.is_none() || (is_pressing && !situation.next_is_trusted()) {
+    let can_hand_over = situation.usable_next().is_some() && situation.next_is_trusted();
+    if authorities.current.is_none() || (is_pressing && !can_hand_over) {
         return Phase::Distributing;
     }
     if !authorities.retiring.is_empty() {

@@ -71,7 +71,7 @@ impl<'a> Situation<'a> {
     /// CA.
     pub(super) fn signer(&self) -> Option<&Authority> {
         let current = self.authorities.current.as_ref()?;
-        let signs = current.has_key && self.now() <= current.certificate.validity.not_after;
+        let signs = current.has_key && !current.certificate.has_ended_at(self.now());
         signs.then_some(current)
     }
 
@@ -178,7 +178,7 @@ impl<'a> Situation<'a> {
         };
         let works = self
             .served_chains()
-            .any(|served| served.leaf.is_valid_at(now) && bundle.verifies(&served, now));
+            .any(|served| !served.leaf.has_ended_at(now) && bundle.verifies(&served, now));
         works && !bundle.verifies(chain, now)
     }
 
@@ -207,7 +207,7 @@ impl<'a> Situation<'a> {
         };
         let unknown: BTreeSet<_> = trusted
             .flatten()
-            .filter(|authority| authority.is_valid_at(self.now()))
+            .filter(|authority| !authority.has_ended_at(self.now()))
             .filter(|authority| !self.authorities.knows(authority.key_id))
             .filter(|authority| !self.authorities.distrusts(authority))
             .filter(|authority| is_served(authority) || (is_lost && (is_unseen || is_published(authority))))

@@ -136,9 +136,9 @@ impl World {
     }
 
     /// The same, after the operator had all the time it needs.
-    pub(super) fn settled(targets: usize, pods: &[bool]) -> Self {
+    pub(super) fn settled(targets: usize, pods: &[bool], timing: &Timing) -> Self {
         let mut world = Self::new(targets, pods);
-        assert!(world.settle(&timing()), "{world:#?}");
+        assert!(world.settle(timing), "{world:#?}");
         for target in &mut world.targets {
             target.before.clone_from(&target.bundle);
         }
@@ -356,7 +356,7 @@ impl World {
         };
         self.bad_write |= publication.bundle.is_empty()
             || self.has_ended(&publication.bundle)
-            || publication.leaf != Leaf::Keep && leaf.is_none_or(|leaf| !leaf.is_valid_at(self.now));
+            || publication.leaf != Leaf::Keep && leaf.is_none_or(|leaf| leaf.validity.not_after < self.now);
         self.serving = Some(Serving {
             leaf,
             as_asked: true,
