@@ -1,1 +1,100 @@
-//! Rotation.
+//! Rotation as a pure function: what was observed goes in, the steps that are safe now come out.
+//!
+//! ```text
+//!             promote next                every endpoint on it          targets read back
+//! Stable {A,B} ----------> Signing {A,B} --------------------> Retiring {B,C} ---------> Stable {B,C}
+//!      \                        ^
+//!       `-> Distributing -------'     no next CA that is known everywhere: keys lost, compromised, a new duration
+//! ```
+//!
+//! The trust bundle is always one CA ahead: the next CA is trusted for months before it signs, so a rotation waits for
+//! nothing, and writes each target once. Trust before use, use before retire.
+//!
+//! [`plan`] keeps three promises, which `model.rs` checks over every interleaving of steps, crashes, lag, foreign edits
+//! and clock jumps:
+//!
+//! - Each step is safe by itself, in any order, done or not: a crash between any two writes resumes with the next plan.
+//! - A step that writes a Secret names the resourceVersion that it replaces, and one that writes a target replaces what
+//!   was read: a plan that is older than the cluster does nothing.
+//! - A change of the CA Secret comes alone, and the plan after it is made from what it left.
+//!
+//! Waits are measured on a steady clock ([`Mark`]), so that no jump of the calendar ends one early.
+
+mod authorities;
+mod certificate;
+mod change;
+mod clock;
+mod endpoints;
+mod observation;
+mod publication;
+mod report;
+mod request;
+mod situation;
+mod step;
+mod timing;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod world;
+
+use jiff::{SignedDuration, Timestamp};
+
+use self::situation::Situation;
+pub use self::{
+    authorities::{Authorities, Authority, AuthorityTemplate, Change, Issuer, Published, Trust},
+    certificate::{Certificate, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustBundle, Validity},
+    clock::{Clock, Mark},
+    observation::{Endpoint, Observation, Rollout, Served, Serving, Target, TargetId, Versioned},
+    report::{Blocked, Conditions, Phase, Reason, Tally, Verdict},
+    request::{ParseRequestError, Request},
+    step::{Leaf, Publication, Step},
+    timing::{Timing, TimingProblem},
+};
+
+/// What is to be done now, and what is to be said about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Each is safe by itself. After a change of the CA Secret, plan again at once.
+    pub steps: Vec<Step>,
+    /// Where the rotation stands.
+    pub phase: Phase,
+    /// After how long to plan again, if nothing that was observed changes before.
+    pub wake_up: SignedDuration,
+    /// Trusted, Served and Ready.
+    pub conditions: Conditions,
+    /// What stands in the way, by name.
+    pub blocked: Vec<Blocked>,
+    /// When the serving certificate is renewed.
+    pub leaf_renewal: Option<Timestamp>,
+    /// When the next CA starts to sign.
+    pub authority_renewal: Option<Timestamp>,
+    /// How many endpoints are ready, and how many of them serve the certificate in the Secret.
+    pub endpoints: Tally,
+    /// How many targets there are, and how many of them carry the trust bundle.
+    pub targets: Tally,
+}
+
+/// Plans the next steps of a rotation.
+///
+/// With a [`Timing`] that has [problems](Timing::problems) nothing is issued, and what was issued stays trusted.
+pub fn plan(observation: &Observation, timing: &Timing) -> Plan {
+    let situation = Situation::new(observation, timing);
+    let steps = match change::due(&situation) {
+        Some(change) => vec![Step::ChangeAuthorities {
+            replacing: observation
+                .authorities
+                .as_ref()
+                .map(|secret| secret.version.clone()),
+            change,
+        }],
+        None => publication::due(&situation)
+            .into_iter()
+            .chain(situation.injections())
+            .chain(endpoints::restart(&situation))
+            .collect(),
+    };
+    report::report(&situation, steps)
+}

@@ -1,0 +1,647 @@
+//! A model check: every interleaving of steps, crashes, lag, foreign edits and clock jumps, around the real [`plan`].
+//!
+//! Each scenario gives the world a few chances to misbehave; everything else may happen at any time, in any order,
+//! or not at all.
+//!
+//! [`plan`]: super::plan
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::{Duration, Instant},
+};
+
+use jiff::SignedDuration;
+use proptest::prelude::*;
+use stateright::{Checker, Model, Property};
+
+use super::{
+    Phase, Serving, Timing,
+    world::{self, Intent, Pod, Stage, World},
+};
+
+/// What is to be possible, lest the rest be true of a world in which nothing happens.
+const SOMETIMES: &str = "a rotation ends";
+
+/// What is to be true of every state.
+const TRUSTED: &str = "what is served is trusted";
+
+/// One state of so many is followed until nothing is left to do.
+const SAMPLE: u64 = 199;
+
+/// What may go wrong, and how often.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Chances {
+    /// The operator ends, and another takes over.
+    crashes: u8,
+    /// The operator is cut off and another takes over, while its last writes are still on their way.
+    failovers: u8,
+    /// A tool writes what a target carried before.
+    regressions: u8,
+    /// Somebody empties a target.
+    emptyings: u8,
+    /// The target of the highest index comes to refuse writes, or to allow them again.
+    refusals: u8,
+    /// The serving Secret loses its leaf, is deleted, or put back to what it was.
+    edits: u8,
+    /// The CA Secret is deleted.
+    losses: u8,
+    /// A pod starts.
+    starts: u8,
+    /// A day passes.
+    days: u8,
+    /// The calendar jumps by a day, from right to wrong or back.
+    jumps: u8,
+    /// Values that the annotation takes, last first.
+    requests: Vec<&'static str>,
+}
+
+/// A scenario: where it starts, and what may go wrong.
+struct Scenario {
+    name: &'static str,
+    start: World,
+    chances: Chances,
+    timing: Timing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    world: World,
+    chances: Chances,
+    /// What the operator has planned and not done yet.
+    intents: Vec<Intent>,
+    /// What a cut-off operator had planned.
+    stray: Vec<Intent>,
+    /// By how many days the calendar is wrong.
+    skew: i8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Action {
+    Plan,
+    Execute(usize),
+    ExecuteStray(usize),
+    Crash,
+    FailOver,
+    Tick,
+    Propagate(usize),
+    Reload(usize),
+    Advance(usize),
+    StartPod,
+    Regress(usize),
+    Empty(usize),
+    ToggleRefusal,
+    LoseLeaf,
+    DeleteServing,
+    RestoreServing,
+    DeleteAuthorities,
+    Request,
+    NextDay,
+    Jump(i8),
+}
+
+// === impl Scenario ===
+
+impl Scenario {
+    fn new(name: &'static str, start: World, chances: Chances) -> Self {
+        Self {
+            name,
+            start,
+            chances,
+            timing: world::timing(),
+        }
+    }
+
+    /// Visits every state that can be reached, and tells how the first one is that is not as it should be.
+    fn check(self) -> Result<(), String> {
+        let name = self.name;
+        let begin = Instant::now();
+        let checker = self
+            .checker()
+            .timeout(Duration::from_secs(300))
+            .spawn_bfs()
+            .join();
+        println!(
+            "{name}: {} states, {} of them different, {} steps deep, {:.1} s",
+            checker.state_count(),
+            checker.unique_state_count(),
+            checker.max_depth(),
+            begin.elapsed().as_secs_f32(),
+        );
+        assert!(checker.is_done(), "{name} took too long");
+        let discoveries = checker.discoveries();
+        assert!(!discoveries.is_empty(), "{name}: nothing happens");
+        match discoveries
+            .into_iter()
+            .find(|(property, _)| *property != SOMETIMES)
+        {
+            None => Ok(()),
+            Some((property, path)) => {
+                let steps = path.into_vec();
+                let story = steps
+                    .iter()
+                    .filter_map(|(state, action)| tell(state, *action.as_ref()?));
+                let story: Vec<_> = story.collect();
+                Err(format!(
+                    "{name}: not so that {property}, after\n{}",
+                    story.join("\n")
+                ))
+            }
+        }
+    }
+
+    /// Whether a rotation comes to its end from there, once nobody gets in its way any more.
+    fn settles(&self, state: &State) -> bool {
+        let mut world = state.world.clone();
+        for target in &mut world.targets {
+            target.refuses = false;
+        }
+        world.settle(&self.timing) && world.is_trusted()
+    }
+
+    fn environment(&self, state: &State, actions: &mut Vec<Action>) {
+        let world = &state.world;
+        let lagging = |(index, target): (usize, &world::WebhookConfiguration)| {
+            (target.bundle != target.effective).then_some(Action::Propagate(index))
+        };
+        actions.extend(world.targets.iter().enumerate().filter_map(lagging));
+        let served = world.serving.as_ref().and_then(Serving::chain);
+        for (index, pod) in world.pods.iter().enumerate() {
+            if served.is_some() && pod.chain != served && pod.stage != Stage::Created {
+                actions.push(Action::Reload(index));
+            }
+            if pod.stage != Stage::Ready {
+                actions.push(Action::Advance(index));
+            }
+        }
+        if world.may_tick() {
+            actions.push(Action::Tick);
+        }
+    }
+
+    fn mishaps(&self, state: &State, actions: &mut Vec<Action>) {
+        let State { world, chances, .. } = state;
+        if chances.crashes > 0 {
+            actions.push(Action::Crash);
+        }
+        if chances.failovers > 0 && !state.intents.is_empty() {
+            actions.push(Action::FailOver);
+        }
+        for (index, target) in world.targets.iter().enumerate() {
+            if chances.regressions > 0 && target.before != target.bundle {
+                actions.push(Action::Regress(index));
+            }
+            if chances.emptyings > 0 && target.bundle.is_some() {
+                actions.push(Action::Empty(index));
+            }
+        }
+        if chances.refusals > 0 {
+            actions.push(Action::ToggleRefusal);
+        }
+        if chances.edits > 0 && world.serving.is_some() {
+            actions.extend([Action::LoseLeaf, Action::DeleteServing]);
+            // Putting back what a retired CA signed is beyond help: nobody trusts it any more.
+            let is_trusted = |serving: &Serving| {
+                let authorities = world.authorities.as_ref();
+                serving.leaf.is_some_and(|leaf| {
+                    authorities.is_some_and(|authorities| authorities.knows(leaf.issuer_key_id))
+                })
+            };
+            if world.served_before.as_ref().is_some_and(is_trusted) && state.intents.is_empty() {
+                actions.push(Action::RestoreServing);
+            }
+        }
+        if chances.losses > 0 && world.authorities.is_some() {
+            actions.push(Action::DeleteAuthorities);
+        }
+        if chances.starts > 0 && world.serving.is_some() {
+            actions.push(Action::StartPod);
+        }
+        if !chances.requests.is_empty() {
+            actions.push(Action::Request);
+        }
+        // A write is not days on its way.
+        if chances.days > 0 && state.intents.is_empty() {
+            actions.push(Action::NextDay);
+        }
+        if chances.jumps > 0 {
+            let jumps: &[i8] = if state.skew == 0 { &[-1, 1] } else { &[0] };
+            actions.extend(jumps.iter().map(|skew| Action::Jump(*skew)));
+        }
+    }
+}
+
+impl Model for Scenario {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            world: self.start.clone(),
+            chances: self.chances.clone(),
+            intents: Vec::new(),
+            stray: Vec::new(),
+            skew: 0,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.intents.is_empty() {
+            actions.push(Action::Plan);
+        }
+        actions.extend((0..state.intents.len()).map(Action::Execute));
+        actions.extend((0..state.stray.len()).map(Action::ExecuteStray));
+        self.environment(state, actions);
+        self.mishaps(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        let State {
+            world,
+            chances,
+            intents,
+            stray,
+            skew: wrong_by,
+        } = &mut state;
+        match action {
+            Action::Plan => *intents = world.intents(&self.timing),
+            Action::Execute(index) => {
+                let intent = intents.remove(index);
+                world.execute(&intent);
+            }
+            Action::ExecuteStray(index) => {
+                let intent = stray.remove(index);
+                world.execute(&intent);
+            }
+            Action::Crash => {
+                chances.crashes -= 1;
+                intents.clear();
+                world.restart_operator();
+            }
+            Action::FailOver => {
+                chances.failovers -= 1;
+                stray.append(intents);
+                world.restart_operator();
+            }
+            Action::Tick => world.tick(),
+            Action::Propagate(target) => world.targets[target].propagate(),
+            Action::Reload(pod) => world.reload(pod),
+            Action::Advance(pod) => world.advance(pod),
+            Action::StartPod => {
+                chances.starts -= 1;
+                let chain = world.serving.as_ref()?.chain()?;
+                world.pods.push(Pod {
+                    chain: Some(chain),
+                    stage: Stage::Created,
+                    observable: true,
+                    behind: 0,
+                });
+            }
+            Action::Regress(target) => {
+                chances.regressions -= 1;
+                let target = &mut world.targets[target];
+                target.bundle.clone_from(&target.before);
+            }
+            Action::Empty(target) => {
+                chances.emptyings -= 1;
+                world.targets[target].bundle = None;
+            }
+            Action::ToggleRefusal => {
+                chances.refusals -= 1;
+                let target = world.targets.last_mut()?;
+                target.refuses = !target.refuses;
+            }
+            Action::LoseLeaf => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving.as_mut()?.leaf = None;
+            }
+            Action::DeleteServing => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving = None;
+            }
+            Action::RestoreServing => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving = world.served_before.take();
+            }
+            Action::DeleteAuthorities => {
+                chances.losses -= 1;
+                world.authorities = None;
+            }
+            Action::Request => world.request = chances.requests.pop().map(str::to_owned),
+            Action::NextDay => {
+                chances.days -= 1;
+                world.now += SignedDuration::from_hours(24);
+            }
+            Action::Jump(skew) => {
+                chances.jumps -= 1;
+                world.now += SignedDuration::from_hours(24 * i64::from(skew - *wrong_by));
+                *wrong_by = skew;
+            }
+        }
+        (state != *last).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always(TRUSTED, |_, state: &State| state.world.is_trusted()),
+            Property::always("nothing empty or ended is written", |_, state: &State| {
+                !state.world.bad_write
+            }),
+            Property::always("nothing is stuck", |model: &Self, state: &State| {
+                let mut hasher = DefaultHasher::new();
+                state.hash(&mut hasher);
+                !hasher.finish().is_multiple_of(SAMPLE) || model.settles(state)
+            }),
+            Property::sometimes(SOMETIMES, |model: &Self, state: &State| {
+                let generation = |world: &World| {
+                    let authorities = world.authorities.as_ref()?;
+                    Some(authorities.current?.generation)
+                };
+                generation(&state.world) > generation(&model.start)
+                    && state.intents.is_empty()
+                    && state.world.plan(&model.timing).phase == Phase::Stable
+            }),
+        ]
+    }
+}
+
+/// What an action does, in words.
+fn tell(state: &State, action: Action) -> Option<String> {
+    let intent = match action {
+        Action::Plan => return None,
+        Action::Execute(index) => &state.intents[index],
+        Action::ExecuteStray(index) => &state.stray[index],
+        other => return Some(format!("{other:?}")),
+    };
+    Some(format!("{action:?}: {}", intent.step))
+}
+
+fn rotations(requests: &[&'static str]) -> Chances {
+    Chances {
+        requests: requests.to_vec(),
+        ..Chances::default()
+    }
+}
+
+/// Two pods, of which the operator can dial one, and a target.
+fn small() -> World {
+    World::settled(1, &[true, false], &world::timing())
+}
+
+fn assert_always(scenario: Scenario) {
+    if let Err(story) = scenario.check() {
+        panic!("{story}");
+    }
+}
+
+#[test]
+fn holds_from_nothing_and_through_a_rotation() {
+    assert_always(Scenario::new(
+        "from nothing",
+        World::new(2, &[true, false]),
+        Chances {
+            crashes: 1,
+            requests: vec!["ca:1"],
+            ..Chances::default()
+        },
+    ));
+}
+
+#[test]
+fn holds_through_two_rotations() {
+    assert_always(Scenario::new(
+        "two rotations",
+        small(),
+        rotations(&["ca:2", "ca:1"]),
+    ));
+}
+
+#[test]
+fn holds_with_the_last_writes_of_a_cut_off_operator() {
+    assert_always(Scenario::new(
+        "two operators",
+        World::settled(2, &[true], &world::timing()),
+        Chances {
+            failovers: 1,
+            regressions: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_targets_that_regress() {
+    assert_always(Scenario::new(
+        "targets that regress",
+        small(),
+        Chances {
+            regressions: 2,
+            emptyings: 1,
+            ..rotations(&["ca:2", "ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_a_target_that_refuses() {
+    assert_always(Scenario::new(
+        "a target that refuses",
+        World::settled(2, &[true], &world::timing()),
+        Chances {
+            refusals: 2,
+            regressions: 1,
+            ..rotations(&["ca:2", "ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_a_serving_secret_that_is_edited() {
+    assert_always(Scenario::new(
+        "a serving Secret that is edited",
+        small(),
+        Chances {
+            edits: 1,
+            ..rotations(&["leaf:2", "ca:1"])
+        },
+    ));
+    assert_always(Scenario::new(
+        "a serving Secret that is edited twice",
+        World::settled(1, &[false], &world::timing()),
+        Chances {
+            edits: 2,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_lost_keys() {
+    assert_always(Scenario::new(
+        "lost keys",
+        small(),
+        Chances {
+            losses: 1,
+            crashes: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_a_pod_that_starts_slowly() {
+    assert_always(Scenario::new(
+        "a pod that starts slowly",
+        World::settled(1, &[true], &world::timing()),
+        Chances {
+            starts: 1,
+            crashes: 1,
+            ..rotations(&["ca:2", "ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_compromised_keys() {
+    assert_always(Scenario::new(
+        "a compromised CA",
+        World::settled(1, &[false], &world::timing()),
+        Chances {
+            crashes: 1,
+            ..rotations(&["ca:compromised", "ca:1"])
+        },
+    ));
+    assert_always(Scenario::new(
+        "two compromised CAs",
+        small(),
+        Chances {
+            crashes: 1,
+            ..rotations(&["ca:compromised-all"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_a_calendar_that_jumps() {
+    let days = |days: i64| SignedDuration::from_hours(24 * days);
+    let timing = Timing {
+        leaf_life: days(3),
+        authority_life: days(6),
+        ..world::timing()
+    };
+    let scenario = Scenario::new(
+        "a calendar that jumps",
+        World::settled(1, &[false], &timing),
+        Chances {
+            days: 5,
+            jumps: 2,
+            ..Chances::default()
+        },
+    );
+    assert_always(Scenario { timing, ..scenario });
+}
+
+/// Each wait is there for a reason: without it, the check finds what goes wrong.
+#[test]
+fn does_not_hold_without_the_waits() {
+    let none = SignedDuration::ZERO;
+    let patient = world::timing;
+    let impatient = [
+        // With a cross certificate, only the wait for servers is between a retired CA and those who rely on it.
+        (
+            "API servers",
+            Timing {
+                trust: none,
+                ..patient()
+            },
+            "ca:compromised-all",
+            true,
+        ),
+        (
+            "servers",
+            Timing {
+                reload: none,
+                ..patient()
+            },
+            "ca:1",
+            false,
+        ),
+        (
+            "created pods",
+            Timing {
+                overlap: none,
+                ..patient()
+            },
+            "ca:1",
+            true,
+        ),
+        (
+            "starting pods",
+            Timing {
+                start: none,
+                ..patient()
+            },
+            "ca:1",
+            true,
+        ),
+    ];
+    for (name, timing, request, is_observable) in impatient {
+        let chances = Chances {
+            starts: 1,
+            ..rotations(&[request])
+        };
+        let scenario = Scenario::new(name, World::settled(1, &[is_observable], &patient()), chances);
+        let found = Scenario { timing, ..scenario }.check();
+        assert!(
+            found.is_err_and(|story| story.contains(TRUSTED)),
+            "no wait for {name}, and nothing was found"
+        );
+    }
+}
+
+proptest! {
+    /// Deeper than the exhaustive checks: every chance at once, along paths drawn at random.
+    #[test]
+    fn holds_along_random_paths(
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 300),
+        with_losses in any::<bool>(),
+        targets in 1_usize..4,
+        pods in prop::collection::vec(any::<bool>(), 1..4),
+    ) {
+        let requests = vec!["ca:5", "leaf:4", "ca:3", "leaf:2", "ca:1"];
+        let chances = if with_losses {
+            Chances { crashes: 3, failovers: 2, losses: 2, starts: 2, jumps: 6, requests, ..Chances::default() }
+        } else {
+            Chances {
+                crashes: 3,
+                failovers: 2,
+                regressions: 5,
+                emptyings: 3,
+                refusals: 4,
+                edits: 3,
+                starts: 2,
+                jumps: 6,
+                requests,
+                ..Chances::default()
+            }
+        };
+        let scenario = Scenario::new("random paths", World::settled(targets, &pods, &world::timing()), chances);
+        let mut state = scenario.init_states().remove(0);
+        let mut story = Vec::new();
+        for choice in choices {
+            let mut actions = Vec::new();
+            scenario.actions(&state, &mut actions);
+            let action = *choice.get(&actions);
+            story.extend(tell(&state, action));
+            if let Some(next) = scenario.next_state(&state, action) {
+                state = next;
+            }
+            prop_assert!(state.world.is_trusted(), "untrusted after\n{}", story.join("\n"));
+            prop_assert!(!state.world.bad_write, "badly written after\n{}", story.join("\n"));
+        }
+        prop_assert!(scenario.settles(&state), "stuck after\n{}", story.join("\n"));
+    }
+}
