@@ -10,7 +10,7 @@
 //! The trust bundle is always one CA ahead: the next CA is trusted for months before it signs, so a rotation waits for
 //! nothing, and writes each target once. Trust before use, use before retire.
 //!
-//! [`plan`] keeps three promises, which `model.rs` checks over every interleaving of steps, crashes, lag, foreign edits
+//! [`plan`] keeps three promises, which `tests/model.rs` checks over every interleaving of steps, crashes, lag, foreign edits
 //! and clock jumps:
 //!
 //! - Each step is safe by itself, in any order, done or not: a crash between any two writes resumes with the next plan.
@@ -34,11 +34,7 @@ mod step;
 mod timing;
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod world;
 
 use jiff::{SignedDuration, Timestamp};
 
