@@ -28,6 +28,13 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
     // What it serves ends, and nobody can verify it any more.
     world.now += timing().leaf_life + timing().clock_tolerance + HOUR;
     until(&mut world, Phase::Retiring);
+    let retired = world.authorities.clone().unwrap().generation;
+    for _ in 0..10 {
+        step(&mut world);
+        world.tick();
+    }
+    assert_eq!(world.plan(&timing()).phase, Phase::Stable);
+    assert_eq!(world.authorities.unwrap().generation, retired);
 }
 
 #[test]
@@ -35,7 +42,7 @@ fn an_endpoint_that_cannot_be_dialled_is_given_the_reload_time() {
     let mut world = World::settled(1, &[false], &timing());
     world.request = Some("ca:1".to_owned());
     until(&mut world, Phase::Signing);
-    while world.plan(&timing()).steps != [] {
+    while !world.plan(&timing()).steps.is_empty() {
         step(&mut world);
     }
     assert_eq!(world.plan(&timing()).wake_up, timing().reload);
@@ -132,6 +139,22 @@ fn a_restart_that_costs_requests_waits_for_the_last_third_of_what_is_served() {
             .any(|step| matches!(step, Step::RestartRollout { .. })),
         "{steps:#?}"
     );
+}
+
+#[test]
+fn a_compromised_ca_has_its_laggards_restarted_even_where_that_costs_requests() {
+    let mut world = stubborn(true);
+    world.request = Some("ca:compromised".to_owned());
+    let mut restarts = 0;
+    for _ in 0..20 {
+        let steps = step(&mut world).steps;
+        restarts += steps
+            .iter()
+            .filter(|step| matches!(step, Step::RestartRollout { .. }))
+            .count();
+        world.tick();
+    }
+    assert_eq!(restarts, 1);
 }
 
 #[test]

@@ -109,6 +109,42 @@ fn leaves_issued_together_are_renewed_apart() {
 }
 
 #[test]
+fn a_leaf_that_ends_with_its_ca_is_not_renewed_in_vain() {
+    let mut world = settled();
+    let end = world
+        .authorities
+        .as_ref()
+        .unwrap()
+        .current
+        .unwrap()
+        .certificate
+        .validity
+        .not_after;
+    // The next CA is not known to a target that refuses, so the current one goes on to its end.
+    world.targets[1].bundle = None;
+    world.targets[1].refuses = true;
+    world.targets[1].refused = true;
+    let mut issued = Vec::new();
+    while world.now + 5 * HOUR < end {
+        world.now += 5 * HOUR;
+        let steps = step(&mut world).steps;
+        world.reload(0);
+        world.tick();
+        issued.extend(steps.into_iter().filter_map(|step| match step {
+            Step::PublishServing(publication) => Some(publication.leaf),
+            _ => None,
+        }));
+        assert!(
+            world.pods[0].chain.unwrap().leaf.is_valid_at(world.now),
+            "{}",
+            world.now
+        );
+    }
+    assert!(issued.len() < 16, "{issued:#?}");
+    assert!(generation(&world) > 1);
+}
+
+#[test]
 fn a_leaf_never_outlives_its_ca() {
     let validity = Validity {
         not_before: world::new_year(),

@@ -1,7 +1,7 @@
 //! The annotation `windlass.dev/rotate`.
 
 use crate::domain::rotation::{
-    Blocked, Leaf, Reason, Request, Step,
+    Blocked, Reason, Request, Step,
     tests::{
         generation, settled, step,
         world::{self, timing},
