@@ -3,6 +3,7 @@
 mod endpoints;
 mod exhaustive;
 mod faults;
+mod lag;
 mod model;
 mod observations;
 mod renewal;

@@ -7,7 +7,7 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use jiff::SignedDuration;
@@ -15,7 +15,10 @@ use stateright::{Checker, Model, Property};
 
 use crate::domain::rotation::{
     Phase, Serving, Timing,
-    tests::world::{self, Intent, Pod, Stage, World},
+    tests::{
+        lag::{Pod, Stage, WebhookConfiguration},
+        world::{self, Intent, World},
+    },
 };
 
 /// What is to be possible, lest the rest be true of a world in which nothing happens.
@@ -114,11 +117,7 @@ impl Scenario {
     pub(super) fn check(self) -> Result<(), String> {
         let name = self.name;
         let begin = Instant::now();
-        let checker = self
-            .checker()
-            .timeout(Duration::from_secs(300))
-            .spawn_bfs()
-            .join();
+        let checker = self.checker().spawn_bfs().join();
         println!(
             "{name}: {} states, {} of them different, {} steps deep, {:.1} s",
             checker.state_count(),
@@ -126,7 +125,6 @@ impl Scenario {
             checker.max_depth(),
             begin.elapsed().as_secs_f32(),
         );
-        assert!(checker.is_done(), "{name} took too long");
         let discoveries = checker.discoveries();
         assert!(!discoveries.is_empty(), "{name}: nothing happens");
         match discoveries
@@ -159,7 +157,7 @@ impl Scenario {
 
     fn environment(&self, state: &State, actions: &mut Vec<Action>) {
         let world = &state.world;
-        let lagging = |(index, target): (usize, &world::WebhookConfiguration)| {
+        let lagging = |(index, target): (usize, &WebhookConfiguration)| {
             (target.bundle != target.effective).then_some(Action::Propagate(index))
         };
         actions.extend(world.targets.iter().enumerate().filter_map(lagging));

@@ -6,8 +6,10 @@ use crate::domain::rotation::{
     Authorities, Certificate, Digest, KeyId, Leaf, Observation, Phase, Reason, Request, Served, Step, Timing,
     Validity, plan,
     tests::{
-        HOUR, settled, step, until,
-        world::{self, Stage, World, timing},
+        HOUR,
+        lag::Stage,
+        settled, step, until,
+        world::{self, World, timing},
     },
 };
 

@@ -2,10 +2,7 @@
 
 use crate::domain::rotation::{
     Blocked, Reason, Request, Step,
-    tests::{
-        generation, settled, step,
-        world::{self, timing},
-    },
+    tests::{generation, lag::WebhookConfiguration, settled, step, world::timing},
 };
 
 #[test]
@@ -72,10 +69,7 @@ fn a_ca_rotation_writes_each_target_once() {
             .filter(|step| matches!(step, Step::InjectTarget { .. }))
             .count();
         world.reload(0);
-        world
-            .targets
-            .iter_mut()
-            .for_each(world::WebhookConfiguration::propagate);
+        world.targets.iter_mut().for_each(WebhookConfiguration::propagate);
         world.tick();
     }
     assert_eq!(writes, world.targets.len());

@@ -2,10 +2,7 @@
 
 use crate::domain::rotation::{
     Blocked, Change, Reason, Step, Trust,
-    tests::{
-        DAY, changes, generation, settled, step,
-        world::{self, timing},
-    },
+    tests::{DAY, changes, generation, lag::WebhookConfiguration, settled, step, world::timing},
 };
 
 #[test]
@@ -32,10 +29,7 @@ fn a_target_that_refuses_is_named_and_the_others_go_on() {
     for _ in 0..20 {
         step(&mut world);
         world.reload(0);
-        world
-            .targets
-            .iter_mut()
-            .for_each(world::WebhookConfiguration::propagate);
+        world.targets.iter_mut().for_each(WebhookConfiguration::propagate);
         world.tick();
     }
     assert_eq!(generation(&world), 2);
@@ -68,10 +62,7 @@ fn a_target_that_refuses_for_ever_does_not_let_the_others_expire() {
         for _ in 0..20 {
             step(&mut world);
             world.reload(0);
-            world
-                .targets
-                .iter_mut()
-                .for_each(world::WebhookConfiguration::propagate);
+            world.targets.iter_mut().for_each(WebhookConfiguration::propagate);
             world.tick();
         }
         generations.push(generation(&world));
