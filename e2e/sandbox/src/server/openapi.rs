@@ -3,7 +3,6 @@
 //! Custom resources come with their real schemas. Built-in kinds come without any: kubectl then takes the Go types
 //! that it was built with, which know how lists merge; an incomplete schema would mislead it.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -21,7 +20,7 @@ pub(super) fn answer(kinds: &Kinds, path: &str) -> Option<Reply> {
         for served in &all {
             let folder = folder(served);
             let document = document(&all, &folder).to_string();
-            let hash = URL_SAFE_NO_PAD.encode(&Sha256::digest(document)[..16]);
+            let hash: String = Sha256::digest(document).iter().take(16).map(|byte| format!("{byte:02X}")).collect();
             let url = format!("/openapi/v3/{folder}?hash={hash}");
             paths.insert(folder, json!({"serverRelativeURL": url}));
         }
@@ -69,7 +68,7 @@ fn document(all: &[Served], wanted: &str) -> Value {
 }
 
 fn group_version_kind(served: &Served) -> Value {
-    json!({"group": served.group, "kind": served.kind, "version": served.version})
+    json!({"group": served.group, "version": served.version, "kind": served.kind})
 }
 
 fn operation(served: &Served) -> Value {
@@ -123,7 +122,9 @@ fn schema(served: &Served, raw: &Value) -> Value {
     if !schema.is_object() {
         schema = json!({"type": "object"});
     }
-    schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(served)]);
+    let mut kind = group_version_kind(served);
+    kind.sort_all_objects();
+    schema["x-kubernetes-group-version-kind"] = json!([kind]);
     let properties = &mut schema["properties"];
     if !properties.is_object() {
         *properties = json!({});
