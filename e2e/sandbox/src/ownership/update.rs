@@ -40,7 +40,9 @@ pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &
         if !own {
             entry.fields = entry.fields.without(&changed);
         }
-        if entry.api_version == write.api_version && entry.subresource == write.subresource.unwrap_or_default() {
+        if entry.api_version == write.api_version
+            && entry.subresource == write.subresource.unwrap_or_default()
+        {
             entry.fields = entry.fields.present_in(&after);
         }
     }

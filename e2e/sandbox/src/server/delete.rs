@@ -8,11 +8,12 @@ use super::{
     Server,
     call::{Call, Reply, Target},
     custom::{self, Converter},
+    hooks,
     kinds::Served,
     metadata,
-    read::{key, not_found, written},
+    read::{key, written},
+    refusals::not_found,
     selectors::Selectors,
-    write,
 };
 use crate::{
     StatusError, Subject, admission,
@@ -280,12 +281,12 @@ async fn admit(
     served: &Served,
     current: &Value,
 ) -> Result<(), StatusError> {
-    let mutating = write::configurations(server, "mutatingwebhookconfigurations");
-    let validating = write::configurations(server, "validatingwebhookconfigurations");
+    let mutating = hooks::configurations(server, "mutatingwebhookconfigurations");
+    let validating = hooks::configurations(server, "validatingwebhookconfigurations");
     if mutating.is_empty() && validating.is_empty() {
         return Ok(());
     }
-    let request = write::admission_request(
+    let request = hooks::admission_request(
         server,
         call,
         target,

@@ -20,7 +20,11 @@ pub(super) fn answer(kinds: &Kinds, path: &str) -> Option<Reply> {
         for served in &all {
             let folder = folder(served);
             let document = document(&all, &folder).to_string();
-            let hash: String = Sha256::digest(document).iter().take(16).map(|byte| format!("{byte:02X}")).collect();
+            let hash: String = Sha256::digest(document)
+                .iter()
+                .take(16)
+                .map(|byte| format!("{byte:02X}"))
+                .collect();
             let url = format!("/openapi/v3/{folder}?hash={hash}");
             paths.insert(folder, json!({"serverRelativeURL": url}));
         }

@@ -7,6 +7,7 @@ use super::{
     Server,
     call::{Call, Reply, Target},
     kinds::Served,
+    refusals::not_found,
     selectors::Selectors,
     table,
 };
@@ -26,23 +27,6 @@ pub(super) fn key(target: &Target, served: &Served) -> Key {
         resource: served.resource.clone(),
         namespace: target.namespace.clone(),
         name: target.name.clone(),
-    }
-}
-
-/// 404 for a named object.
-pub(super) fn not_found(served: &Served, name: &str) -> StatusError {
-    StatusError {
-        subject: Subject {
-            name: name.to_owned(),
-            group: served.group.clone(),
-            kind: served.resource.clone(),
-            ..Subject::default()
-        },
-        ..StatusError::new(
-            404,
-            "NotFound",
-            format!("{} {name:?} not found", served.qualified()),
-        )
     }
 }
 

@@ -10,7 +10,8 @@ use super::{
     call::{Call, Reply, Target},
     delete,
     kinds::Served,
-    read::{key, not_found},
+    read::key,
+    refusals::{not_found, stale},
     write,
 };
 use crate::{StatusError, json_path, storage::version};
@@ -152,7 +153,7 @@ fn finalize(server: &Server, call: &Call, target: &Target, served: &Served) -> R
     let stored = store.read(&key).ok_or_else(|| not_found(served, &target.name))?;
     let sent = version(&wanted);
     if !sent.is_empty() && sent != version(&stored) {
-        return Err(write::stale(served, &target.name));
+        return Err(stale(served, &target.name));
     }
     let mut namespace = stored.as_ref().clone();
     namespace["spec"]["finalizers"] = wanted["spec"]["finalizers"]
@@ -162,7 +163,7 @@ fn finalize(server: &Server, call: &Call, target: &Target, served: &Served) -> R
         .into();
     let namespace = store
         .replace(key.clone(), namespace, version(&stored))
-        .map_err(|_| write::stale(served, &target.name))?;
+        .map_err(|_| stale(served, &target.name))?;
     delete::finish(server, &key);
     Ok(Reply::json(namespace.as_ref().clone()))
 }
@@ -189,7 +190,7 @@ async fn scale(server: &Server, call: &Call, target: &Target, served: &Served) -
     };
     let sent = version(&wanted);
     if !sent.is_empty() && sent != version(&current) {
-        return Err(write::stale(served, &target.name));
+        return Err(stale(served, &target.name));
     }
     let Some(replicas) = wanted["spec"]["replicas"]
         .as_i64()
