@@ -15,7 +15,7 @@ use crate::{
     cluster::{
         Cluster, Index, SystemClock, apply::Applier, events::Events, prober::Prober, watches::Watches,
     },
-    controllers::{Context, bundle_deployment},
+    controllers::{Context, annotated_service, bundle_deployment, direct_injection, serving_certificate},
     servers::health::{self, Health},
     telemetry::{LogFormat, Metrics, start_logs},
 };
@@ -55,6 +55,12 @@ pub struct Args {
     /// How often a gate is looked at that no watch opens.
     #[arg(long, default_value = "5s", hide = true)]
     pub look_again: GoDuration,
+    /// Multiplies every wait of a rotation: for clusters that are faster or slower than a real one.
+    #[arg(long, default_value = "1", value_parser = factor, hide = true)]
+    pub time_scale: f64,
+    /// How long servers take to read a changed Secret at the most; not scaled.
+    #[arg(long, hide = true)]
+    pub reload_delay: Option<GoDuration>,
     /// Logs are set up by the program around the operator.
     #[arg(skip)]
     pub embedded: bool,
@@ -137,6 +143,11 @@ impl Args {
             look_again: self.look_again.0.unsigned_abs(),
         };
 
+        let mut rotation = serving_certificate::Timing::default().with_scaled_waits(self.time_scale);
+        if let Some(GoDuration(reload)) = self.reload_delay {
+            rotation.reload = reload;
+        }
+
         // A task that ends, for whatever reason, ends the process: half an operator looks like a whole one.
         let mut tasks = JoinSet::new();
         let stop = shutdown.child_token();
@@ -145,10 +156,31 @@ impl Args {
             async move { ("watches", watching.run(stop).await.map_err(anyhow::Error::from)) }
         });
         tasks.spawn({
-            let stop = stop.clone();
+            let (context, stop) = (context.clone(), stop.clone());
             async move {
                 let result = bundle_deployment::run(context, timing, stop).await;
                 ("bundle-deployment", result.map_err(anyhow::Error::from))
+            }
+        });
+        tasks.spawn({
+            let (context, stop) = (context.clone(), stop.clone());
+            async move {
+                let result = serving_certificate::run(context, rotation, stop).await;
+                ("serving-certificate", result.map_err(anyhow::Error::from))
+            }
+        });
+        tasks.spawn({
+            let (context, stop) = (context.clone(), stop.clone());
+            async move {
+                let result = annotated_service::run(context, stop).await;
+                ("annotated-service", result.map_err(anyhow::Error::from))
+            }
+        });
+        tasks.spawn({
+            let stop = stop.clone();
+            async move {
+                let result = direct_injection::run(context, stop).await;
+                ("direct-injection", result.map_err(anyhow::Error::from))
             }
         });
         if self.serve {
@@ -163,6 +195,14 @@ impl Args {
             });
         }
         supervise(tasks, stop).await
+    }
+}
+
+/// A factor by which waits can be multiplied.
+fn factor(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("write a number from 0.001 to 1000".to_owned()),
     }
 }
 

@@ -1,6 +1,9 @@
-//! The ready endpoints of a Service.
+//! The endpoints of a Service.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+};
 
 use serde_json::Value;
 
@@ -28,24 +31,34 @@ pub struct Pod {
 }
 
 /// Label on EndpointSlices: their Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The ready endpoints of `service` behind its port number `port`, or behind all of its ports; each once, sorted.
 pub fn ready(index: &Index, service: &Value, port: Option<i64>) -> Vec<Endpoint> {
+    all(index, service, port)
+        .into_iter()
+        .filter_map(|(endpoint, is_ready)| is_ready.then_some(endpoint))
+        .collect()
+}
+
+/// The endpoints of `service` as [`ready`] gives them, with those that are not, and whether each is ready.
+pub fn all(index: &Index, service: &Value, port: Option<i64>) -> Vec<(Endpoint, bool)> {
     let namespace = object::text(service, "/metadata/namespace");
     let name = object::text(service, "/metadata/name");
     let slices = index.objects(&kinds::ENDPOINT_SLICE);
-    let mut endpoints: Vec<_> = slices
+    let mut endpoints = BTreeMap::new();
+    let found = slices
         .iter()
         .filter(|slice| {
             object::text(slice, "/metadata/namespace") == namespace
                 && object::label(slice, SERVICE_NAME) == name
         })
-        .flat_map(|slice| ready_in(slice, &port_names(service, port)))
-        .collect();
-    endpoints.sort();
-    endpoints.dedup();
-    endpoints
+        .flat_map(|slice| all_in(slice, &port_names(service, port)));
+    for (endpoint, is_ready) in found {
+        // Slices may overlap for a while.
+        *endpoints.entry(endpoint).or_default() |= is_ready;
+    }
+    endpoints.into_iter().collect()
 }
 
 /// The names of the Service's ports with this number. The only port of a Service may have no name.
@@ -57,7 +70,7 @@ fn port_names(service: &Value, port: Option<i64>) -> Vec<&str> {
         .collect()
 }
 
-fn ready_in(slice: &Value, port_names: &[&str]) -> Vec<Endpoint> {
+fn all_in(slice: &Value, port_names: &[&str]) -> Vec<(Endpoint, bool)> {
     let ports: Vec<u16> = object::items(slice, "/ports")
         .iter()
         .filter(|port| port_names.contains(&object::text(port, "/name").unwrap_or_default()))
@@ -66,9 +79,7 @@ fn ready_in(slice: &Value, port_names: &[&str]) -> Vec<Endpoint> {
     let mut endpoints = Vec::new();
     for endpoint in object::items(slice, "/endpoints") {
         // No word on readiness means ready (discovery.k8s.io/v1 EndpointConditions).
-        if endpoint.pointer("/conditions/ready").and_then(Value::as_bool) == Some(false) {
-            continue;
-        }
+        let is_ready = endpoint.pointer("/conditions/ready").and_then(Value::as_bool) != Some(false);
         let pod = (object::text(endpoint, "/targetRef/kind") == Some("Pod"))
             .then(|| {
                 Some(Pod {
@@ -83,9 +94,12 @@ fn ready_in(slice: &Value, port_names: &[&str]) -> Vec<Endpoint> {
             .iter()
             .filter_map(|address| address.as_str()?.parse::<IpAddr>().ok());
         for address in addresses {
-            endpoints.extend(ports.iter().map(|port| Endpoint {
-                address: SocketAddr::new(address, *port),
-                pod: pod.clone(),
+            endpoints.extend(ports.iter().map(|port| {
+                let endpoint = Endpoint {
+                    address: SocketAddr::new(address, *port),
+                    pod: pod.clone(),
+                };
+                (endpoint, is_ready)
             }));
         }
     }
@@ -132,5 +146,9 @@ mod tests {
             ]
         );
         assert_eq!(ready(&index, &service, None).len(), 4);
+        let others = all(&index, &service, Some(443));
+        let others: Vec<_> = others.iter().filter(|(_, is_ready)| !is_ready).collect();
+        assert_eq!(others.len(), 1);
+        assert_eq!(others[0].0.address.to_string(), "10.0.0.2:9443");
     }
 }

@@ -5,7 +5,10 @@ use rcgen::KeyPair;
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 use thiserror::Error;
 
-use crate::api::{PrivateKey, PrivateKeyAlgorithm};
+use crate::{
+    api::{PrivateKey, PrivateKeyAlgorithm},
+    domain::pki::KeyAlgorithm,
+};
 
 /// Why no key came to be.
 #[derive(Debug, Error)]
@@ -42,6 +45,17 @@ pub async fn generate(key: &PrivateKey) -> Result<KeyPair, GenerateKeyError> {
     }
 }
 
+/// Whether a key of that kind is what `key` asks for.
+pub fn is_of(key: &PrivateKey, algorithm: KeyAlgorithm) -> bool {
+    match key.algorithm {
+        PrivateKeyAlgorithm::Ecdsa => algorithm == KeyAlgorithm::Ecdsa(256),
+        PrivateKeyAlgorithm::Rsa => {
+            let bits = key.size.unwrap_or(RSA_BITS);
+            usize::try_from(bits).is_ok_and(|bits| algorithm == KeyAlgorithm::Rsa(bits))
+        }
+    }
+}
+
 /// A random serial number: 16 bytes, positive, never 0.
 pub fn serial() -> [u8; 16] {
     let mut serial = [0; 16];
@@ -64,15 +78,18 @@ mod tests {
 
     #[tokio::test]
     async fn keys_are_of_the_kind_that_was_asked_for() {
-        let ecdsa = generate(&PrivateKey::default()).await.unwrap();
+        let asks_for_ecdsa = PrivateKey::default();
+        let ecdsa = generate(&asks_for_ecdsa).await.unwrap();
         assert_eq!(ecdsa.algorithm(), &rcgen::PKCS_ECDSA_P256_SHA256);
-        let rsa = generate(&PrivateKey {
+        let asks_for_rsa = PrivateKey {
             algorithm: PrivateKeyAlgorithm::Rsa,
             size: None,
-        })
-        .await
-        .unwrap();
+        };
+        let rsa = generate(&asks_for_rsa).await.unwrap();
         assert_eq!(rsa.algorithm(), &rcgen::PKCS_RSA_SHA256);
+        let algorithms = [ecdsa, rsa].map(|key| crate::domain::pki::PrivateKey::from(key).algorithm());
+        assert_eq!(algorithms.map(|of| is_of(&asks_for_ecdsa, of)), [true, false]);
+        assert_eq!(algorithms.map(|of| is_of(&asks_for_rsa, of)), [false, true]);
     }
 
     #[test]

@@ -65,6 +65,11 @@ pub mod kinds {
     pub const API_SERVICE: Kind = Kind::new("apiregistration.k8s.io/v1", "APIService");
     /// ExtensionConfigs of Cluster API; its CustomResourceDefinition may come and go.
     pub const EXTENSION_CONFIG: Kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
+    /// ResourceInterpreterWebhookConfigurations of Karmada; its CustomResourceDefinition may come and go.
+    pub const RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION: Kind = Kind::new(
+        "config.karmada.io/v1alpha1",
+        "ResourceInterpreterWebhookConfiguration",
+    );
     /// BundleDeployments.
     pub const BUNDLE_DEPLOYMENT: Kind = Kind::new(crate::api::names::API_VERSION, "BundleDeployment");
     /// ServingCertificates.

@@ -9,7 +9,8 @@ pub const API_VERSION: &str = "windlass.dev/v1alpha1";
 /// Label: the BundleDeployment that an object was installed for.
 pub const BUNDLE_DEPLOYMENT: &str = "windlass.dev/bundle-deployment";
 
-/// Label on Secrets: the ServingCertificate that a Secret belongs to.
+/// Label on Secrets: the ServingCertificate that a Secret belongs to, shortened where its name is too long for a label;
+/// and annotation on Secrets with CAs: its whole name.
 pub const SERVING_CERTIFICATE: &str = "windlass.dev/serving-certificate";
 
 /// Label on Secrets in the operator's namespace: the namespace of the ServingCertificate that a Secret belongs to.
@@ -40,14 +41,18 @@ pub const SERVING_CERT_SECRET: &str = "windlass.dev/serving-cert-secret";
 /// Annotation on a ServingCertificate: `<leaf|ca>:<reason>`, a rotation that is done once for each value.
 pub const ROTATE: &str = "windlass.dev/rotate";
 
-/// Annotation on a pod template: when Windlass restarted the rollout, so that a server reads its certificate anew.
-pub const RESTARTED_AT: &str = "windlass.dev/restarted-at";
+/// Annotation on a pod template: the fingerprint of the serving certificate for which Windlass restarted the rollout, so
+/// that a server reads it.
+pub const RESTARTED_FOR: &str = "windlass.dev/restarted-for";
 
 /// Finalizer: Windlass takes webhooks away before what serves them.
 pub const FINALIZER: &str = "windlass.dev/removal";
 
 /// Field manager of what an install applies.
 pub const INSTALL: &str = "windlass-install";
+
+/// Field manager of Secrets with certificates, of ServingCertificates that are made for Services, and of restarts.
+pub const CERTIFICATES: &str = "windlass-certificates";
 
 /// Field manager of `caBundle` changes.
 pub const INJECT: &str = "windlass-inject";

@@ -74,6 +74,11 @@ fn rules() -> Vec<Value> {
             &["extensionconfigs"],
             &["get", "list", "watch", "patch"],
         ),
+        rule(
+            &["config.karmada.io"],
+            &["resourceinterpreterwebhookconfigurations"],
+            &["get", "list", "watch", "patch"],
+        ),
         rule(&[""], &["namespaces"], &["get", "list", "create", "patch"]),
         rule(&[""], &["serviceaccounts", "services", "configmaps"], &KEEP),
         rule(&[""], &["secrets"], &with(&["update"])),

@@ -16,7 +16,7 @@ mod loading;
 mod proof;
 mod removal;
 mod report;
-mod rollout;
+pub(super) mod rollout;
 mod routing;
 
 use std::{sync::Arc, time::Duration};

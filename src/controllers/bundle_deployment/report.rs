@@ -8,6 +8,7 @@ use crate::{
         BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, Conditions,
         ConversionStatus, Verdict, WebhookState, WebhookStatus, names,
     },
+    controllers::status::merge_patch,
     domain::{
         object::{self, ObjectKey},
         status::{Standing, Step},
@@ -125,7 +126,7 @@ impl Reconciler {
             return Ok(());
         }
         let key = ObjectKey::of(object).ok_or(crate::cluster::RequestError::Nameless)?;
-        let patch = merge_patch(&known, &status)?;
+        let patch = merge_patch(&known, &status).map_err(ReconcileError::Encode)?;
         self.context
             .cluster
             .patch_status(&key, &patch, names::STATUS)
@@ -172,46 +173,5 @@ impl Reconciler {
                 .warn(object, "Install", &reason, &message)
                 .await;
         }
-    }
-}
-
-/// The status as a merge patch: fields that are no longer there are null.
-fn merge_patch(
-    known: &BundleDeploymentStatus,
-    status: &BundleDeploymentStatus,
-) -> Result<Value, ReconcileError> {
-    let known = serde_json::to_value(known).map_err(ReconcileError::Encode)?;
-    let mut patch = serde_json::to_value(status).map_err(ReconcileError::Encode)?;
-    if let (Some(known), Some(patch)) = (known.as_object(), patch.as_object_mut()) {
-        for field in known.keys() {
-            patch.entry(field.clone()).or_insert(Value::Null);
-        }
-    }
-    Ok(patch)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_that_are_gone_become_null() {
-        let known = BundleDeploymentStatus {
-            observed_generation: Some(1),
-            conversions: vec![ConversionStatus {
-                crd: "a".into(),
-                state: WebhookState::Armed,
-            }],
-            ..BundleDeploymentStatus::default()
-        };
-        let status = BundleDeploymentStatus {
-            observed_generation: Some(2),
-            ..BundleDeploymentStatus::default()
-        };
-        let patch = merge_patch(&known, &status).unwrap();
-        assert_eq!(
-            patch,
-            serde_json::json!({"observedGeneration": 2, "conversions": null})
-        );
     }
 }

@@ -17,7 +17,7 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// How far a Deployment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Rollout {
+pub(in crate::controllers) enum Rollout {
     /// Every replica is of the newest revision and available, and there are no others.
     Complete,
     /// Not yet.
@@ -30,7 +30,7 @@ pub(super) enum Rollout {
 
 impl Rollout {
     /// Reads the status of a Deployment.
-    pub(super) fn of(deployment: &Value) -> Self {
+    pub(in crate::controllers) fn of(deployment: &Value) -> Self {
         let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64);
         let name = object::text(deployment, "/metadata/name").unwrap_or_default();
         let wanted = count("/spec/replicas").unwrap_or(1);

@@ -79,6 +79,22 @@ impl Default for Timing {
 }
 
 impl Timing {
+    /// The same with all waits shortened or lengthened. Lives are what users ask for, and what is allowed for clocks that
+    /// are wrong has nothing to do with waiting: both stay.
+    #[must_use]
+    pub fn with_scaled_waits(self, factor: f64) -> Self {
+        Self {
+            trust: self.trust.mul_f64(factor),
+            reload: self.reload.mul_f64(factor),
+            overlap: self.overlap.mul_f64(factor),
+            start: self.start.mul_f64(factor),
+            poll: self.poll.mul_f64(factor),
+            retry: self.retry.mul_f64(factor),
+            longest_sleep: self.longest_sleep.mul_f64(factor),
+            ..self
+        }
+    }
+
     /// Everything that is wrong with it; nothing, if it works.
     pub fn problems(&self) -> Vec<TimingProblem> {
         let mut problems = Vec::new();

@@ -1,0 +1,227 @@
+//! What a reconciliation found, as status and events.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::{ReconcileError, Reconciler, scene::Obstacle, wanted::Wanted};
+use crate::{
+    api::{
+        CaStatus, Conditions, EndpointsStatus, FailingTarget, Generation, Phase, ServingCertificateStatus,
+        TargetsStatus, Verdict, names,
+    },
+    controllers::status::merge_patch,
+    domain::rotation::{self, Authority, Blocked, Change, Leaf, Observation, Plan, Step},
+};
+
+/// The most failing targets that a status lists.
+const MOST_FAILING: usize = 20;
+
+/// The condition that sums up the others.
+const READY: &str = "Ready";
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Writes what a plan says about the rotation.
+    pub(super) async fn report(
+        &self,
+        wanted: &Wanted,
+        observation: &Observation,
+        plan: &Plan,
+    ) -> Result<(), ReconcileError> {
+        let serving = observation.serving.as_ref();
+        let leaf = serving.and_then(|secret| secret.content.leaf);
+        let mut status = ServingCertificateStatus {
+            observed_generation: wanted.generation(),
+            phase: Some(phase(plan.phase)),
+            not_after: leaf.map(|leaf| time(leaf.validity.not_after)),
+            renewal_time: plan.leaf_renewal.map(time),
+            ca: ca(observation, plan),
+            endpoints: Some(EndpointsStatus {
+                ready: count(plan.endpoints.total),
+                current: count(plan.endpoints.current),
+            }),
+            targets: Some(targets(plan)),
+            conditions: wanted.status.conditions.clone(),
+        };
+        let rotation::Conditions {
+            trusted,
+            served,
+            ready,
+        } = &plan.conditions;
+        for (condition_type, verdict) in [(READY, ready), ("Trusted", trusted), ("Served", served)] {
+            let reason = verdict.reason.to_string();
+            let verdict = if verdict.status {
+                Verdict::holds(reason, &verdict.message)
+            } else {
+                Verdict::fails(reason, &verdict.message)
+            };
+            self.record(&mut status.conditions, condition_type, verdict, wanted);
+        }
+        self.write_status(wanted, &status).await
+    }
+
+    /// Writes why there is nothing to plan. What was known of certificates and targets stays.
+    pub(super) async fn report_obstacle(
+        &self,
+        wanted: &Wanted,
+        obstacle: &Obstacle,
+    ) -> Result<(), ReconcileError> {
+        let mut status = ServingCertificateStatus {
+            observed_generation: wanted.generation(),
+            ..wanted.status.clone()
+        };
+        let verdict = Verdict::fails(obstacle.reason, &obstacle.message);
+        self.record(&mut status.conditions, READY, verdict, wanted);
+        self.write_status(wanted, &status).await
+    }
+
+    /// Says in an event what was done, where that is of interest.
+    pub(super) async fn announce_step(&self, wanted: &Wanted, step: &Step) {
+        let (action, reason, is_warning) = match step {
+            Step::ChangeAuthorities { change, .. } => match change {
+                Change::RecordPublished(_) | Change::RecordTrust(_) => return,
+                Change::StartRotation { distrusted, .. } => {
+                    ("Rotate", "RotationStarted", !distrusted.is_empty())
+                }
+                Change::Found { .. } | Change::IssueNext(_) => ("Rotate", "AuthorityMade", false),
+                Change::Adopt(_) => ("Rotate", "AuthorityTrusted", false),
+                Change::Promote { .. } => ("Rotate", "AuthorityPromoted", false),
+                Change::Retire { .. } => ("Rotate", "AuthorityRetired", false),
+            },
+            Step::PublishServing(publication) if publication.leaf == Leaf::Keep => return,
+            Step::PublishServing(_) => ("Issue", "CertificateIssued", false),
+            Step::InjectTarget { .. } => return,
+            Step::RestartRollout { .. } => ("Restart", "RolloutRestarted", false),
+        };
+        let events = &self.context.events;
+        if is_warning {
+            events
+                .warn(&wanted.object, action, reason, &step.to_string())
+                .await;
+        } else {
+            events
+                .note(&wanted.object, action, reason, &step.to_string())
+                .await;
+        }
+    }
+
+    fn record(
+        &self,
+        conditions: &mut Vec<Condition>,
+        condition_type: &str,
+        verdict: Verdict,
+        wanted: &Wanted,
+    ) {
+        conditions.record(
+            condition_type,
+            verdict,
+            wanted.generation(),
+            self.context.clock.now(),
+        );
+    }
+
+    async fn write_status(
+        &self,
+        wanted: &Wanted,
+        status: &ServingCertificateStatus,
+    ) -> Result<(), ReconcileError> {
+        let known = &wanted.status;
+        if status == known {
+            return Ok(());
+        }
+        let patch = merge_patch(known, status).map_err(ReconcileError::Encode)?;
+        let written = self
+            .context
+            .cluster
+            .patch_status(&wanted.key, &patch, names::STATUS)
+            .await;
+        match written {
+            Ok(_) => {}
+            // It was deleted meanwhile.
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        self.announce(wanted, status).await;
+        Ok(())
+    }
+
+    /// An event where it became ready, or not ready for another reason.
+    async fn announce(&self, wanted: &Wanted, status: &ServingCertificateStatus) {
+        let ready = |status: &ServingCertificateStatus| {
+            let condition = status
+                .conditions
+                .iter()
+                .find(|condition| condition.type_ == READY);
+            condition.cloned()
+        };
+        let Some(condition) = ready(status) else { return };
+        let holds = condition.status == "True";
+        let is_known = ready(&wanted.status).is_some_and(|known| {
+            known.status == condition.status && (holds || known.reason == condition.reason)
+        });
+        if is_known {
+            return;
+        }
+        let (reason, message) = (&condition.reason, &condition.message);
+        tracing::info!(certificate = %wanted.key, ready = holds, reason, message, "The rotation stands otherwise");
+        if holds {
+            self.context
+                .events
+                .note(&wanted.object, "Rotate", READY, message)
+                .await;
+        } else {
+            self.context
+                .events
+                .warn(&wanted.object, "Rotate", reason, message)
+                .await;
+        }
+    }
+}
+
+fn phase(phase: rotation::Phase) -> Phase {
+    match phase {
+        rotation::Phase::Stable => Phase::Stable,
+        rotation::Phase::Signing => Phase::Signing,
+        rotation::Phase::Retiring => Phase::Retiring,
+        rotation::Phase::Distributing => Phase::Distributing,
+    }
+}
+
+fn ca(observation: &Observation, plan: &Plan) -> Option<CaStatus> {
+    let authorities = &observation.authorities.as_ref()?.content;
+    let generation = |authority: &Authority| Generation {
+        generation: authority.generation,
+        not_after: time(authority.certificate.validity.not_after),
+    };
+    Some(CaStatus {
+        current: authorities.current.as_ref().map(generation),
+        next: authorities.next.as_ref().map(generation),
+        renewal_time: plan.authority_renewal.map(time),
+    })
+}
+
+fn targets(plan: &Plan) -> TargetsStatus {
+    let failing = plan.blocked.iter().filter_map(|blocked| match blocked {
+        Blocked::Target { target, message } => Some(FailingTarget {
+            kind: target.kind.clone(),
+            name: target.name.clone(),
+            message: message.clone(),
+        }),
+        _ => None,
+    });
+    TargetsStatus {
+        total: count(plan.targets.total),
+        current: count(plan.targets.current),
+        failing: failing.take(MOST_FAILING).collect(),
+    }
+}
+
+/// In whole seconds, as the API server gives it back.
+fn time(moment: Timestamp) -> Time {
+    Time(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,212 @@
+//! Looking at everything that a plan is made from.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    ReconcileError, Reconciler, authority_secret::AuthoritySecret, certificates::Certificates, endpoints,
+    rollout, secrets, serving_secret::ServingSecret, targets, wanted::Wanted,
+};
+use crate::{
+    api::ReloadStrategy,
+    cluster::kinds,
+    domain::{
+        object,
+        pki::DnsNames,
+        rotation::{Observation, Versioned},
+    },
+};
+
+/// What was seen, and what is needed to act on a plan.
+pub(super) struct Scene {
+    /// What the plan is made from.
+    pub(super) observation: Observation,
+    /// The names that are served.
+    pub(super) names: DnsNames,
+    /// Every certificate that was seen.
+    pub(super) certificates: Certificates,
+    /// The CA Secret.
+    pub(super) authority: Option<AuthoritySecret>,
+    /// The serving Secret.
+    pub(super) serving: Option<ServingSecret>,
+    /// The targets as they were seen.
+    pub(super) targets: Vec<Arc<Value>>,
+    /// The Deployment that may be restarted.
+    pub(super) deployment: Option<Value>,
+}
+
+/// Why there is nothing to plan.
+pub(super) struct Obstacle {
+    /// A word.
+    pub(super) reason: &'static str,
+    /// What is in the way, and what to do.
+    pub(super) message: String,
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Looks at everything. Both Secrets are read from the API server, so that a plan sees what the one before wrote.
+    pub(super) async fn look(&self, wanted: &Wanted) -> Result<Result<Scene, Obstacle>, ReconcileError> {
+        let names = match wanted.names() {
+            Ok(names) => names,
+            Err(invalid) => {
+                return Ok(Err(Obstacle {
+                    reason: "InvalidNames",
+                    message: invalid.to_string(),
+                }));
+            }
+        };
+        let mut certificates = Certificates::default();
+        let authority = match self
+            .look_at_authorities(wanted, &names, &mut certificates)
+            .await?
+        {
+            Ok(authority) => authority,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        let serving = match self.look_at_serving(wanted, &names, &mut certificates).await? {
+            Ok(serving) => serving,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        let clock = self.clock();
+        let trust = authority
+            .as_ref()
+            .map(|secret| secret.authorities.trust_bundle(clock.now))
+            .unwrap_or_default();
+        let secret = serving
+            .as_ref()
+            .filter(|secret| secret.allows_direct_injection)
+            .map(|_| wanted.spec.secret_name.as_str());
+        let asking = targets::asking(&self.context.index, &wanted.key, secret);
+        let mut observed = Vec::new();
+        for target in &asking {
+            let Some(mut target) = targets::read(target, &names, &trust, &mut certificates) else {
+                continue;
+            };
+            if target.refused.is_none() {
+                target.refused = self.refusals.find(&wanted.key, &target.id);
+            }
+            observed.push(target);
+        }
+        self.refusals.keep_only(&wanted.key, &observed);
+        let service = kinds::SERVICE.object(Some(wanted.namespace()), &wanted.spec.service_name);
+        let endpoints = match self.context.index.find(&service) {
+            Some(service) => {
+                endpoints::observe(
+                    &self.context,
+                    wanted,
+                    &names,
+                    &service,
+                    &asking,
+                    &mut certificates,
+                )
+                .await
+            }
+            None => Vec::new(),
+        };
+        let deployment = self.look_at_deployment(wanted).await?;
+        let observation = Observation {
+            clock,
+            authorities: authority.as_ref().map(|secret| Versioned {
+                version: secret.version.clone(),
+                content: secret.authorities.clone(),
+            }),
+            serving: serving.as_ref().map(|secret| Versioned {
+                version: secret.version.clone(),
+                content: secret.content.clone(),
+            }),
+            targets: observed,
+            endpoints,
+            rollout: deployment.as_ref().map(rollout::read),
+            request: wanted.request.clone(),
+        };
+        Ok(Ok(Scene {
+            observation,
+            names,
+            certificates,
+            authority,
+            serving,
+            targets: asking,
+            deployment,
+        }))
+    }
+
+    async fn look_at_authorities(
+        &self,
+        wanted: &Wanted,
+        names: &DnsNames,
+        certificates: &mut Certificates,
+    ) -> Result<Result<Option<AuthoritySecret>, Obstacle>, ReconcileError> {
+        let key = secrets::authority_key(&self.context.namespace, &wanted.key);
+        let Some(secret) = self.context.cluster.read(&key).await? else {
+            return Ok(Ok(None));
+        };
+        if is_terminating(&secret) {
+            return Ok(Err(Obstacle::terminating(&key.to_string())));
+        }
+        if !AuthoritySecret::is_ours(&secret, &wanted.key) {
+            let message = format!("{key} exists and was not made by Windlass: remove it");
+            return Ok(Err(Obstacle {
+                reason: "ForeignSecret",
+                message,
+            }));
+        }
+        Ok(Ok(Some(AuthoritySecret::read(
+            &secret,
+            wanted,
+            names,
+            certificates,
+        ))))
+    }
+
+    async fn look_at_serving(
+        &self,
+        wanted: &Wanted,
+        names: &DnsNames,
+        certificates: &mut Certificates,
+    ) -> Result<Result<Option<ServingSecret>, Obstacle>, ReconcileError> {
+        let key = ServingSecret::key(wanted);
+        let Some(secret) = self.context.cluster.read(&key).await? else {
+            return Ok(Ok(None));
+        };
+        if is_terminating(&secret) {
+            return Ok(Err(Obstacle::terminating(&key.to_string())));
+        }
+        if let Some(message) = ServingSecret::objection(&secret, wanted) {
+            return Ok(Err(Obstacle {
+                reason: "ForeignSecret",
+                message,
+            }));
+        }
+        Ok(Ok(Some(ServingSecret::read(secret, wanted, names, certificates))))
+    }
+
+    async fn look_at_deployment(&self, wanted: &Wanted) -> Result<Option<Value>, ReconcileError> {
+        let reload = &wanted.spec.reload;
+        let Some(name) = &reload.deployment_name else {
+            return Ok(None);
+        };
+        if reload.strategy == ReloadStrategy::Never {
+            return Ok(None);
+        }
+        let key = kinds::DEPLOYMENT.object(Some(wanted.namespace()), name);
+        Ok(self.context.cluster.read(&key).await?)
+    }
+}
+
+// === impl Obstacle ===
+
+impl Obstacle {
+    fn terminating(object: &str) -> Self {
+        Self {
+            reason: "SecretTerminating",
+            message: format!("{object} is being deleted; another is made when it is gone"),
+        }
+    }
+}
+
+fn is_terminating(secret: &Value) -> bool {
+    object::text(secret, "/metadata/deletionTimestamp").is_some()
+}

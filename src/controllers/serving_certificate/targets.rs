@@ -1,0 +1,239 @@
+//! The objects that ask for the trust bundle of a ServingCertificate: which they are, and what they carry.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::certificates::Certificates;
+use crate::{
+    api::names,
+    cluster::Index,
+    controllers::injection::{Injected, TARGET_KINDS},
+    domain::{
+        injection::{CaBundle, Holder, InvalidRequest, Request, TargetKind},
+        object::{self, ObjectKey},
+        pki::DnsNames,
+        rotation::{self, TargetId},
+    },
+};
+
+/// What was refused, by ServingCertificate and target: it is tried again, but nothing waits for it.
+#[derive(Default)]
+pub(super) struct Refusals(Mutex<HashMap<ObjectKey, HashMap<TargetId, String>>>);
+
+// === impl Refusals ===
+
+impl Refusals {
+    /// Notes what became of an injection.
+    pub(super) fn note(&self, certificate: &ObjectKey, target: &TargetId, injected: &Injected) {
+        let mut refusals = self.0.lock();
+        let of_certificate = refusals.entry(certificate.clone()).or_default();
+        match injected {
+            Injected::Refused(message) => {
+                of_certificate.insert(target.clone(), message.clone());
+            }
+            _ => {
+                of_certificate.remove(target);
+            }
+        }
+    }
+
+    /// Forgets a ServingCertificate that is gone.
+    pub(super) fn forget(&self, certificate: &ObjectKey) {
+        self.0.lock().remove(certificate);
+    }
+
+    /// Forgets targets that do not ask any more.
+    pub(super) fn keep_only(&self, certificate: &ObjectKey, targets: &[rotation::Target]) {
+        if let Some(of_certificate) = self.0.lock().get_mut(certificate) {
+            of_certificate.retain(|id, _| targets.iter().any(|target| target.id == *id));
+        }
+    }
+
+    pub(super) fn find(&self, certificate: &ObjectKey, target: &TargetId) -> Option<String> {
+        self.0.lock().get(certificate)?.get(target).cloned()
+    }
+}
+
+/// The objects that ask for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the Secret's
+/// name.
+pub(super) fn asking(index: &Index, certificate: &ObjectKey, secret: Option<&str>) -> Vec<Arc<Value>> {
+    let asks = |target: &Value| match Request::of(target) {
+        Ok(Some(Request::ServingCertificate { namespace, name })) => {
+            certificate.namespace.as_deref() == Some(&namespace) && certificate.name == name
+        }
+        Ok(Some(Request::Secret { namespace, name })) => {
+            certificate.namespace.as_deref() == Some(&namespace) && secret == Some(&name)
+        }
+        // It asks twice: that it gets nothing is said where it is waited for.
+        Err(InvalidRequest::Both) => object::annotation(target, names::INJECT_CA_FROM).is_some_and(|value| {
+            value.split_once('/')
+                == certificate
+                    .namespace
+                    .as_deref()
+                    .map(|of| (of, &*certificate.name))
+        }),
+        Ok(None) | Err(_) => false,
+    };
+    TARGET_KINDS
+        .iter()
+        .flat_map(|kind| index.objects(kind))
+        .filter(|target| asks(target))
+        .collect()
+}
+
+/// What a rotation needs to know of a target; `None` where it calls nothing that could use the trust bundle.
+///
+/// `trust` is what it is to carry.
+pub(super) fn read(
+    target: &Value,
+    names: &DnsNames,
+    trust: &rotation::TrustBundle,
+    certificates: &mut Certificates,
+) -> Option<rotation::Target> {
+    let carried: Vec<_> = holders(target, names)
+        .map(|holder| carried(&holder, certificates))
+        .collect();
+    if carried.is_empty() {
+        return None;
+    }
+    Some(rotation::Target {
+        id: id_of(&ObjectKey::of(target)?),
+        bundle: common(&carried, trust),
+        refused: Request::of(target).err().map(|error| error.to_string()),
+    })
+}
+
+/// The places of a target that call one of `names`.
+pub(super) fn holders<'t>(target: &'t Value, names: &DnsNames) -> impl Iterator<Item = Holder<'t>> {
+    TargetKind::of(target)
+        .map(|kind| kind.holders(target))
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|holder| holder.host.as_deref().is_some_and(|host| names.cover(host)))
+}
+
+/// Names a target as a rotation does.
+pub(super) fn id_of(key: &ObjectKey) -> TargetId {
+    TargetId {
+        api_version: key.api_version.clone(),
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+    }
+}
+
+/// Names a target as the API server does.
+pub(super) fn key_of(id: &TargetId) -> ObjectKey {
+    ObjectKey {
+        api_version: id.api_version.clone(),
+        kind: id.kind.clone(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+    }
+}
+
+fn carried(holder: &Holder<'_>, certificates: &mut Certificates) -> Option<rotation::TrustBundle> {
+    let CaBundle::Read(reading) = &holder.ca_bundle else {
+        return None;
+    };
+    let roots = reading.certificates.iter();
+    let roots: rotation::TrustBundle = roots.map(|root| certificates.learn(root)).collect();
+    (reading.is_usable() && !roots.is_empty()).then_some(roots)
+}
+
+/// What all places of a target carry. Where that is all that it should be but one of them carries more, it is what
+/// that one carries, so that the difference is seen.
+fn common(
+    carried: &[Option<rotation::TrustBundle>],
+    trust: &rotation::TrustBundle,
+) -> Option<rotation::TrustBundle> {
+    let bundles: Vec<_> = carried.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let (first, others) = bundles.split_first()?;
+    let common: rotation::TrustBundle = first
+        .iter()
+        .filter(|root| others.iter().all(|bundle| bundle.contains(root)))
+        .copied()
+        .collect();
+    let different = bundles.iter().find(|bundle| **bundle != trust);
+    match different {
+        Some(different) if common == *trust => Some((*different).clone()),
+        _ => Some(common).filter(|common| !common.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::{pki::sample, trust_bundle::TrustBundle};
+
+    fn bundle(generations: &[u32]) -> TrustBundle {
+        let roots = generations
+            .iter()
+            .map(|generation| sample::authority(*generation).certificate().clone());
+        TrustBundle::new(roots).unwrap()
+    }
+
+    fn target(bundles: &[Option<&TrustBundle>]) -> Value {
+        let webhooks: Vec<_> = bundles
+            .iter()
+            .enumerate()
+            .map(|(index, bundle)| {
+                let mut config = json!({"service": {"namespace": "system", "name": "hook"}});
+                if let Some(bundle) = bundle {
+                    config["caBundle"] = CaBundle::encode(bundle).into();
+                }
+                json!({"name": format!("{index}.example.com"), "clientConfig": config})
+            })
+            .collect();
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "w", "annotations": {"windlass.dev/inject-ca-from": "system/hook"}},
+            "webhooks": webhooks,
+        })
+    }
+
+    #[test]
+    fn a_target_carries_what_all_of_its_webhooks_do() {
+        let mut certificates = Certificates::default();
+        let (one, both, all) = (bundle(&[1]), bundle(&[1, 2]), bundle(&[1, 2, 3]));
+        let mut summary = |bundle: &TrustBundle| -> rotation::TrustBundle {
+            bundle
+                .certificates()
+                .iter()
+                .map(|root| certificates.learn(root))
+                .collect()
+        };
+        let (one_seen, both_seen, all_seen) = (summary(&one), summary(&both), summary(&all));
+        for (bundles, expected) in [
+            (vec![None], None),
+            (vec![Some(&both), None], None),
+            (vec![Some(&both), Some(&both)], Some(&both_seen)),
+            (vec![Some(&both), Some(&one)], Some(&one_seen)),
+            (vec![Some(&both), Some(&all)], Some(&all_seen)),
+        ] {
+            let target = target(&bundles);
+            let read = read(
+                &target,
+                &sample::names(),
+                &both_seen,
+                &mut Certificates::default(),
+            );
+            assert_eq!(read.unwrap().bundle.as_ref(), expected, "{bundles:?}");
+        }
+    }
+
+    #[test]
+    fn what_calls_other_servers_is_no_target() {
+        let mut target = target(&[None]);
+        target["webhooks"][0]["clientConfig"]["service"]["name"] = "other".into();
+        let trust = rotation::TrustBundle::default();
+        assert_eq!(
+            read(&target, &sample::names(), &trust, &mut Certificates::default()),
+            None
+        );
+    }
+}

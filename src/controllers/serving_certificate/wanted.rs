@@ -1,0 +1,81 @@
+//! What a ServingCertificate asks for.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::{
+    api::{ServingCertificate, ServingCertificateSpec, ServingCertificateStatus, names},
+    domain::{
+        object::{self, ObjectKey},
+        pki::{DnsNames, InvalidDnsNames},
+        rotation::Timing,
+    },
+};
+
+/// What a ServingCertificate asks for.
+pub(super) struct Wanted {
+    /// Which one.
+    pub(super) key: ObjectKey,
+    /// The whole object.
+    pub(super) object: Arc<Value>,
+    /// Its spec.
+    pub(super) spec: ServingCertificateSpec,
+    /// Its status as it was known last.
+    pub(super) status: ServingCertificateStatus,
+    /// The value of `windlass.dev/rotate`.
+    pub(super) request: Option<String>,
+}
+
+/// The ServingCertificate is not what its schema says.
+#[derive(Debug, Error)]
+#[error("cannot read the ServingCertificate")]
+pub struct ReadCertificateError(#[from] serde_json::Error);
+
+// === impl Wanted ===
+
+impl Wanted {
+    pub(super) fn read(key: ObjectKey, object: Arc<Value>) -> Result<Self, ReadCertificateError> {
+        let certificate: ServingCertificate = serde_json::from_value(Value::clone(&object))?;
+        let request = object::annotation(&object, names::ROTATE).map(str::to_owned);
+        Ok(Self {
+            key,
+            object,
+            spec: certificate.spec,
+            status: certificate.status.unwrap_or_default(),
+            request: request.filter(|value| !value.is_empty()),
+        })
+    }
+
+    /// Its namespace.
+    pub(super) fn namespace(&self) -> &str {
+        self.key.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// Its uid.
+    pub(super) fn uid(&self) -> &str {
+        object::text(&self.object, "/metadata/uid").unwrap_or_default()
+    }
+
+    /// The generation of its spec.
+    pub(super) fn generation(&self) -> Option<i64> {
+        self.object
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64)
+    }
+
+    /// The names that are served.
+    pub(super) fn names(&self) -> Result<DnsNames, InvalidDnsNames> {
+        DnsNames::of_service(&self.spec.service_name, self.namespace(), &self.spec.dns_names)
+    }
+
+    /// The durations of its rotation.
+    pub(super) fn timing(&self, base: &Timing) -> Timing {
+        Timing {
+            leaf_life: self.spec.duration.0,
+            authority_life: self.spec.ca.duration.0,
+            ..base.clone()
+        }
+    }
+}
