@@ -102,11 +102,11 @@ impl Bed {
         Ok(Self {
             client,
             operator: Operator {
+                arguments: operator_arguments(&options),
                 program: options.program,
                 kubeconfig,
                 bundle_dir: bundles,
                 log: directory.path().join("operator.log"),
-                arguments: operator_arguments(&options),
             },
             directory,
             stop,
