@@ -30,9 +30,6 @@ pub const OPERATOR_NAMESPACE: &str = "windlass-system";
 /// The ServiceAccount of the operator.
 const OPERATOR_ACCOUNT: &str = "windlass";
 
-/// How long a server takes to serve what the node has brought.
-const RELOAD: Duration = Duration::from_secs(5);
-
 /// Set to keep the folder of a bed: logs of the operator and of the pods.
 const KEEP: &str = "WINDLASS_E2E_KEEP";
 
@@ -92,27 +89,24 @@ impl Bed {
             directory.disable_cleanup(true);
             tracing::info!(folder = %directory.path().display(), "Keeping the folder of the bed");
         }
-        let client = client(&sandbox.kubeconfig("admin", &["system:masters"])).await?;
+        let client = client(&sandbox.kubeconfig("admin", &["system:masters"])?).await?;
         apply_manifests(&client).await?;
         let kubeconfig = directory.path().join("operator.kubeconfig");
-        let account = sandbox
-            .kubeconfig_for_service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
-            .await?;
+        let account = sandbox.kubeconfig_for_service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT);
         fs::write(&kubeconfig, account)?;
         let bundles = directory.path().join("bundles");
         fs::create_dir(&bundles)?;
         let stop = CancellationToken::new();
-        let node_client = client_of(&sandbox.kubeconfig("system:node:node", &["system:masters"])).await?;
+        let node_client = client_of(&sandbox.kubeconfig("system:node:node", &["system:masters"])?).await?;
         let node = start_node(node_client, &options, directory.path(), stop.clone())?;
-        let arguments = [timing(&options), options.operator_arguments].concat();
         Ok(Self {
             client,
             operator: Operator {
+                arguments: operator_arguments(&options),
                 program: options.program,
                 kubeconfig,
                 bundle_dir: bundles,
                 log: directory.path().join("operator.log"),
-                arguments,
             },
             directory,
             stop,
@@ -262,15 +256,6 @@ impl Drop for Bed {
     }
 }
 
-/// The node is faster than a kubelet, and so everything that waits for it may be.
-fn timing(options: &Options) -> Vec<String> {
-    let reload = *options.refresh_delay.end() + RELOAD;
-    vec![
-        "--time-scale=0.1".to_owned(),
-        format!("--reload-delay={:.3}s", reload.as_secs_f64()),
-    ]
-}
-
 /// A client that never retries by itself.
 async fn client(kubeconfig: &str) -> anyhow::Result<Client> {
     let mut config = config(kubeconfig).await?;
@@ -289,7 +274,7 @@ async fn config(kubeconfig: &str) -> anyhow::Result<Config> {
 
 /// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here.
 async fn apply_manifests(client: &Client) -> anyhow::Result<()> {
-    for object in windlass::api::manifests() {
+    for object in windlass::cli::manifests::objects()? {
         if object["kind"] != "Deployment" {
             apply(client, &object).await?;
         }
@@ -330,6 +315,22 @@ async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
         .unwrap_or_default();
     steps::succeed(client, "POST", &format!("{root}{folder}/{plural}"), Some(object)).await?;
     Ok(())
+}
+
+/// What makes the operator wait no longer than this bed needs: its node brings Secrets into pods within a known time,
+/// and its API server trusts a bundle at once.
+fn operator_arguments(options: &Options) -> Vec<String> {
+    // The sample operator looks at its files five times a second.
+    let reload = *options.refresh_delay.end() + Duration::from_secs(2);
+    let reload = format!("{}ms", reload.as_millis());
+    let scaled = [
+        ["--time-scale", "0.05"],
+        ["--reload-delay", &reload],
+        ["--disarm-delay", "1s"],
+        ["--look-again", "500ms"],
+    ];
+    let scaled = scaled.iter().flatten().map(|argument| (*argument).to_owned());
+    scaled.chain(options.operator_arguments.iter().cloned()).collect()
 }
 
 fn start_node(

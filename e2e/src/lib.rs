@@ -7,6 +7,7 @@ pub mod load;
 pub mod operator;
 pub mod programs;
 pub mod request;
+pub mod resource;
 pub mod sample;
 pub mod scenarios;
 pub mod steps;

@@ -19,39 +19,16 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::request::{self, Answer};
+use crate::{
+    request::{self, Answer},
+    resource::{Expectation, Resource},
+};
 
 /// How many failures are kept with their text.
 const KEPT_FAILURES: usize = 20;
 
 /// How long a client goes on retrying the API server's own 429.
 const RETRY_LIMIT: Duration = Duration::from_secs(30);
-
-/// One custom resource that traffic is sent to.
-#[derive(Clone, Debug)]
-pub struct Resource {
-    /// The API group.
-    pub group: String,
-    /// The plural name.
-    pub plural: String,
-    /// Whether objects live in namespaces.
-    pub namespaced: bool,
-    /// The versions that clients use.
-    pub versions: Vec<String>,
-    /// An object to create, complete but for its name.
-    pub example: Value,
-    /// What each answer must show besides its success.
-    pub expectation: Expectation,
-}
-
-/// What an answer must show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expectation {
-    /// Nothing but the version that was asked for.
-    Version,
-    /// What the sample operator's webhooks do: see `e2e/sample-operator`.
-    Sample,
-}
 
 /// What was sent and what came of it.
 #[derive(Clone, Debug, Default)]
@@ -290,7 +267,7 @@ impl Worker {
             .send("create", "POST", &path(created_version), Some(&object))
             .await;
         self.expect("create", resource, created_version, &created);
-        if resource.expectation == Expectation::Sample {
+        if resource.expectation == Expectation::Admitted {
             self.denied(resource, created_version, &object).await;
         }
         for version in &resource.versions {
@@ -301,7 +278,7 @@ impl Worker {
         }
         // Only the sample's conversion is known to make objects that are valid in every version.
         let version = match resource.expectation {
-            Expectation::Sample => {
+            Expectation::Converted | Expectation::Admitted => {
                 resource.versions[usize::try_from(round).unwrap_or(0) % resource.versions.len()].as_str()
             }
             Expectation::Version => created_version,
@@ -366,10 +343,8 @@ impl Worker {
                 "answered as {}",
                 request::text(&answer.body, "/apiVersion")
             ))
-        } else if resource.expectation == Expectation::Sample {
-            crate::sample::difference(&resource.example, &answer.body)
         } else {
-            None
+            resource.problem(&answer.body)
         };
         if let Some(problem) = problem {
             self.counters
@@ -408,20 +383,6 @@ impl Worker {
                 detail.longest_reinitializing = detail.longest_reinitializing.max(started.elapsed());
             }
             tokio::time::sleep(answer.retry_after.unwrap_or(Duration::from_secs(1))).await;
-        }
-    }
-}
-
-// === impl Resource ===
-
-impl Resource {
-    /// The path of the collection in `version`.
-    pub fn path(&self, namespace: &str, version: &str) -> String {
-        let Self { group, plural, .. } = self;
-        if self.namespaced {
-            format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}")
-        } else {
-            format!("/apis/{group}/{version}/{plural}")
         }
     }
 }

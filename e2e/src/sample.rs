@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::load::{Expectation, Resource};
-
 /// The image of the sample bundles.
 pub const IMAGE: &str = "example.com/windlass/sample-operator";
 
@@ -19,25 +17,10 @@ pub fn bundle(name: &str) -> PathBuf {
         .collect()
 }
 
-/// Widgets at `versions`, through mutating, validating and conversion webhooks.
-pub fn widgets(versions: &[&str]) -> Resource {
-    Resource {
-        group: GROUP.to_owned(),
-        plural: "widgets".to_owned(),
-        namespaced: true,
-        versions: versions.iter().map(|version| (*version).to_owned()).collect(),
-        example: json!({
-            "apiVersion": "sample.windlass.dev/v1", "kind": "Widget", "metadata": {}, "spec": {"size": 42},
-        }),
-        expectation: Expectation::Sample,
-    }
-}
-
-/// How `answer` differs from what the webhooks must have made of `example`, an object at v1.
+/// How `answer` differs from what the conversion must have made of `example`, an object at v1.
 ///
-/// v1 says `spec.size: 42`, v1beta1 `spec.width: "42"`, v2 `spec.dimensions.size: 42`; the mutating webhook sets
-/// an annotation and the default color.
-pub fn difference(example: &Value, answer: &Value) -> Option<String> {
+/// v1 says `spec.size: 42`, v1beta1 `spec.width: "42"`, v2 `spec.dimensions.size: 42`.
+pub fn misconverted(example: &Value, answer: &Value) -> Option<String> {
     let size = &example["spec"]["size"];
     let spec = &answer["spec"];
     let version = answer["apiVersion"]
@@ -48,13 +31,15 @@ pub fn difference(example: &Value, answer: &Value) -> Option<String> {
         Some((_, "v2")) => ("dimensions.size", &spec["dimensions"]["size"], size.clone()),
         _ => ("size", &spec["size"], size.clone()),
     };
-    if *actual != expected {
-        return Some(format!("spec.{field} is {actual}, not {expected}"));
-    }
-    if spec["color"] != "blue" {
+    (*actual != expected).then(|| format!("spec.{field} is {actual}, not {expected}"))
+}
+
+/// What the mutating webhook left out: it sets an annotation and the default color.
+pub fn unmutated(answer: &Value) -> Option<String> {
+    let color = &answer["spec"]["color"];
+    if *color != "blue" {
         return Some(format!(
-            "spec.color is {}, not the default of the mutating webhook",
-            spec["color"]
+            "spec.color is {color}, not the default of the mutating webhook"
         ));
     }
     if answer["metadata"]["annotations"]["sample.windlass.dev/mutated"] != "true" {
@@ -69,16 +54,17 @@ mod tests {
 
     #[test]
     fn a_converted_object_is_recognised_and_a_lost_field_is_not() {
-        let example = widgets(&["v1"]).example;
+        let example = json!({"spec": {"size": 42}});
         let mut answer = json!({
             "apiVersion": "sample.windlass.dev/v1beta1",
             "metadata": {"annotations": {"sample.windlass.dev/mutated": "true"}},
             "spec": {"width": "42", "color": "blue"},
         });
-        assert_eq!(difference(&example, &answer), None);
+        assert_eq!(unmutated(&answer), None);
+        assert_eq!(misconverted(&example, &answer), None);
         answer["spec"]["width"] = Value::Null;
         assert_eq!(
-            difference(&example, &answer).as_deref(),
+            misconverted(&example, &answer).as_deref(),
             Some("spec.width is null, not \"42\"")
         );
     }

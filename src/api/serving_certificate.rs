@@ -1,5 +1,10 @@
 //! ServingCertificate: keep this Service's TLS Secret issued and rotated, and its CA trusted wherever it is asked for.
 
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "each printcolumn has a type of its own"
+)]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::domain::bundle::{Problem, rule};
+use crate::domain::bundle::{Problem, Rule, rule};
 use crate::domain::check;
 use crate::sources;
 
@@ -17,7 +17,12 @@ use crate::sources;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The bundle: a folder with manifests/ and metadata/, a .tar.gz of it, or - for such an archive on standard input.
-    bundle: PathBuf,
+    #[arg(required_unless_present = "rules")]
+    bundle: Option<PathBuf>,
+
+    /// Print the name of every rule and what it asks for, and exit.
+    #[arg(long, exclusive = true)]
+    rules: bool,
 
     /// How to print the problems.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
@@ -41,7 +46,10 @@ impl Args {
     ///
     /// When the problems cannot be printed; what is wrong with the bundle is printed and in the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let bundle = self.bundle;
+        let Some(bundle) = self.bundle else {
+            print_rules().context("printing the rules")?;
+            return Ok(ExitCode::SUCCESS);
+        };
         let problems = tokio::task::spawn_blocking(move || match sources::load(&bundle) {
             Ok(files) => check::check_files(&files),
             Err(error) => vec![Problem::of_bundle(error.file(), rule::SOURCE, error.to_string())],
@@ -67,6 +75,14 @@ fn print(problems: &[Problem], output: Output) -> io::Result<()> {
             serde_json::to_writer_pretty(&mut stdout, problems)?;
             writeln!(stdout)?;
         }
+    }
+    stdout.flush()
+}
+
+fn print_rules() -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for Rule { name, explanation } in rule::ALL {
+        writeln!(stdout, "{name}: {explanation}")?;
     }
     stdout.flush()
 }

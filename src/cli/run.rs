@@ -13,11 +13,7 @@ use crate::{
     api::GoDuration,
     cli::connect::connect,
     cluster::{
-        Cluster, Index, SystemClock,
-        apply::Applier,
-        events::Events,
-        prober::Prober,
-        watches::Watches,
+        Cluster, Index, SystemClock, apply::Applier, events::Events, prober::Prober, watches::Watches,
     },
     controllers::{Context, annotated_service, bundle_deployment, direct_injection, serving_certificate},
     servers::health::{self, Health},
@@ -34,7 +30,12 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub bundle_dir: Option<PathBuf>,
     /// The operator's own namespace: CA keys are kept in it, and ConfigMaps with bundles are read from it.
-    #[arg(long, env = "WINDLASS_NAMESPACE", default_value = "windlass-system", value_name = "NAMESPACE")]
+    #[arg(
+        long,
+        env = "WINDLASS_NAMESPACE",
+        default_value = "windlass-system",
+        value_name = "NAMESPACE"
+    )]
     pub namespace: String,
     /// Where /livez, /readyz and /metrics are served.
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
@@ -83,8 +84,10 @@ impl Args {
         start_logs(self.log_format);
         let client = connect(self.kubeconfig.as_deref()).await?;
         let shutdown = CancellationToken::new();
-        let mut terminate = tokio::signal::unix::signal(SignalKind::terminate()).context("cannot listen to SIGTERM")?;
-        let mut interrupt = tokio::signal::unix::signal(SignalKind::interrupt()).context("cannot listen to SIGINT")?;
+        let mut terminate =
+            tokio::signal::unix::signal(SignalKind::terminate()).context("cannot listen to SIGTERM")?;
+        let mut interrupt =
+            tokio::signal::unix::signal(SignalKind::interrupt()).context("cannot listen to SIGINT")?;
         let stop = shutdown.clone();
         tokio::spawn(async move {
             tokio::select! {
@@ -127,7 +130,9 @@ impl Args {
             index,
             watches: watches.clone(),
             events: Events::new(client, std::env::var("POD_NAME").ok()),
-            prober: Prober { timeout: self.probe_timeout.0.unsigned_abs() },
+            prober: Prober {
+                timeout: self.probe_timeout.0.unsigned_abs(),
+            },
             clock: Arc::new(SystemClock),
             metrics: metrics.clone(),
             namespace: self.namespace,
@@ -183,7 +188,10 @@ impl Args {
             let health = Health { watches, metrics };
             tasks.spawn(async move {
                 let result = health::serve(self.bind, health, stop).await;
-                ("health", result.with_context(|| format!("cannot serve on {}", self.bind)))
+                (
+                    "health",
+                    result.with_context(|| format!("cannot serve on {}", self.bind)),
+                )
             });
         }
         supervise(tasks, stop).await
@@ -231,7 +239,10 @@ mod tests {
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
         let waiting = stop.clone();
-        tasks.spawn(async move { ("waits", Ok(waiting.cancelled().await)) });
+        tasks.spawn(async move {
+            waiting.cancelled().await;
+            ("waits", Ok(()))
+        });
         tasks.spawn(async { ("ends", Ok(())) });
         let error = supervise(tasks, stop).await.unwrap_err();
         assert_eq!(error.to_string(), "the task ends ended by itself");
@@ -242,7 +253,10 @@ mod tests {
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
         let waiting = stop.clone();
-        tasks.spawn(async move { ("waits", Ok(waiting.cancelled().await)) });
+        tasks.spawn(async move {
+            waiting.cancelled().await;
+            ("waits", Ok(()))
+        });
         stop.cancel();
         supervise(tasks, stop).await.unwrap();
     }

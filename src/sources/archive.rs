@@ -94,7 +94,7 @@ fn unpack(stream: impl Read, name: &str) -> Result<Files, Error> {
             _ => return Err(Error::SpecialFile { file }),
         }
     }
-    follow(links, &mut collection)?;
+    follow(&links, &mut collection)?;
     let mut files = without_top_folder(collection.into_files());
     files.retain(|file, _| is_part_of_bundle(file));
     if files.is_empty() {
@@ -137,8 +137,8 @@ fn join(folder: &Path, target: &str) -> Option<String> {
 }
 
 /// Adds what each link leads to, as a file of the link's name.
-fn follow(links: BTreeMap<String, String>, collection: &mut Collection) -> Result<(), Error> {
-    for (file, target) in &links {
+fn follow(links: &BTreeMap<String, String>, collection: &mut Collection) -> Result<(), Error> {
+    for (file, target) in links {
         // A chain is at most as long as there are links; a longer one is a circle.
         let end = (0..links.len()).fold(target, |end, _| links.get(end).unwrap_or(end));
         let Some(content) = collection.content(end).map(<[u8]>::to_vec) else {

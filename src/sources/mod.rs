@@ -12,7 +12,7 @@ mod tests;
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::domain::bundle::Files;
 
@@ -127,8 +127,6 @@ fn is_part_of_bundle(file: &str) -> bool {
 ///
 /// When it leaves the folder it is relative to, or is not UTF-8.
 fn relative(path: &Path) -> Result<PathBuf, Error> {
-    use std::path::Component;
-
     let file = || path.display().to_string();
     let mut parts = PathBuf::new();
     for component in path.components() {

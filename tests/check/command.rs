@@ -65,6 +65,13 @@ fn json_has_the_rule_of_each_problem() {
 }
 
 #[test]
+fn the_rules_are_listed() {
+    let output = check(&["--rules"], Stdio::null());
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
 fn an_archive_comes_from_a_file_or_from_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bundle.tar.gz");

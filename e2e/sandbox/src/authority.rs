@@ -27,7 +27,9 @@ impl Authority {
     /// A new one.
     pub(crate) fn new() -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "windlass-sandbox");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "windlass-sandbox");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
@@ -48,16 +50,28 @@ impl Authority {
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &self.0)?;
-        Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
+        Ok(Identity {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        })
     }
 
     /// What the API server serves with: its certificate for loopback, and trust in its own clients.
     pub(crate) fn serving(&self) -> Result<Arc<ServerConfig>, Box<dyn std::error::Error + Send + Sync>> {
         let key = KeyPair::generate()?;
-        let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+        let names = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+        ];
         let mut params = CertificateParams::new(names.map(str::to_owned))?;
-        params.subject_alt_names.push(SanType::IpAddress(Ipv4Addr::LOCALHOST.into()));
-        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        params
+            .subject_alt_names
+            .push(SanType::IpAddress(Ipv4Addr::LOCALHOST.into()));
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "kube-apiserver");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let certificate = params.signed_by(&key, &self.0)?;
         let mut roots = RootCertStore::empty();

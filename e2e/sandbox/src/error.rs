@@ -68,9 +68,16 @@ impl StatusError {
     /// 500 InternalError.
     pub fn internal(problem: impl Into<String>) -> Self {
         let message = problem.into();
-        let cause = Cause { reason: String::new(), message: message.clone(), field: String::new() };
+        let cause = Cause {
+            reason: String::new(),
+            message: message.clone(),
+            field: String::new(),
+        };
         let message = format!("Internal error occurred: {message}");
-        Self { causes: vec![cause], ..Self::new(500, "InternalError", message) }
+        Self {
+            causes: vec![cause],
+            ..Self::new(500, "InternalError", message)
+        }
     }
 
     /// The object's `Status` form.
@@ -90,9 +97,15 @@ impl StatusError {
                 .causes
                 .iter()
                 .map(|cause| {
-                    let fields = [("reason", &cause.reason), ("message", &cause.message), ("field", &cause.field)];
+                    let fields = [
+                        ("reason", &cause.reason),
+                        ("message", &cause.message),
+                        ("field", &cause.field),
+                    ];
                     let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
-                    given.map(|(name, value)| (name.to_owned(), json!(value))).collect::<Value>()
+                    given
+                        .map(|(name, value)| (name.to_owned(), json!(value)))
+                        .collect::<Value>()
                 })
                 .collect();
         }

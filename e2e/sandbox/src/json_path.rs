@@ -9,12 +9,14 @@ enum Step {
     Field(String),
     Index(usize),
     All,
-    Filter { field: Vec<Step>, value: Value },
+    Filter { field: Vec<Self>, value: Value },
 }
 
 /// Every value that a path leads to.
 pub(crate) fn all(object: &Value, path: &str) -> Vec<Value> {
-    let Some(steps) = parse(path) else { return Vec::new() };
+    let Some(steps) = parse(path) else {
+        return Vec::new();
+    };
     follow(object, &steps)
 }
 
@@ -37,10 +39,18 @@ pub(crate) fn set(object: &mut Value, path: &str, value: Value) {
 }
 
 fn follow(object: &Value, steps: &[Step]) -> Vec<Value> {
-    let Some((step, rest)) = steps.split_first() else { return vec![object.clone()] };
+    let Some((step, rest)) = steps.split_first() else {
+        return vec![object.clone()];
+    };
     match step {
-        Step::Field(name) => object.get(name).map(|value| follow(value, rest)).unwrap_or_default(),
-        Step::Index(index) => object.get(index).map(|value| follow(value, rest)).unwrap_or_default(),
+        Step::Field(name) => object
+            .get(name)
+            .map(|value| follow(value, rest))
+            .unwrap_or_default(),
+        Step::Index(index) => object
+            .get(index)
+            .map(|value| follow(value, rest))
+            .unwrap_or_default(),
         Step::All => items(object).flat_map(|value| follow(value, rest)).collect(),
         Step::Filter { field, value } => items(object)
             .filter(|item| follow(item, field).first() == Some(value))
@@ -57,7 +67,10 @@ fn items(object: &Value) -> impl Iterator<Item = &Value> {
 /// Reads a path; `None` when it is none.
 fn parse(path: &str) -> Option<Vec<Step>> {
     let path = path.trim();
-    let path = path.strip_prefix('{').and_then(|path| path.strip_suffix('}')).unwrap_or(path);
+    let path = path
+        .strip_prefix('{')
+        .and_then(|path| path.strip_suffix('}'))
+        .unwrap_or(path);
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -118,7 +131,10 @@ fn bracketed(text: &str) -> Option<Step> {
     if let Some(filter) = text.strip_prefix("?(").and_then(|text| text.strip_suffix(')')) {
         let (left, right) = filter.split_once("==")?;
         let field = parse(left.trim().strip_prefix('@')?)?;
-        return Some(Step::Filter { field, value: literal(right.trim())? });
+        return Some(Step::Filter {
+            field,
+            value: literal(right.trim())?,
+        });
     }
     if let Ok(index) = text.parse() {
         return Some(Step::Index(index));

@@ -22,12 +22,23 @@ struct Args {
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let sandbox = Sandbox::start(Options { port: args.port, ..Options::default() }).await?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let sandbox = Sandbox::start(Options {
+        port: args.port,
+        ..Options::default()
+    })
+    .await?;
     let kubeconfig = sandbox.kubeconfig("kubernetes-admin", &["system:masters"])?;
     std::fs::write(&args.kubeconfig, kubeconfig)
         .with_context(|| format!("cannot write {}", args.kubeconfig.display()))?;
-    println!("https://{}: kubectl --kubeconfig {} get namespaces", sandbox.address(), args.kubeconfig.display());
+    println!(
+        "https://{}: kubectl --kubeconfig {} get namespaces",
+        sandbox.address(),
+        args.kubeconfig.display()
+    );
     tokio::signal::ctrl_c().await?;
     Ok(())
 }

@@ -49,7 +49,10 @@ pub enum StartError {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { port: 0, reinitializing: Duration::from_millis(50) }
+        Self {
+            port: 0,
+            reinitializing: Duration::from_millis(50),
+        }
     }
 }
 
@@ -65,13 +68,20 @@ impl Sandbox {
         let authority = Authority::new().map_err(|error| StartError::Certificates(error.into()))?;
         let tls = authority.serving().map_err(StartError::Certificates)?;
         let listening = front::bind(options.port).await;
-        let (listener, address) =
-            listening.map_err(|source| StartError::Listen { port: options.port, source })?;
+        let (listener, address) = listening.map_err(|source| StartError::Listen {
+            port: options.port,
+            source,
+        })?;
         let server = Server::new(options.reinitializing);
         let stop = CancellationToken::new();
         controllers::start(&server, &authority.certificate(), &stop);
         tokio::spawn(front::serve(server.clone(), listener, tls, stop.clone()));
-        Ok(Self { server, authority, address, _stop: stop.drop_guard() })
+        Ok(Self {
+            server,
+            authority,
+            address,
+            _stop: stop.drop_guard(),
+        })
     }
 
     /// A kubeconfig for a user with a client certificate.
@@ -80,8 +90,10 @@ impl Sandbox {
     ///
     /// When the certificate cannot be made.
     pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<String, StartError> {
-        let identity =
-            self.authority.client(user, groups).map_err(|error| StartError::Certificates(error.into()))?;
+        let identity = self
+            .authority
+            .client(user, groups)
+            .map_err(|error| StartError::Certificates(error.into()))?;
         Ok(self.kubeconfig_with(&[
             ("client-certificate-data", STANDARD.encode(identity.certificate)),
             ("client-key-data", STANDARD.encode(identity.key)),
@@ -95,7 +107,10 @@ impl Sandbox {
     }
 
     fn kubeconfig_with(&self, user: &[(&str, String)]) -> String {
-        let user: String = user.iter().map(|(key, value)| format!("    {key}: {value}\n")).collect();
+        let user: String = user
+            .iter()
+            .map(|(key, value)| format!("    {key}: {value}\n"))
+            .collect();
         format!(
             "apiVersion: v1\nkind: Config\n\
              clusters:\n- name: sandbox\n  cluster:\n    server: https://{}\n    certificate-authority-data: {}\n\

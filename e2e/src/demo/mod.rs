@@ -17,8 +17,9 @@ use windlass_node::Program;
 
 use crate::{
     bed::{Bed, Options},
-    load::{Load, Report, Resource},
+    load::{Load, Report},
     request::text,
+    resource::Resource,
     sample,
     steps::{self, BUNDLE_DEPLOYMENTS, get, list, rotate, serving_certificates, succeed, until},
 };

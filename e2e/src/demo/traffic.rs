@@ -9,7 +9,7 @@ use windlass::domain::{
 };
 
 use crate::{
-    load::{Expectation, Resource},
+    resource::{Expectation, Resource},
     sample,
 };
 
@@ -34,7 +34,7 @@ pub(super) fn resources(bundle: &Bundle) -> Vec<Resource> {
         let plural = text(crd, "/spec/names/plural").unwrap_or_default();
         if group == sample::GROUP && plural == "widgets" {
             let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
-            resources.push(sample::widgets(&versions));
+            resources.push(Resource::widgets(&versions, Expectation::Admitted));
             continue;
         }
         let example = examples.iter().find(|example| {

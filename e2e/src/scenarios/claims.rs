@@ -3,6 +3,7 @@
 use super::traffic;
 use crate::{
     bed::Bed,
+    resource::Expectation,
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, condition, conditions, delete, install, ready, succeed},
 };
 
@@ -29,7 +30,8 @@ pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is
     traffic::finish(load).await?;
     delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
     ready(&bed.client, "rival", PATIENCE).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    // The rival converts, and admits whatever comes.
+    let load = traffic::start_expecting(bed, &["v1", "v1beta1"], Expectation::Converted).await?;
     load.at_least(50).await;
     traffic::finish(load).await?;
     Ok(())

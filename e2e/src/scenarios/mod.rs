@@ -18,8 +18,8 @@ use std::pin::Pin;
 
 use crate::bed::Bed;
 
-/// What a scenario returns.
-type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send + 'a>>;
+/// What a scenario returns. It stays on the thread that began it.
+type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 
 /// One scenario.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     bed::Bed,
     load::{Load, Report},
-    sample,
+    resource::{Expectation, Resource},
     steps::succeed,
 };
 
@@ -18,13 +18,22 @@ const WORKERS: usize = 4;
 /// How long each worker waits between two requests: about 100 requests a second together.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// Sends requests to widgets at `versions` until stopped.
+/// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample.
 pub(super) async fn start(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+    start_expecting(bed, versions, Expectation::Admitted).await
+}
+
+/// Sends requests to widgets at `versions` until stopped.
+pub(super) async fn start_expecting(
+    bed: &Bed,
+    versions: &[&str],
+    expectation: Expectation,
+) -> anyhow::Result<Load> {
     namespace(bed, NAMESPACE).await?;
     Ok(Load::start(
         &bed.client,
         NAMESPACE,
-        &[sample::widgets(versions)],
+        &[Resource::widgets(versions, expectation)],
         WORKERS,
         PAUSE,
     ))

@@ -55,10 +55,12 @@ impl Args {
                 .context("cannot write to standard output")?;
             return Ok(ExitCode::SUCCESS);
         };
-        std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
         for file in files {
             let path = directory.join(file.name);
-            std::fs::write(&path, file.text()?).with_context(|| format!("cannot write {}", path.display()))?;
+            std::fs::write(&path, file.text()?)
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -91,6 +93,19 @@ impl Document {
     }
 }
 
+/// Every object that installs Windlass, in the order in which they are to be applied.
+///
+/// # Errors
+///
+/// When a type cannot be written as JSON.
+pub fn objects() -> anyhow::Result<Vec<Value>> {
+    let installing = files()?.into_iter().filter(|file| file.name != KUSTOMIZATION);
+    Ok(installing
+        .flat_map(|file| file.documents)
+        .map(|document| document.object)
+        .collect())
+}
+
 const KUSTOMIZATION: &str = "kustomization.yaml";
 
 /// Every file, in the order in which they are to be applied.
@@ -103,16 +118,31 @@ fn files() -> anyhow::Result<Vec<File>> {
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE, "labels": labels() }
     });
     let mut files = vec![
-        File { name: "namespace.yaml", documents: vec![Document::new(namespace)] },
-        File { name: "custom-resource-definitions.yaml", documents: definitions },
-        File { name: "rbac.yaml", documents: rbac::documents() },
-        File { name: "deployment.yaml", documents: deployment::documents() },
+        File {
+            name: "namespace.yaml",
+            documents: vec![Document::new(namespace)],
+        },
+        File {
+            name: "custom-resource-definitions.yaml",
+            documents: definitions,
+        },
+        File {
+            name: "rbac.yaml",
+            documents: rbac::documents(),
+        },
+        File {
+            name: "deployment.yaml",
+            documents: deployment::documents(),
+        },
     ];
     let resources: Vec<_> = files.iter().map(|file| file.name).collect();
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources
     });
-    files.push(File { name: KUSTOMIZATION, documents: vec![Document::new(kustomization)] });
+    files.push(File {
+        name: KUSTOMIZATION,
+        documents: vec![Document::new(kustomization)],
+    });
     Ok(files)
 }
 

@@ -24,7 +24,11 @@ pub(super) fn documents() -> Vec<Document> {
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME },
         "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
     });
-    vec![Document::new(account), Document::commented(ROLE, role), Document::new(binding)]
+    vec![
+        Document::new(account),
+        Document::commented(ROLE, role),
+        Document::new(binding),
+    ]
 }
 
 /// Why the role is as wide as it is.
@@ -36,22 +40,40 @@ Secrets cannot be narrowed down by label: only those of ServingCertificates and 
 Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.";
 
 fn rules() -> Vec<Value> {
-    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| {
-        json!({ "apiGroups": groups, "resources": resources, "verbs": verbs })
-    };
+    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({ "apiGroups": groups, "resources": resources, "verbs": verbs });
     let with = |more: &[&'static str]| [&KEEP[..], more].concat();
     vec![
-        rule(&["windlass.dev"], &["bundledeployments"], &["get", "list", "watch", "patch"]),
+        rule(
+            &["windlass.dev"],
+            &["bundledeployments"],
+            &["get", "list", "watch", "patch"],
+        ),
         rule(&["windlass.dev"], &["servingcertificates"], &KEEP),
-        rule(&["windlass.dev"], &["bundledeployments/status", "servingcertificates/status"], &["patch"]),
-        rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &["get", "list", "watch", "create", "patch"]),
+        rule(
+            &["windlass.dev"],
+            &["bundledeployments/status", "servingcertificates/status"],
+            &["patch"],
+        ),
+        rule(
+            &["apiextensions.k8s.io"],
+            &["customresourcedefinitions"],
+            &["get", "list", "watch", "create", "patch"],
+        ),
         rule(
             &["admissionregistration.k8s.io"],
             &["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
             &KEEP,
         ),
-        rule(&["apiregistration.k8s.io"], &["apiservices"], &["get", "list", "watch", "patch"]),
-        rule(&["runtime.cluster.x-k8s.io"], &["extensionconfigs"], &["get", "list", "watch", "patch"]),
+        rule(
+            &["apiregistration.k8s.io"],
+            &["apiservices"],
+            &["get", "list", "watch", "patch"],
+        ),
+        rule(
+            &["runtime.cluster.x-k8s.io"],
+            &["extensionconfigs"],
+            &["get", "list", "watch", "patch"],
+        ),
         rule(
             &["config.karmada.io"],
             &["resourceinterpreterwebhookconfigurations"],
@@ -73,10 +95,20 @@ fn rules() -> Vec<Value> {
         rule(&["networking.k8s.io"], &["networkpolicies"], &KEEP),
         rule(&["scheduling.k8s.io"], &["priorityclasses"], &KEEP),
         rule(&["autoscaling.k8s.io"], &["verticalpodautoscalers"], &KEEP),
-        rule(&["monitoring.coreos.com"], &["prometheusrules", "servicemonitors", "podmonitors"], &KEEP),
+        rule(
+            &["monitoring.coreos.com"],
+            &["prometheusrules", "servicemonitors", "podmonitors"],
+            &KEEP,
+        ),
         rule(
             &["console.openshift.io"],
-            &["consoleyamlsamples", "consolequickstarts", "consoleclidownloads", "consolelinks", "consoleplugins"],
+            &[
+                "consoleyamlsamples",
+                "consolequickstarts",
+                "consoleclidownloads",
+                "consolelinks",
+                "consoleplugins",
+            ],
             &KEEP,
         ),
         rule(&["events.k8s.io"], &["events"], &["create", "patch"]),

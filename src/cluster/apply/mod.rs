@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-pub use difference::{body_hash, covers};
 pub use crate::domain::patch::{guarded, relabelled, release};
+pub use difference::{body_hash, covers};
 
 /// Applies objects for their owners.
 pub struct Applier {

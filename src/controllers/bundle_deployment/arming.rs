@@ -78,7 +78,7 @@ impl Reconciler {
                 let trust_bundle = trust_bundles
                     .get(&conversion.service)
                     .map(|pem| STANDARD.encode(pem));
-                let stanza = conversion.stanza(&trust_bundle.unwrap_or_default());
+                let stanza = conversion.stanza(trust_bundle.as_deref());
                 self.context.applier.set_conversion(&live, &stanza).await?;
             }
             survey.set_conversion(&conversion.crd, WebhookState::Armed);

@@ -57,7 +57,7 @@ impl Reconciler {
         self.ensure_phase(&owner, plan, Phase::Deployments).await?;
 
         survey.at = Step::Available;
-        self.gate_on_deployments(plan)?;
+        self.gate_on_deployments(&owner, plan)?;
 
         survey.at = Step::Armed;
         if self.is_anything_unarmed(&owner, plan, survey) {
@@ -295,7 +295,7 @@ impl Reconciler {
             let trust_bundle = trust_bundles
                 .get(&conversion.service)
                 .map(|pem| STANDARD.encode(pem));
-            let stanza = conversion.stanza(&trust_bundle.unwrap_or_default());
+            let stanza = conversion.stanza(trust_bundle.as_deref());
             armed["spec"]["conversion"] = stanza;
             self.context
                 .applier
@@ -328,13 +328,16 @@ impl Reconciler {
         Ok(self.context.cluster.read(key).await?.map(Arc::new))
     }
 
-    fn gate_on_deployments(&self, plan: &Plan) -> Result<(), Halt> {
+    fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
         let mut running = Vec::new();
         for object in plan.phases.of(Phase::Deployments) {
             let Some(key) = ObjectKey::of(object) else {
                 continue;
             };
-            match self.context.index.find(&key).as_deref().map(Rollout::of) {
+            // A watch that lags shows the revision before, which is complete and says nothing of this one.
+            let seen = self.context.index.find(&key);
+            let seen = seen.filter(|live| self.context.applier.is_applied(object, live, owner));
+            match seen.as_deref().map(Rollout::of) {
                 Some(Rollout::Complete) => {}
                 Some(Rollout::Running(message)) => running.push(message),
                 Some(Rollout::Stuck(message)) => {
@@ -344,7 +347,7 @@ impl Reconciler {
                         message,
                     )));
                 }
-                None => running.push(format!("{key} is not there yet")),
+                None => running.push(format!("{key} has not been seen as it was applied yet")),
             }
         }
         if running.is_empty() {

@@ -1,17 +1,41 @@
 //! From a source to a plan.
 
-use super::{Halt, Reconciler};
-use crate::{
-    api::{BundleDeployment, BundleStatus},
-    domain::{
-        plan::Plan,
-        status::{Standing, Step},
-    },
+use std::{
+    collections::HashMap,
+    fmt::Display,
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 
-/// Remembers what was loaded.
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use super::{Halt, Reconciler};
+use crate::{
+    api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName},
+    cluster::kinds,
+    domain::{
+        bundle::{Bundle, Files},
+        check,
+        plan::Plan,
+        render::{self, Certificates, DeploymentConfig, Durations, Options},
+        status::{Standing, Step},
+    },
+    sources,
+};
+
+/// How many problems a status shows; `windlass check` shows them all.
+const SHOWN: usize = 10;
+
+/// Remembers what was loaded last for each BundleDeployment: planning a large bundle takes a while.
 #[derive(Default)]
-pub(super) struct Loader {}
+pub(super) struct Loader(Mutex<HashMap<String, Remembered>>);
+
+struct Remembered {
+    digest: String,
+    spec: BundleDeploymentSpec,
+    loaded: Arc<Loaded>,
+}
 
 /// What a source holds.
 pub(super) struct Loaded {
@@ -19,12 +43,204 @@ pub(super) struct Loaded {
     pub(super) plan: Plan,
 }
 
+// === impl Loader ===
+
+impl Loader {
+    fn find(&self, name: &str, digest: &str, spec: &BundleDeploymentSpec) -> Option<Arc<Loaded>> {
+        let remembered = self.0.lock();
+        let found = remembered.get(name)?;
+        (found.digest == digest && found.spec == *spec).then(|| found.loaded.clone())
+    }
+
+    /// Forgets a BundleDeployment that is gone.
+    pub(super) fn forget(&self, name: &str) {
+        self.0.lock().remove(name);
+    }
+}
+
+// === impl Reconciler ===
+
 impl Reconciler {
-    pub(super) async fn load(&self, _deployment: &BundleDeployment) -> Result<Loaded, Halt> {
-        Err(Halt::Gate(Standing::failed(
-            Step::Accepted,
-            "SourceInvalid",
-            String::new(),
-        )))
+    /// Reads the source, checks what it holds, and plans its install.
+    pub(super) async fn load(&self, deployment: &BundleDeployment) -> Result<Arc<Loaded>, Halt> {
+        let name = deployment.metadata.name.clone().unwrap_or_default();
+        let spec = &deployment.spec;
+        let source = &spec.source;
+        let files = match (&source.directory, &source.config_maps, &source.image) {
+            (Some(directory), None, None) => self.read_directory(&directory.path).await?,
+            (None, Some(config_maps), None) => self.read_config_maps(config_maps).await?,
+            (None, None, Some(image)) => {
+                let message = format!(
+                    "this release cannot pull {}: put the bundle into --bundle-dir or into ConfigMaps",
+                    image.reference
+                );
+                return Err(refused("SourceUnsupported", message));
+            }
+            _ => return Err(refused("SourceInvalid", "name exactly one source")),
+        };
+        let digest = digest(&files);
+        if let Some(loaded) = self.loader.find(&name, &digest, spec) {
+            return Ok(loaded);
+        }
+        let asked = spec.clone();
+        let planned = tokio::task::spawn_blocking(move || plan(&files, &asked));
+        let (mut bundle, plan) = planned
+            .await?
+            .map_err(|(reason, message)| refused(reason, message))?;
+        bundle.digest.clone_from(&digest);
+        let loaded = Arc::new(Loaded { bundle, plan });
+        let remembered = Remembered {
+            digest,
+            spec: spec.clone(),
+            loaded: loaded.clone(),
+        };
+        self.loader.0.lock().insert(name, remembered);
+        Ok(loaded)
+    }
+
+    async fn read_directory(&self, path: &str) -> Result<Files, Halt> {
+        let Some(root) = self.context.bundle_directory.clone() else {
+            let message = "the operator runs without --bundle-dir, and so has no directories of bundles";
+            return Err(refused("SourceInvalid", message));
+        };
+        let path = path.to_owned();
+        let read = tokio::task::spawn_blocking(move || {
+            let folder = inside(&root, &path)?;
+            sources::load(&folder).map_err(|error| format!("{}: {error}", error.file()))
+        });
+        read.await?.map_err(|problem| refused("SourceInvalid", problem))
+    }
+
+    async fn read_config_maps(&self, names: &[ConfigMapName]) -> Result<Files, Halt> {
+        let mut config_maps = Vec::new();
+        for ConfigMapName { name } in names {
+            let key = kinds::CONFIG_MAP.object(Some(&self.context.namespace), name);
+            let Some(config_map) = self.context.cluster.read(&key).await? else {
+                // Whoever makes the BundleDeployment may make its ConfigMaps next.
+                let message = format!("{key} does not exist");
+                return Err(Halt::Gate(Standing::waiting(
+                    Step::Accepted,
+                    "SourceMissing",
+                    message,
+                )));
+            };
+            config_maps.push(config_map);
+        }
+        let archive = sources::config_maps::assemble(&config_maps)
+            .map_err(|error| refused("SourceInvalid", error.to_string()))?;
+        let read =
+            tokio::task::spawn_blocking(move || sources::archive::load(archive.as_slice(), "the ConfigMaps"));
+        read.await?
+            .map_err(|error| refused("SourceInvalid", format!("{}: {error}", error.file())))
+    }
+}
+
+/// A path below `root`, wherever links in it lead.
+fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
+    let folder = root.join(path);
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| format!("{path}: cannot be read: {error}"))?;
+    if folder.starts_with(root) {
+        Ok(folder)
+    } else {
+        Err(format!("{path}: leads out of --bundle-dir"))
+    }
+}
+
+/// `sha256:…` over the names and contents of all files.
+fn digest(files: &Files) -> String {
+    let mut hash = Sha256::new();
+    for (name, content) in files {
+        // Lengths first, so that no two sets of files read alike.
+        hash.update((name.len() as u64).to_be_bytes());
+        hash.update(name);
+        hash.update((content.len() as u64).to_be_bytes());
+        hash.update(content);
+    }
+    let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}")
+}
+
+/// The bundle and its plan; else a reason and a message.
+fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<(BundleStatus, Plan), (&'static str, String)> {
+    let problems = check::check_files(files);
+    if !problems.is_empty() {
+        return Err(("BundleInvalid", listed(&problems)));
+    }
+    let bundle = Bundle::parse(files).map_err(|problems| ("BundleInvalid", listed(&problems)))?;
+    let config = match &spec.config {
+        Some(config) => DeploymentConfig::from_value("spec.config", config),
+        None => Ok(DeploymentConfig::default()),
+    };
+    let options = Options {
+        namespace: spec.namespace.clone(),
+        watch_namespaces: spec.watch_namespaces.clone(),
+        config: config.map_err(|problems| ("ConfigInvalid", listed(&problems)))?,
+        certificates: Certificates::Windlass {
+            durations: Some(Durations {
+                certificate: spec.certificates.duration.to_string(),
+                ca: spec.certificates.ca_duration.to_string(),
+            }),
+        },
+    };
+    let rendered =
+        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", listed(&errors)))?;
+    let csv = bundle.csv();
+    let status = BundleStatus {
+        package: bundle.package.clone(),
+        name: csv.name().to_owned(),
+        version: csv.version().to_owned(),
+        digest: String::new(),
+    };
+    Ok((status, Plan::new(rendered)))
+}
+
+fn listed(problems: &[impl Display]) -> String {
+    let mut shown: Vec<String> = problems.iter().take(SHOWN).map(ToString::to_string).collect();
+    if problems.len() > SHOWN {
+        shown.push(format!(
+            "and {} more: windlass check shows them all",
+            problems.len() - SHOWN
+        ));
+    }
+    shown.join("; ")
+}
+
+fn refused(reason: &str, message: impl Into<String>) -> Halt {
+    Halt::Gate(Standing::failed(Step::Accepted, reason, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_below_its_root() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("a")).unwrap();
+        std::os::unix::fs::symlink("/", root.join("out")).unwrap();
+        assert_eq!(inside(&root, "a"), Ok(root.join("a")));
+        for path in ["..", "/", "out", "a/../.."] {
+            assert!(
+                inside(&root, path).unwrap_err().contains("leads out of"),
+                "{path}"
+            );
+        }
+        assert!(inside(&root, "missing").unwrap_err().contains("cannot be read"));
+    }
+
+    #[test]
+    fn digests_tell_files_apart_that_read_alike() {
+        let files = |entries: &[(&str, &str)]| -> Files {
+            entries
+                .iter()
+                .map(|(name, content)| ((*name).to_owned(), content.as_bytes().to_vec()))
+                .collect()
+        };
+        let digest = |entries: &[(&str, &str)]| super::digest(&files(entries));
+        assert_ne!(digest(&[("ab", "c")]), digest(&[("a", "bc")]));
+        assert_eq!(digest(&[("a", "b")]), digest(&[("a", "b")]));
     }
 }

@@ -164,6 +164,7 @@ impl Reconciler {
     async fn reconcile(self: Arc<Self>, name: String) -> Result<Next, ReconcileError> {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = self.context.index.find(&key) else {
+            self.loader.forget(&name);
             self.proofs.forget(&name);
             return Ok(Next::Change);
         };

@@ -19,7 +19,8 @@ use crate::{
     domain::{
         conversion_review::ConversionReview,
         object,
-        plan::{Conversion, Phase, Plan, minimal_object},
+        plan::{Phase, Plan, minimal_object},
+        render::Conversion,
         status::{Standing, Step},
     },
 };

@@ -10,6 +10,7 @@ const FOLDER: &str = "manifests/";
 pub(super) fn manifests(files: &Files, problems: &mut Vec<Problem>) -> Vec<Manifest> {
     let mut manifests = Vec::new();
     let mut found = false;
+    let mut values = 0;
     for (file, bytes) in files {
         let Some(name) = file.strip_prefix(FOLDER) else {
             continue;
@@ -27,7 +28,15 @@ pub(super) fn manifests(files: &Files, problems: &mut Vec<Problem>) -> Vec<Manif
             continue;
         }
         match yaml::documents(bytes) {
-            Ok(documents) => flatten_file(file, documents, &mut manifests, problems),
+            Ok(documents) => {
+                values += documents.iter().map(yaml::count).sum::<usize>();
+                if values > yaml::BUNDLE_VALUES {
+                    let message = "is too large together with the files before it";
+                    problems.push(Problem::of_bundle(file, rule::SYNTAX, message));
+                    return manifests;
+                }
+                flatten_file(file, documents, &mut manifests, problems);
+            }
             Err(message) => problems.push(Problem::of_bundle(file, rule::SYNTAX, message)),
         }
     }

@@ -156,7 +156,7 @@ impl Bundle {
                 None
             }
             several => {
-                let names: Vec<&str> = several.iter().map(|csv| csv.name()).collect();
+                let names: Vec<&str> = several.iter().map(Manifest::name).collect();
                 let message = format!(
                     "bundle contains several ClusterServiceVersions: {}",
                     names.join(", ")
@@ -172,7 +172,7 @@ impl Bundle {
         if let Some(bundle) = &bundle {
             shape::check(bundle, &mut problems);
         }
-        problems.sort();
+        Problem::sort(&mut problems);
         Reading { bundle, problems }
     }
 

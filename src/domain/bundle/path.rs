@@ -34,6 +34,11 @@ impl JsonPath {
         Self(format!("{}['{quoted}']", self.0))
     }
 
+    /// What `path` names below what this path names.
+    pub fn join(&self, path: &Self) -> Self {
+        Self(format!("{}{}", self.0, path.0))
+    }
+
     /// The item at `index`, counted from 0.
     pub fn item(&self, index: usize) -> Self {
         Self(format!("{}[{index}]", self.0))

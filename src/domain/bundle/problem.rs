@@ -25,6 +25,12 @@ struct OneLine<'a>(&'a str);
 // === impl Problem ===
 
 impl Problem {
+    /// Sorts problems by file and path, the tenth item of a list after the second, and leaves out repetitions.
+    pub fn sort(problems: &mut Vec<Self>) {
+        problems.sort_by_cached_key(|problem| (problem.file.clone(), steps(&problem.path), problem.clone()));
+        problems.dedup();
+    }
+
     /// A problem of a whole file or folder of the bundle.
     pub fn of_bundle(file: &str, rule: Rule, message: impl Into<String>) -> Self {
         Self {
@@ -56,5 +62,35 @@ impl fmt::Display for OneLine<'_> {
                 write!(f, "{character}")
             }
         })
+    }
+}
+
+/// The parts of a path between brackets and dots, numbers as numbers.
+fn steps(path: &str) -> Vec<(String, u64)> {
+    path.split(['[', ']', '.'])
+        .map(|step| match step.parse() {
+            Ok(index) => (String::new(), index),
+            Err(_) => (step.to_owned(), 0),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::bundle::rule;
+
+    #[test]
+    fn problems_are_sorted_as_a_reader_counts() {
+        let problem = |path: &str| Problem {
+            path: path.to_owned(),
+            ..Problem::of_bundle("a", rule::SYNTAX, "")
+        };
+        let mut problems = ["$.a[10]", "$.a[2]", "$", "$.a[2].b", "$.a[2]"]
+            .map(problem)
+            .to_vec();
+        Problem::sort(&mut problems);
+        let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+        assert_eq!(paths, ["$", "$.a[2]", "$.a[2].b", "$.a[10]"]);
     }
 }

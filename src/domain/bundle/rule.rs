@@ -49,7 +49,8 @@ rules! {
     API_VERSION_MISSING = "api-version-missing": "every object has an apiVersion";
     OBJECT_NAME = "object-name": "every object has a name that the API server accepts";
     OBJECT_DUPLICATE = "object-duplicate": "no two objects are the same one";
-    GENERATED_NAME = "generated-name": "a Service can be named after every Deployment with webhooks";
+    LABEL = "label": "labels have names and values that the API server accepts";
+    GENERATED_NAME = "generated-name": "the API server accepts the names of the objects that an install creates";
     GENERATED_NAME_CLASH = "generated-name-clash": "objects that an install creates differ in name from each other and from bundled ones";
     PERMISSION_RULE = "permission-rule": "permission rules are complete, and namespaced ones name no URLs";
 

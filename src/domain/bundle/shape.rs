@@ -7,6 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use super::{Bundle, JsonPath, Manifest, Problem, rule};
 
@@ -20,7 +21,14 @@ enum Type {
     Mapping,
     NumberOrText,
     /// A type of the Kubernetes API.
-    Api(fn(&Value) -> Result<(), serde_json::Error>),
+    Api(fn(&Value) -> Result<(), Mismatch>),
+}
+
+/// What is of a wrong type in a value, and where.
+#[derive(Debug)]
+struct Mismatch {
+    path: JsonPath,
+    message: String,
 }
 
 /// Fields of every object.
@@ -146,8 +154,9 @@ fn check_fields(manifest: &Manifest, fields: &[(&str, Type)], problems: &mut Vec
             continue;
         }
         visit(&manifest.object, field, &JsonPath::root(), &mut |path, value| {
-            if let Err(message) = expected.check(value) {
-                problems.push(manifest.problem(path, rule::FIELD_TYPE, message));
+            if let Err(mismatch) = expected.check(value) {
+                let path = path.join(&mismatch.path);
+                problems.push(manifest.problem(&path, rule::FIELD_TYPE, mismatch.message));
             }
         });
     }
@@ -181,14 +190,29 @@ fn visit(value: &Value, pattern: &str, path: &JsonPath, found: &mut dyn FnMut(&J
     items.for_each(|(index, item)| descend(path.item(index), item));
 }
 
-fn decode<T: DeserializeOwned>(value: &Value) -> Result<(), serde_json::Error> {
-    T::deserialize(value).map(drop)
+/// Decodes a value as `T`, which stops at the first mismatch.
+fn decode<T: DeserializeOwned>(value: &Value) -> Result<(), Mismatch> {
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(value) else {
+        return Ok(());
+    };
+    let path = error
+        .path()
+        .iter()
+        .fold(JsonPath::root(), |path, segment| match segment {
+            Segment::Seq { index } => path.item(*index),
+            Segment::Map { key } | Segment::Enum { variant: key } => path.field(key),
+            Segment::Unknown => path,
+        });
+    Err(Mismatch {
+        path,
+        message: error.inner().to_string(),
+    })
 }
 
 // === impl Type ===
 
 impl Type {
-    fn check(self, value: &Value) -> Result<(), String> {
+    fn check(self, value: &Value) -> Result<(), Mismatch> {
         let fits = match self {
             _ if value.is_null() => true,
             Self::Text => value.is_string(),
@@ -197,12 +221,16 @@ impl Type {
             Self::List => value.is_array(),
             Self::Mapping => value.is_object(),
             Self::NumberOrText => value.is_i64() || value.is_string(),
-            Self::Api(decode) => return decode(value).map_err(|error| error.to_string()),
+            Self::Api(decode) => return decode(value),
         };
         if fits {
             return Ok(());
         }
-        Err(format!("must be {}, not {}", self.description(), written(value)))
+        let message = format!("must be {}, not {}", self.description(), written(value));
+        Err(Mismatch {
+            path: JsonPath::root(),
+            message,
+        })
     }
 
     fn description(self) -> &'static str {

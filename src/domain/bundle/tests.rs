@@ -92,7 +92,7 @@ fn what_cannot_be_read_is_named_with_its_place() {
     for (object, expected) in [
         (
             "kind: A\nkind: B\n",
-            "manifests/object.yaml: $: duplicate mapping key: kind",
+            "manifests/object.yaml: $: duplicate key 'kind' at line 2, column 1",
         ),
         ("a: [1, 2\n", "manifests/object.yaml: $: "),
         (

@@ -12,6 +12,9 @@ const DEPTH: usize = 128;
 /// How many values one file may hold: the largest published CRDs hold about a tenth of it.
 const VALUES: usize = 500_000;
 
+/// How many values all files of a bundle may hold.
+pub(super) const BUNDLE_VALUES: usize = 10 * VALUES;
+
 /// How many parser events aliases may add to one file.
 const ALIASED: usize = 100_000;
 
@@ -66,12 +69,25 @@ fn options() -> Options {
     }
 }
 
-/// The error on one line.
+/// How many values are in `value`, itself counted.
+pub(super) fn count(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// The error on one line, with its place.
 fn message(error: &Error) -> String {
-    error
-        .without_snippet()
-        .to_string()
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let error = error.without_snippet();
+    let what = match error {
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key '{key}'"),
+        Error::Budget { breach, .. } => format!("is too large or nested too deep: {breach:?}"),
+        // The text of the others ends with the place.
+        _ => return error.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+    };
+    error.location().map_or(what.clone(), |location| {
+        format!("{what} at line {}, column {}", location.line(), location.column())
+    })
 }

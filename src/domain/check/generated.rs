@@ -2,23 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{names, webhook_definitions};
+use super::{names, permissions, webhook_definitions};
 use crate::domain::bundle::{Bundle, JsonPath, Problem, rule};
 use crate::domain::render;
 
+/// What an install creates, by kind and name, and what for.
+type Generated = BTreeMap<(&'static str, String), String>;
+
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    let mut generated: BTreeMap<(&str, String), String> = BTreeMap::new();
-    for permission in bundle
-        .csv()
-        .permissions()
-        .chain(bundle.csv().cluster_permissions())
-    {
-        let name = permission.service_account();
-        if !matches!(name, "" | "default") {
-            let source = format!("permissions of '{name}'");
-            generated.insert(("ServiceAccount", name.to_owned()), source);
-        }
-    }
+    let mut generated = Generated::new();
+    check_service_accounts(bundle, &mut generated, problems);
     check_services(bundle, &mut generated, problems);
     for manifest in &bundle.others {
         let (kind, name) = (manifest.kind(), manifest.name());
@@ -37,12 +30,27 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Adds the ServiceAccount of every permission; `default` is always there.
+fn check_service_accounts(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec<Problem>) {
+    let all = permissions::permissions(bundle).chain(permissions::cluster_permissions(bundle));
+    for (path, permission) in all {
+        let name = permission.service_account();
+        if matches!(name, "" | "default") {
+            continue;
+        }
+        let messages = names::subdomain(name);
+        if !messages.is_empty() {
+            let message = format!("invalid name '{name}' of ServiceAccount: {}", messages.join(", "));
+            let path = path.field("serviceAccountName");
+            problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME, message));
+        }
+        let source = format!("permissions of '{name}'");
+        generated.insert(("ServiceAccount", name.to_owned()), source);
+    }
+}
+
 /// Adds the Service and the Secret of every Deployment with webhooks.
-fn check_services(
-    bundle: &Bundle,
-    generated: &mut BTreeMap<(&'static str, String), String>,
-    problems: &mut Vec<Problem>,
-) {
+fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec<Problem>) {
     let list = JsonPath::of("spec.install.spec.deployments");
     let mut seen: Vec<&str> = Vec::new();
     for (index, deployment) in bundle.csv().deployments().enumerate() {

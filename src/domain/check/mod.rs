@@ -9,6 +9,7 @@ mod crds;
 mod deployments;
 mod generated;
 mod install;
+mod labels;
 mod names;
 mod objects;
 mod permissions;
@@ -24,6 +25,7 @@ pub fn check(bundle: &Bundle) -> Vec<Problem> {
     for subject in [
         install::check,
         objects::check,
+        labels::check,
         generated::check,
         permissions::check,
         deployments::check,
@@ -36,8 +38,7 @@ pub fn check(bundle: &Bundle) -> Vec<Problem> {
     ] {
         subject(bundle, &mut problems);
     }
-    problems.sort();
-    problems.dedup();
+    Problem::sort(&mut problems);
     problems
 }
 
@@ -54,14 +55,19 @@ pub fn check_files(files: &Files) -> Vec<Problem> {
         .filter(|problem| !unreadable.iter().any(|other| overlap(problem, other)))
         .collect();
     problems.extend(unreadable);
-    problems.sort();
-    problems.dedup();
+    Problem::sort(&mut problems);
     problems
 }
 
 /// Whether one of two problems is about a part of what the other is about.
 fn overlap(one: &Problem, other: &Problem) -> bool {
-    one.file == other.file && (one.path.starts_with(&other.path) || other.path.starts_with(&one.path))
+    one.file == other.file && (holds(&one.path, &other.path) || holds(&other.path, &one.path))
+}
+
+/// Whether `path` is `part`, or leads to it.
+fn holds(path: &str, part: &str) -> bool {
+    part.strip_prefix(path)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// Each webhook definition with its path in the ClusterServiceVersion.

@@ -6,6 +6,12 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
      alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
      validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
+     an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const SEGMENT: &str = "must not be '.' or '..', and must not contain '/' or '%'";
 
 /// The longest label value.
@@ -31,6 +37,26 @@ pub(super) fn path_segment(name: &str) -> Vec<String> {
     messages(name, usize::MAX, fits, SEGMENT)
 }
 
+/// What keeps `name` from being the name of a label: `NAME` or `SUBDOMAIN/NAME`.
+pub(super) fn label_name(name: &str) -> Vec<String> {
+    let (prefix, name) = name
+        .rsplit_once('/')
+        .map_or((None, name), |(prefix, name)| (Some(prefix), name));
+    let mut all: Vec<String> = prefix
+        .into_iter()
+        .flat_map(subdomain)
+        .map(|message| format!("prefix part {message}"))
+        .collect();
+    all.extend(messages(name, LABEL_LENGTH, is_label_text(name), LABEL_NAME));
+    all
+}
+
+/// What keeps `value` from being the value of a label.
+pub(super) fn label_value(value: &str) -> Vec<String> {
+    let fits = value.is_empty() || is_label_text(value);
+    messages(value, LABEL_LENGTH, fits, LABEL_VALUE)
+}
+
 fn messages(name: &str, length: usize, fits: bool, message: &str) -> Vec<String> {
     let too_long = (name.len() > length).then(|| format!("must be no more than {length} characters"));
     let malformed = (!fits).then(|| message.to_owned());
@@ -44,6 +70,16 @@ fn is_label(text: &str) -> bool {
     bytes.first().is_some_and(alphanumeric)
         && bytes.last().is_some_and(alphanumeric)
         && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
+}
+
+/// The text of a label's name or value, of any length.
+fn is_label_text(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 #[cfg(test)]
@@ -69,6 +105,30 @@ mod tests {
             assert_eq!(subdomain(name).is_empty(), is_subdomain, "{name}");
             assert_eq!(service(name).is_empty(), is_service, "{name}");
             assert_eq!(path_segment(name).is_empty(), is_segment, "{name}");
+        }
+    }
+
+    #[test]
+    fn labels_have_a_syntax_of_their_own() {
+        for (name, fits) in [
+            ("a", true),
+            ("A_b.c", true),
+            ("a.b/C", true),
+            ("", false),
+            ("a/", false),
+            ("A/b", false),
+            ("a/b/c", false),
+        ] {
+            assert_eq!(label_name(name).is_empty(), fits, "{name}");
+        }
+        for (value, fits) in [
+            ("", true),
+            ("A_b.c", true),
+            ("-a", false),
+            ("a b", false),
+            (&"a".repeat(64), false),
+        ] {
+            assert_eq!(label_value(value).is_empty(), fits, "{value}");
         }
     }
 }

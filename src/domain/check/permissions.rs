@@ -6,18 +6,28 @@ use crate::domain::bundle::{Bundle, InstallMode, JsonPath, Permission, Problem, 
 use crate::domain::object;
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    let csv = bundle.csv();
     // Watching all namespaces turns permissions into those of the cluster.
-    let cluster_only = csv.install_modes() == [InstallMode::AllNamespaces];
-    let permissions = csv.permissions().enumerate();
+    let namespaced = bundle.csv().install_modes() != [InstallMode::AllNamespaces];
+    for (path, permission) in permissions(bundle) {
+        check_rules(bundle, permission, &path, namespaced, problems);
+    }
+    for (path, permission) in cluster_permissions(bundle) {
+        check_rules(bundle, permission, &path, false, problems);
+    }
+}
+
+/// Each permission in the watched namespaces with its path.
+pub(super) fn permissions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, Permission<'_>)> {
     let list = JsonPath::of("spec.install.spec.permissions");
-    for (index, permission) in permissions {
-        check_rules(bundle, permission, &list.item(index), !cluster_only, problems);
-    }
+    let permissions = bundle.csv().permissions().enumerate();
+    permissions.map(move |(index, permission)| (list.item(index), permission))
+}
+
+/// Each permission in the cluster with its path.
+pub(super) fn cluster_permissions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, Permission<'_>)> {
     let list = JsonPath::of("spec.install.spec.clusterPermissions");
-    for (index, permission) in csv.cluster_permissions().enumerate() {
-        check_rules(bundle, permission, &list.item(index), false, problems);
-    }
+    let permissions = bundle.csv().cluster_permissions().enumerate();
+    permissions.map(move |(index, permission)| (list.item(index), permission))
 }
 
 fn check_rules(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::webhook_definitions;
-use crate::domain::bundle::{Bundle, Problem, WebhookDefinition, rule};
+use crate::domain::bundle::{Bundle, DeploymentSpec, Problem, WebhookDefinition, rule};
 use crate::domain::object;
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -73,7 +73,7 @@ fn check_target_port(bundle: &Bundle, webhook: WebhookDefinition<'_>) -> Result<
         .csv()
         .deployments()
         .find(|known| known.name() == deployment)
-        .and_then(|known| known.spec())
+        .and_then(DeploymentSpec::spec)
     else {
         return Ok(());
     };

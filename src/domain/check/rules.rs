@@ -201,3 +201,71 @@ fn covers(own: &str, resource: &str) -> bool {
     let (own_parent, own_subresource) = own.split_once('/').unwrap_or((own, ""));
     (own_parent == "*" || own_parent == parent) && (own_subresource == "*" || own_subresource == subresource)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_blocks_itself_only_where_it_must_answer_for_what_its_pods_need() {
+        let rule = |group: &str, resource: &str, operation: &str| json!({"apiGroups": [group], "resources": [resource], "operations": [operation]});
+        let pods = || rule("", "pods", "CREATE");
+        for (webhook, rule, blocks) in [
+            (json!({}), pods(), Some("CREATE of pods")),
+            (
+                json!({"failurePolicy": "Fail", "objectSelector": {}}),
+                pods(),
+                Some("CREATE of pods"),
+            ),
+            (json!({"failurePolicy": "Ignore"}), pods(), None),
+            (
+                json!({"objectSelector": {"matchLabels": {"a": "b"}}}),
+                pods(),
+                None,
+            ),
+            (json!({}), rule("", "*", "*"), Some("CREATE of pods")),
+            (
+                json!({}),
+                rule("", "*/*", "UPDATE"),
+                Some("UPDATE of nodes/status"),
+            ),
+            (
+                json!({}),
+                rule("", "pods/*", "UPDATE"),
+                Some("UPDATE of pods/status"),
+            ),
+            (json!({}), rule("", "pods", "DELETE"), None),
+            (json!({}), rule("", "configmaps", "CREATE"), None),
+            (json!({}), rule("apps", "pods", "CREATE"), None),
+            (
+                json!({}),
+                rule("discovery.k8s.io", "*", "*"),
+                Some("UPDATE of endpointslices of discovery.k8s.io"),
+            ),
+        ] {
+            assert_eq!(
+                blocking(WebhookDefinition(&webhook), &rule).as_deref(),
+                blocks,
+                "{webhook} {rule}"
+            );
+        }
+    }
+
+    #[test]
+    fn wildcards_that_the_api_server_accepts_are_accepted() {
+        for resources in [
+            json!(["*"]),
+            json!(["*/*"]),
+            json!(["*", "*/scale"]),
+            json!(["pods", "pods/*"]),
+            json!(["a/b"]),
+        ] {
+            let rule = json!({
+                "apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": resources, "scope": "*",
+            });
+            assert_eq!(incomplete(&rule), Vec::<String>::new(), "{rule}");
+        }
+    }
+}

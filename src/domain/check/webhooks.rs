@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::{names, webhook_definitions};
 use crate::domain::bundle::{Bundle, JsonPath, Problem, Rule, WebhookDefinition, WebhookType, rule};
 use crate::domain::object;
@@ -133,8 +131,7 @@ fn check_side_effects(webhook: WebhookDefinition<'_>, problem: &mut impl FnMut(&
 
 /// Of a conversion webhook these become the `conversionReviewVersions`.
 fn check_review_versions(webhook: WebhookDefinition<'_>, problem: &mut impl FnMut(&str, Rule, String)) {
-    let versions = object::items(webhook.0, "/admissionReviewVersions");
-    let names: Vec<&str> = versions.iter().filter_map(Value::as_str).collect();
+    let names = webhook.review_versions();
     let name = webhook.generate_name();
     let message = if names.is_empty() {
         format!("webhook '{name}' has no admissionReviewVersions")

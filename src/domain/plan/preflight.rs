@@ -7,7 +7,7 @@ use crate::domain::{
     claims::{self, Claim},
     names,
     object::{self, ObjectKey},
-    plan::Conversion,
+    render::Conversion,
 };
 
 /// One reason not to install.

@@ -54,6 +54,23 @@ impl Conversion {
             "webhook": {"clientConfig": client, "conversionReviewVersions": self.review_versions},
         })
     }
+
+    /// Whether a live `spec.conversion` sends conversions here, whatever it trusts.
+    pub fn is_in(&self, live: &Value) -> bool {
+        let mut live = live.clone();
+        let config = live
+            .pointer_mut("/webhook/clientConfig")
+            .and_then(Value::as_object_mut);
+        if let Some(config) = config {
+            config.shift_remove("caBundle");
+        }
+        live == self.stanza(None)
+    }
+
+    /// The name under which the Service is dialled.
+    pub fn server_name(&self) -> String {
+        format!("{}.{}.svc", self.service, self.namespace)
+    }
 }
 
 /// The bundle's CustomResourceDefinitions without conversion: the one in the manifest names a Service of the author's

@@ -1,7 +1,8 @@
 //! The CAs of one ServingCertificate, as its CA Secret holds them, and every change that is ever written to it.
 //!
 //! A Secret that stores [`Authorities`] as JSON beside the PEM of each certificate that it names (and the keys of
-//! `current` and `next` only) needs no other state.
+//! `current` and `next` only) needs no other state. The PEM of a CA that a change takes over from elsewhere comes from
+//! where it was found: the serving Secret or a target.
 
 use std::collections::BTreeSet;
 
@@ -186,7 +187,7 @@ impl Authorities {
     /// What targets are to carry: all CAs that have not ended.
     pub fn trust_bundle(&self, now: Timestamp) -> TrustBundle {
         self.certificates()
-            .filter(|authority| now <= authority.validity.not_after)
+            .filter(|authority| !authority.has_ended_at(now))
             .copied()
             .collect()
     }

@@ -138,6 +138,12 @@ impl Certificate {
         self.validity.contains(moment)
     }
 
+    /// Whether its last moment is over. Where a certificate that does not hold yet is as good as one that does, this is
+    /// asked: it was made by us, so the calendar must have jumped back.
+    pub fn has_ended_at(&self, moment: Timestamp) -> bool {
+        self.validity.not_after < moment
+    }
+
     /// Whether the key of that CA signed it.
     pub fn is_signed_by(&self, authority: &Self) -> bool {
         self.issuer_key_id == authority.key_id
@@ -179,19 +185,19 @@ impl TrustBundle {
         self.0.iter()
     }
 
-    /// Whether a client that trusts this verifies that chain at that moment, the dates of the leaf aside.
+    /// Whether a client that trusts this verifies that chain, if none of its certificates but the leaf may have ended.
     pub fn verifies(&self, chain: &Chain, moment: Timestamp) -> bool {
         let trusts = |key_id: KeyId| {
             self.0
                 .iter()
-                .any(|authority| authority.key_id == key_id && authority.is_valid_at(moment))
+                .any(|authority| authority.key_id == key_id && !authority.has_ended_at(moment))
         };
         if trusts(chain.leaf.issuer_key_id) {
             return true;
         }
         chain.cross.is_some_and(|cross| {
             cross.key_id == chain.leaf.issuer_key_id
-                && cross.is_valid_at(moment)
+                && !cross.has_ended_at(moment)
                 && trusts(cross.issuer_key_id)
         })
     }

@@ -147,7 +147,7 @@ fn is_now_or_never(situation: &Situation<'_>) -> bool {
     situation.is_last_call()
         && situation.signer().is_none_or(|current| {
             let Validity { not_after, .. } = current.certificate.validity;
-            situation.now().duration_until(not_after) < situation.timing.leaf_life / 6
+            situation.now().duration_until(not_after) <= situation.timing.leaf_life / 6
         })
 }
 

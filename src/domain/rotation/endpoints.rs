@@ -9,7 +9,6 @@ use crate::domain::rotation::{
     observation::{Endpoint, Rollout, Served},
     situation::Situation,
     step::Step,
-    timing,
 };
 
 /// The retiring CAs whose signatures no endpoint serves, and none will.
@@ -35,7 +34,7 @@ pub(super) fn hold_left(situation: &Situation<'_>, authority: &Certificate) -> O
     let endpoints = situation.observation.endpoints.iter();
     endpoints
         .filter_map(|endpoint| match &endpoint.served {
-            Served::Chain(chain) if is_signed_for_now(situation, &chain.leaf, authority) => Some(timing.poll),
+            Served::Chain(chain) if situation.needs(&chain.leaf, authority) => Some(timing.poll),
             Served::Chain(_) => None,
             Served::Unobservable(_) if endpoint.ready => left(timing.reload),
             Served::Unobservable(_) => left(timing.start),
@@ -78,17 +77,25 @@ pub(super) fn restart_wait(situation: &Situation<'_>, rollout: &Rollout) -> Opti
     // Certificates of others are none of our business: a proxy in front of the server serves its own.
     let old: Vec<_> = behind(situation)
         .map(|(_, leaf)| leaf)
-        .filter(|leaf| situation.authorities.knows(leaf.issuer_key_id))
+        .filter(|leaf| is_ours(situation, leaf))
         .collect();
     let last_third = old.iter().map(|leaf| situation.timing.last_third(leaf)).min()?;
     let reload = published_wait(situation, situation.timing.reload).unwrap_or_default();
-    let is_distrusted = old
-        .iter()
-        .any(|leaf| situation.authorities.distrusted.contains(&leaf.issuer_key_id));
-    if !rollout.costs_requests || is_distrusted {
+    let is_distrusted = |leaf: &Certificate| situation.authorities.distrusted.contains(&leaf.issuer_key_id);
+    let is_emergency = !is_distrusted(leaf) && old.iter().any(is_distrusted);
+    if !rollout.costs_requests || is_emergency {
         return Some(reload);
     }
     Some(reload.max(situation.now().duration_until(last_third)))
+}
+
+/// Whether a CA signed it that is or was one of ours; of those that were, the last and the compromised are remembered.
+fn is_ours(situation: &Situation<'_>, leaf: &Certificate) -> bool {
+    let authorities = &situation.authorities;
+    let last = authorities.cross.map(|cross| cross.issuer_key_id);
+    authorities.knows(leaf.issuer_key_id)
+        || authorities.distrusted.contains(&leaf.issuer_key_id)
+        || last == Some(leaf.issuer_key_id)
 }
 
 /// Whether the Secret was read back with a leaf of the current CA.
@@ -97,12 +104,6 @@ fn is_published(situation: &Situation<'_>) -> bool {
         return false;
     };
     leaf.is_signed_by(&current.certificate) && situation.published_at().is_some()
-}
-
-/// Whether the leaf is of that CA and has not ended, as far as the calendar can be believed.
-fn is_signed_for_now(situation: &Situation<'_>, leaf: &Certificate, authority: &Certificate) -> bool {
-    let end = timing::after(leaf.validity.not_after, situation.timing.clock_tolerance);
-    leaf.is_signed_by(authority) && situation.now() <= end
 }
 
 /// What is left of a wait that began when the leaf was read back.

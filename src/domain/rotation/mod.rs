@@ -10,8 +10,8 @@
 //! The trust bundle is always one CA ahead: the next CA is trusted for months before it signs, so a rotation waits for
 //! nothing, and writes each target once. Trust before use, use before retire.
 //!
-//! [`plan`] keeps three promises, which `model.rs` checks over every interleaving of steps, crashes, lag, foreign edits
-//! and clock jumps:
+//! [`plan`] keeps three promises, which `tests/exhaustive.rs` checks over every interleaving of steps, crashes, lag,
+//! foreign edits and clock jumps:
 //!
 //! - Each step is safe by itself, in any order, done or not: a crash between any two writes resumes with the next plan.
 //! - A step that writes a Secret names the resourceVersion that it replaces, and one that writes a target replaces what
@@ -21,9 +21,11 @@
 //! Waits are measured on a steady clock ([`Mark`]), so that no jump of the calendar ends one early.
 
 mod authorities;
+mod blocked;
 mod certificate;
 mod change;
 mod clock;
+mod conditions;
 mod endpoints;
 mod observation;
 mod publication;
@@ -34,19 +36,19 @@ mod step;
 mod timing;
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
-mod world;
+mod tests;
 
 use jiff::{SignedDuration, Timestamp};
 
 use self::situation::Situation;
 pub use self::{
     authorities::{Authorities, Authority, AuthorityTemplate, Change, Issuer, Published, Trust},
+    blocked::Blocked,
     certificate::{Certificate, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustBundle, Validity},
     clock::{Clock, Mark},
+    conditions::{Conditions, Reason, Verdict},
     observation::{Endpoint, Observation, Rollout, Served, Serving, Target, TargetId, Versioned},
-    report::{Blocked, Conditions, Phase, Reason, Tally, Verdict},
+    report::{Phase, Tally},
     request::{ParseRequestError, Request},
     step::{Leaf, Publication, Step},
     timing::{Timing, TimingProblem},

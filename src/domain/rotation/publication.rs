@@ -1,7 +1,7 @@
 //! What the serving Secret is to hold.
 
 use crate::domain::rotation::{
-    certificate::{Certificate, Chain},
+    certificate::{Certificate, Chain, Validity},
     observation::{Serving, Versioned},
     situation::{Situation, Urgency},
     step::{Leaf, Publication, Step},
@@ -39,11 +39,9 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<Step> {
 /// The leaf that is to be issued now, with its CA: one is wanted, a CA can sign it, and no target would fail for it.
 fn issuable(situation: &Situation<'_>) -> Option<(Leaf, Certificate)> {
     let signer = situation.signer()?.certificate;
-    if situation.refused || !is_leaf_wanted(situation, &signer) {
-        return None;
-    }
     let validity = situation.timing.leaf_validity(situation.now(), &signer);
-    if !validity.contains(situation.now()) {
+    let is_possible = !situation.refused && validity.contains(situation.now());
+    if !is_possible || !is_leaf_wanted(situation, &signer, &validity) {
         return None;
     }
     // The chain as targets will see it; its own fingerprint and key do not matter to them.
@@ -71,7 +69,8 @@ fn issuable(situation: &Situation<'_>) -> Option<(Leaf, Certificate)> {
     ))
 }
 
-fn is_leaf_wanted(situation: &Situation<'_>, signer: &Certificate) -> bool {
+/// Whether a leaf of that CA with that validity is better than the one that is there.
+fn is_leaf_wanted(situation: &Situation<'_>, signer: &Certificate, validity: &Validity) -> bool {
     let Some((serving, leaf)) = situation
         .serving()
         .and_then(|serving| Some((serving, serving.leaf.as_ref()?)))
@@ -83,18 +82,21 @@ fn is_leaf_wanted(situation: &Situation<'_>, signer: &Certificate) -> bool {
     let is_other = !serving.as_asked && situation.urgency() < Urgency::Needed;
     // A new leaf is of no use while the calendar is before the CA's first day.
     let is_premature = now < leaf.validity.not_before && signer.is_valid_at(now);
+    // At the end of a CA's life a new leaf would end with the old one.
+    let is_due = situation.timing.leaf_renewal(leaf) <= now && leaf.validity.not_after < validity.not_after;
     !leaf.is_signed_by(signer)
         || is_premature
+        || is_due
+        || situation.timing.outlasts(leaf, now)
         || is_other
         || situation.authorities.replace.contains(&leaf.fingerprint)
-        || situation.timing.leaf_renewal(leaf) <= now
 }
 
 /// The cross certificate that belongs behind a leaf of the current CA, while it is of use.
 fn cross(situation: &Situation<'_>) -> Option<Certificate> {
     let authorities = &situation.authorities;
     authorities.cross.filter(|cross| {
-        cross.is_valid_at(situation.now()) && !authorities.distrusted.contains(&cross.issuer_key_id)
+        !cross.has_ended_at(situation.now()) && !authorities.distrusted.contains(&cross.issuer_key_id)
     })
 }
 

@@ -10,7 +10,7 @@ use crate::domain::rotation::{
     clock::Mark,
     observation::{Endpoint, Observation, Serving, Target},
     step::Step,
-    timing::Timing,
+    timing::{self, Timing},
 };
 
 /// An observation with what follows from it.
@@ -20,7 +20,7 @@ pub(super) struct Situation<'a> {
     pub(super) authorities: Cow<'a, Authorities>,
     /// What targets and `ca.crt` are to carry.
     pub(super) bundle: TrustBundle,
-    /// Why nothing may be issued.
+    /// Whether nothing may be issued, because the durations do not work.
     pub(super) refused: bool,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Situation<'a> {
     /// CA.
     pub(super) fn signer(&self) -> Option<&Authority> {
         let current = self.authorities.current.as_ref()?;
-        let signs = current.has_key && self.now() <= current.certificate.validity.not_after;
+        let signs = current.has_key && !current.certificate.has_ended_at(self.now());
         signs.then_some(current)
     }
 
@@ -170,6 +170,12 @@ impl<'a> Situation<'a> {
         published.into_iter().chain(observed.copied())
     }
 
+    /// Whether the leaf is of that CA and has not ended, as far as the calendar can be believed.
+    pub(super) fn needs(&self, leaf: &Certificate, authority: &Certificate) -> bool {
+        let end = timing::after(leaf.validity.not_after, self.timing.clock_tolerance);
+        leaf.is_signed_by(authority) && self.now() <= end
+    }
+
     /// Whether calls through that target succeed now and would not once `chain` is served.
     pub(super) fn harms(&self, target: &Target, chain: &Chain) -> bool {
         let now = self.now();
@@ -178,7 +184,7 @@ impl<'a> Situation<'a> {
         };
         let works = self
             .served_chains()
-            .any(|served| served.leaf.is_valid_at(now) && bundle.verifies(&served, now));
+            .any(|served| !served.leaf.has_ended_at(now) && bundle.verifies(&served, now));
         works && !bundle.verifies(chain, now)
     }
 
@@ -203,11 +209,11 @@ impl<'a> Situation<'a> {
             |authority: &Certificate| published.is_some_and(|bundle| bundle.contains(authority));
         let is_served = |authority: &Certificate| {
             self.served_chains()
-                .any(|chain| chain.leaf.is_signed_by(authority))
+                .any(|chain| self.needs(&chain.leaf, authority))
         };
         let unknown: BTreeSet<_> = trusted
             .flatten()
-            .filter(|authority| authority.is_valid_at(self.now()))
+            .filter(|authority| !authority.has_ended_at(self.now()))
             .filter(|authority| !self.authorities.knows(authority.key_id))
             .filter(|authority| !self.authorities.distrusts(authority))
             .filter(|authority| is_served(authority) || (is_lost && (is_unseen || is_published(authority))))

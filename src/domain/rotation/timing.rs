@@ -145,6 +145,12 @@ impl Timing {
         )
     }
 
+    /// Whether a serving certificate was issued when a longer life was asked for.
+    pub fn outlasts(&self, leaf: &Certificate, now: Timestamp) -> bool {
+        let longest = self.leaf_life.saturating_add(self.clock_tolerance);
+        leaf.validity.not_after > after(now, longest)
+    }
+
     /// When a CA hands over to the next: after two thirds of its life, and while it can still sign a whole serving
     /// certificate.
     pub fn authority_renewal(&self, authority: &Certificate, signs_since: Timestamp) -> Timestamp {

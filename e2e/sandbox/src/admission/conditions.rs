@@ -34,11 +34,22 @@ fn expressions(webhook: &Value) -> Vec<VapExpression> {
 pub fn problems(webhook: &Value) -> Vec<(usize, String, String)> {
     let expressions = expressions(webhook);
     let compiled = VapEvaluator::builder().build().compile_expressions(&expressions);
-    let failed = compiled.into_iter().zip(&expressions).enumerate().filter_map(|(index, (compiled, expression))| {
-        let error = compiled.err()?;
-        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-        Some((index, expression.expression.clone(), format!("compilation failed: {source}")))
-    });
+    let failed =
+        compiled
+            .into_iter()
+            .zip(&expressions)
+            .enumerate()
+            .filter_map(|(index, (compiled, expression))| {
+                let error = compiled.err()?;
+                let source = std::error::Error::source(&error)
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                Some((
+                    index,
+                    expression.expression.clone(),
+                    format!("compilation failed: {source}"),
+                ))
+            });
     failed.collect()
 }
 
@@ -49,7 +60,12 @@ pub(super) fn evaluate(webhook: &Value, request: &Request, object: &Value) -> Ve
         return Verdict::Call;
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let groups = request.user["groups"].as_array().into_iter().flatten().map(text).collect();
+    let groups = request.user["groups"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(text)
+        .collect();
     let evaluator = VapEvaluator::builder()
         .object(object.clone())
         .old_object(request.old_object.clone())
@@ -74,9 +90,16 @@ pub(super) fn evaluate(webhook: &Value, request: &Request, object: &Value) -> Ve
         })
         .build();
     let results = evaluator.evaluate(&expressions);
-    let messages = || results.iter().filter(|result| !result.passed).filter_map(|result| result.message.as_deref());
+    let messages = || {
+        results
+            .iter()
+            .filter(|result| !result.passed)
+            .filter_map(|result| result.message.as_deref())
+    };
     if messages().any(|message| message == FALSE) {
         return Verdict::Skip;
     }
-    messages().next().map_or(Verdict::Call, |message| Verdict::Failed(message.to_owned()))
+    messages()
+        .next()
+        .map_or(Verdict::Call, |message| Verdict::Failed(message.to_owned()))
 }

@@ -102,7 +102,8 @@ fn webhook_configurations_are_never_subject_to_webhooks() {
 fn match_conditions_decide_whether_a_webhook_is_called() {
     let request = request();
     let webhook = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
-    let verdict = |expression: &str| conditions::evaluate(&webhook(expression), &request, &json!({"spec": {"n": 1}}));
+    let verdict =
+        |expression: &str| conditions::evaluate(&webhook(expression), &request, &json!({"spec": {"n": 1}}));
     assert_eq!(verdict("object.spec.n == 1"), Verdict::Call);
     assert_eq!(verdict("object.spec.n == 2"), Verdict::Skip);
     assert!(matches!(verdict("object.spec.missing == 2"), Verdict::Failed(_)));

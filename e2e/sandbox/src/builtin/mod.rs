@@ -15,17 +15,19 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
             pods::spec(&mut object["spec"]);
             set(&mut object["spec"], "serviceAccountName", json!("default"));
             set(&mut object["spec"], "enableServiceLinks", json!(true));
-            set(object, "status", json!({"phase": "Pending", "qosClass": "BestEffort"}));
+            set(
+                object,
+                "status",
+                json!({"phase": "Pending", "qosClass": "BestEffort"}),
+            );
         }
         ("", "Secret") => secret(object),
         ("", "Service") => service(object),
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => webhooks(object, false),
         ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => webhooks(object, true),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::crd::default(object),
-        ("apiregistration.k8s.io", "APIService") => {
-            if object["spec"]["service"].is_object() {
-                set(&mut object["spec"]["service"], "port", json!(443));
-            }
+        ("apiregistration.k8s.io", "APIService") if object["spec"]["service"].is_object() => {
+            set(&mut object["spec"]["service"], "port", json!(443));
         }
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => {
@@ -33,7 +35,9 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
             pods::template(&mut object["spec"]["template"]);
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object),
-        ("scheduling.k8s.io", "PriorityClass") => set(object, "preemptionPolicy", json!("PreemptLowerPriority")),
+        ("scheduling.k8s.io", "PriorityClass") => {
+            set(object, "preemptionPolicy", json!("PreemptLowerPriority"));
+        }
         ("storage.k8s.io", "StorageClass") => {
             set(object, "reclaimPolicy", json!("Delete"));
             set(object, "volumeBindingMode", json!("Immediate"));
@@ -48,11 +52,22 @@ pub fn undecodable(kind: &str, object: &Value) -> Option<String> {
     if kind != "Secret" {
         return None;
     }
-    let values = object["data"].as_object().into_iter().flatten().map(|(_, value)| value);
-    values.filter(|value| !value.is_null()).find_map(|value| match STANDARD.decode(value.as_str().unwrap_or("%")) {
-        Ok(_) => None,
-        Err(DecodeError::InvalidByte(offset, _)) => Some(format!("illegal base64 data at input byte {offset}")),
-        Err(_) => Some(format!("illegal base64 data at input byte {}", value.as_str().map_or(0, str::len))),
+    let values = object["data"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(_, value)| value);
+    values.filter(|value| !value.is_null()).find_map(|value| {
+        match STANDARD.decode(value.as_str().unwrap_or("%")) {
+            Ok(_) => None,
+            Err(DecodeError::InvalidByte(offset, _)) => {
+                Some(format!("illegal base64 data at input byte {offset}"))
+            }
+            Err(_) => Some(format!(
+                "illegal base64 data at input byte {}",
+                value.as_str().map_or(0, str::len)
+            )),
+        }
     })
 }
 
@@ -89,7 +104,9 @@ fn namespace(object: &mut Value) {
 fn secret(object: &mut Value) {
     use base64::{Engine, engine::general_purpose::STANDARD};
     set(object, "type", json!("Opaque"));
-    let plain = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
+    let plain = object
+        .as_object_mut()
+        .and_then(|fields| fields.remove("stringData"));
     for (key, value) in plain.as_ref().and_then(Value::as_object).into_iter().flatten() {
         if !object["data"].is_object() {
             object["data"] = json!({});
@@ -140,7 +157,11 @@ fn deployment(object: &mut Value) {
     set(spec, "progressDeadlineSeconds", json!(600));
     set(&mut spec["strategy"], "type", json!("RollingUpdate"));
     if spec["strategy"]["type"] == "RollingUpdate" {
-        set(&mut spec["strategy"]["rollingUpdate"], "maxUnavailable", json!("25%"));
+        set(
+            &mut spec["strategy"]["rollingUpdate"],
+            "maxUnavailable",
+            json!("25%"),
+        );
         set(&mut spec["strategy"]["rollingUpdate"], "maxSurge", json!("25%"));
     }
     pods::template(&mut spec["template"]);

@@ -34,10 +34,21 @@ pub(super) fn spec(spec: &mut Value) {
                 set(&mut volume[source], "defaultMode", json!(420));
             }
         }
-        let sources = if volume["projected"].is_object() { Some(&mut volume["projected"]) } else { None };
-        for source in sources.into_iter().flat_map(|projected| each(projected, "sources")) {
+        let sources = if volume["projected"].is_object() {
+            Some(&mut volume["projected"])
+        } else {
+            None
+        };
+        for source in sources
+            .into_iter()
+            .flat_map(|projected| each(projected, "sources"))
+        {
             if source["serviceAccountToken"].is_object() {
-                set(&mut source["serviceAccountToken"], "expirationSeconds", json!(3600));
+                set(
+                    &mut source["serviceAccountToken"],
+                    "expirationSeconds",
+                    json!(3600),
+                );
             }
         }
     }
@@ -50,7 +61,11 @@ fn container(container: &mut Value) {
     let image = container["image"].as_str().unwrap_or_default();
     let name = image.rsplit('/').next().unwrap_or_default();
     let floats = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));
-    set(container, "imagePullPolicy", json!(if floats { "Always" } else { "IfNotPresent" }));
+    set(
+        container,
+        "imagePullPolicy",
+        json!(if floats { "Always" } else { "IfNotPresent" }),
+    );
     for port in each(container, "ports") {
         set(port, "protocol", json!("TCP"));
     }
@@ -64,9 +79,12 @@ fn container(container: &mut Value) {
             continue;
         }
         let probe = &mut container[probe];
-        for (field, value) in
-            [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
-        {
+        for (field, value) in [
+            ("timeoutSeconds", 1),
+            ("periodSeconds", 10),
+            ("successThreshold", 1),
+            ("failureThreshold", 3),
+        ] {
             set(probe, field, json!(value));
         }
         if probe["httpGet"].is_object() {

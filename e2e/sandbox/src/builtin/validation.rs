@@ -18,7 +18,12 @@ pub fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldErr
         "Deployment" | "ReplicaSet" => workload(object, old, &mut errors),
         "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => webhooks(object, &mut errors),
         "Pod" => containers(&object["spec"], "spec", &mut errors),
-        "RoleBinding" | "ClusterRoleBinding" => immutable("roleRef", &object["roleRef"], old.map(|old| &old["roleRef"]), &mut errors),
+        "RoleBinding" | "ClusterRoleBinding" => immutable(
+            "roleRef",
+            &object["roleRef"],
+            old.map(|old| &old["roleRef"]),
+            &mut errors,
+        ),
         "Secret" => secret(object, old, &mut errors),
         "Service" => service(object, old, &mut errors),
         _ => {}
@@ -32,26 +37,50 @@ fn list(value: &Value) -> &[Value] {
 
 fn immutable(field: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     if old.is_some_and(|old| old != new) {
-        errors.push(FieldError::new(field, Fault::Invalid(new.clone()), "field is immutable"));
+        errors.push(FieldError::new(
+            field,
+            Fault::Invalid(new.clone()),
+            "field is immutable",
+        ));
     }
 }
 
 fn frozen(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let Some(old) = old.filter(|old| old["immutable"] == true) else { return };
+    let Some(old) = old.filter(|old| old["immutable"] == true) else {
+        return;
+    };
     for field in ["data", "binaryData"] {
         if object[field] != old[field] {
-            errors.push(FieldError::new(field, Fault::Forbidden, "field is immutable when `immutable` is set"));
+            errors.push(FieldError::new(
+                field,
+                Fault::Forbidden,
+                "field is immutable when `immutable` is set",
+            ));
         }
     }
 }
 
 fn keys(object: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    for key in object[field].as_object().into_iter().flatten().map(|(key, _)| key) {
+    for key in object[field]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key)
+    {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if key.is_empty() || key.len() > 253 || !key.chars().all(allowed) || key == "." || key.starts_with("..") {
+        if key.is_empty()
+            || key.len() > 253
+            || !key.chars().all(allowed)
+            || key == "."
+            || key.starts_with("..")
+        {
             let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  \
                           or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-            errors.push(FieldError::new(format!("{field}[{key}]"), Fault::Invalid(json!(key)), detail));
+            errors.push(FieldError::new(
+                format!("{field}[{key}]"),
+                Fault::Invalid(json!(key)),
+                detail,
+            ));
         }
     }
 }
@@ -88,7 +117,11 @@ fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let detail = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
                       character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
                       validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-        errors.push(FieldError::new("metadata.name", Fault::Invalid(json!(name)), detail));
+        errors.push(FieldError::new(
+            "metadata.name",
+            Fault::Invalid(json!(name)),
+            detail,
+        ));
     }
     let spec = &object["spec"];
     let ports = list(&spec["ports"]);
@@ -104,7 +137,11 @@ fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::new(format!("{field}.name"), Fault::Required, ""));
         }
         if !name.is_empty() && !names.insert(name) {
-            errors.push(FieldError::new(format!("{field}.name"), Fault::Duplicate(json!(name)), ""));
+            errors.push(FieldError::new(
+                format!("{field}.name"),
+                Fault::Duplicate(json!(name)),
+                "",
+            ));
         }
         port(&format!("{field}.port"), &entry["port"], errors);
         if entry["targetPort"].is_number() {
@@ -125,7 +162,10 @@ fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if list(&spec["containers"]).is_empty() {
         errors.push(FieldError::new(format!("{path}.containers"), Fault::Required, ""));
     }
-    let volumes: BTreeSet<&str> = list(&spec["volumes"]).iter().filter_map(|volume| volume["name"].as_str()).collect();
+    let volumes: BTreeSet<&str> = list(&spec["volumes"])
+        .iter()
+        .filter_map(|volume| volume["name"].as_str())
+        .collect();
     let mut names = BTreeSet::new();
     for kind in ["initContainers", "containers"] {
         for (index, container) in list(&spec[kind]).iter().enumerate() {
@@ -134,7 +174,11 @@ fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             if name.is_empty() {
                 errors.push(FieldError::new(format!("{field}.name"), Fault::Required, ""));
             } else if !names.insert(name) {
-                errors.push(FieldError::new(format!("{field}.name"), Fault::Duplicate(json!(name)), ""));
+                errors.push(FieldError::new(
+                    format!("{field}.name"),
+                    Fault::Duplicate(json!(name)),
+                    "",
+                ));
             }
             if container["image"].as_str().unwrap_or_default().is_empty() {
                 errors.push(FieldError::new(format!("{field}.image"), Fault::Required, ""));
@@ -144,16 +188,28 @@ fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 let field = format!("{field}.volumeMounts[{mount_index}]");
                 let name = mount["name"].as_str().unwrap_or_default();
                 if !volumes.contains(name) {
-                    errors.push(FieldError::new(format!("{field}.name"), Fault::NotFound(json!(name)), ""));
+                    errors.push(FieldError::new(
+                        format!("{field}.name"),
+                        Fault::NotFound(json!(name)),
+                        "",
+                    ));
                 }
                 let place = mount["mountPath"].as_str().unwrap_or_default();
                 if !paths.insert(place) {
                     let detail = "must be unique";
-                    errors.push(FieldError::new(format!("{field}.mountPath"), Fault::Invalid(json!(place)), detail));
+                    errors.push(FieldError::new(
+                        format!("{field}.mountPath"),
+                        Fault::Invalid(json!(place)),
+                        detail,
+                    ));
                 }
             }
             for (port_index, entry) in list(&container["ports"]).iter().enumerate() {
-                port(&format!("{field}.ports[{port_index}].containerPort"), &entry["containerPort"], errors);
+                port(
+                    &format!("{field}.ports[{port_index}].containerPort"),
+                    &entry["containerPort"],
+                    errors,
+                );
             }
         }
     }
@@ -163,23 +219,44 @@ fn workload(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     if spec["replicas"].as_i64().is_some_and(|replicas| replicas < 0) {
         let detail = "must be greater than or equal to 0";
-        errors.push(FieldError::new("spec.replicas", Fault::Invalid(spec["replicas"].clone()), detail));
+        errors.push(FieldError::new(
+            "spec.replicas",
+            Fault::Invalid(spec["replicas"].clone()),
+            detail,
+        ));
     }
     if !spec["selector"].is_object() {
         errors.push(FieldError::new("spec.selector", Fault::Required, ""));
     } else if spec["selector"] == json!({}) {
         let detail = "empty selector is invalid for deployment";
-        errors.push(FieldError::new("spec.selector", Fault::Invalid(json!({})), detail));
+        errors.push(FieldError::new(
+            "spec.selector",
+            Fault::Invalid(json!({})),
+            detail,
+        ));
     } else if !admission::selector_matches(&spec["selector"], &spec["template"]["metadata"]["labels"]) {
         let labels = spec["template"]["metadata"]["labels"].clone();
         let detail = "`selector` does not match template `labels`";
-        errors.push(FieldError::new("spec.template.metadata.labels", Fault::Invalid(labels), detail));
+        errors.push(FieldError::new(
+            "spec.template.metadata.labels",
+            Fault::Invalid(labels),
+            detail,
+        ));
     }
-    immutable("spec.selector", &spec["selector"], old.map(|old| &old["spec"]["selector"]), errors);
+    immutable(
+        "spec.selector",
+        &spec["selector"],
+        old.map(|old| &old["spec"]["selector"]),
+        errors,
+    );
     containers(&spec["template"]["spec"], "spec.template.spec", errors);
     if spec["strategy"]["type"] == "Recreate" && spec["strategy"]["rollingUpdate"].is_object() {
         let detail = "may not be specified when strategy `type` is 'Recreate'";
-        errors.push(FieldError::new("spec.strategy.rollingUpdate", Fault::Forbidden, detail));
+        errors.push(FieldError::new(
+            "spec.strategy.rollingUpdate",
+            Fault::Forbidden,
+            detail,
+        ));
     }
 }
 
@@ -192,7 +269,11 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::new(field("name"), Fault::Required, ""));
         } else if name.split('.').count() < 3 {
             let detail = "should be a domain with at least three segments separated by dots";
-            errors.push(FieldError::new(field("name"), Fault::Invalid(json!(name)), detail));
+            errors.push(FieldError::new(
+                field("name"),
+                Fault::Invalid(json!(name)),
+                detail,
+            ));
         }
         if !name.is_empty() && !names.insert(name) {
             errors.push(FieldError::new(field("name"), Fault::Duplicate(json!(name)), ""));
@@ -202,24 +283,50 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::new(place, Fault::Invalid(json!(expression)), problem));
         }
         match webhook["sideEffects"].as_str() {
-            None => errors.push(FieldError::new(field("sideEffects"), Fault::Required, "must specify one of None, NoneOnDryRun")),
+            None => errors.push(FieldError::new(
+                field("sideEffects"),
+                Fault::Required,
+                "must specify one of None, NoneOnDryRun",
+            )),
             Some("None" | "NoneOnDryRun") => {}
             Some(other) => {
                 let detail = "supported values: \"None\", \"NoneOnDryRun\"";
-                errors.push(FieldError::new(field("sideEffects"), Fault::Unsupported(json!(other)), detail));
+                errors.push(FieldError::new(
+                    field("sideEffects"),
+                    Fault::Unsupported(json!(other)),
+                    detail,
+                ));
             }
         }
         let versions = list(&webhook["admissionReviewVersions"]);
         if versions.is_empty() {
             let detail = "must specify one of v1, v1beta1";
-            errors.push(FieldError::new(field("admissionReviewVersions"), Fault::Required, detail));
-        } else if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
+            errors.push(FieldError::new(
+                field("admissionReviewVersions"),
+                Fault::Required,
+                detail,
+            ));
+        } else if !versions
+            .iter()
+            .any(|version| version == "v1" || version == "v1beta1")
+        {
             let detail = "must include at least one of v1, v1beta1";
-            errors.push(FieldError::new(field("admissionReviewVersions"), Fault::Invalid(json!(versions)), detail));
+            errors.push(FieldError::new(
+                field("admissionReviewVersions"),
+                Fault::Invalid(json!(versions)),
+                detail,
+            ));
         }
-        if !webhook["timeoutSeconds"].as_i64().is_some_and(|seconds| (1..=30).contains(&seconds)) {
+        if !webhook["timeoutSeconds"]
+            .as_i64()
+            .is_some_and(|seconds| (1..=30).contains(&seconds))
+        {
             let detail = "the timeout value must be between 1 and 30 seconds";
-            errors.push(FieldError::new(field("timeoutSeconds"), Fault::Invalid(webhook["timeoutSeconds"].clone()), detail));
+            errors.push(FieldError::new(
+                field("timeoutSeconds"),
+                Fault::Invalid(webhook["timeoutSeconds"].clone()),
+                detail,
+            ));
         }
         let config = &webhook["clientConfig"];
         if config["service"].is_object() == config["url"].is_string() {
@@ -229,7 +336,11 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
         if let Some(bundle) = config["caBundle"].as_str()
             && STANDARD.decode(bundle).is_err()
         {
-            errors.push(FieldError::new(field("clientConfig.caBundle"), Fault::Invalid(json!(bundle)), "illegal base64 data"));
+            errors.push(FieldError::new(
+                field("clientConfig.caBundle"),
+                Fault::Invalid(json!(bundle)),
+                "illegal base64 data",
+            ));
         }
     }
 }

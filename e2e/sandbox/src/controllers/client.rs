@@ -21,7 +21,11 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(server: Server, user: User, root_certificate: String) -> Self {
-        Self { server, user, root_certificate }
+        Self {
+            server,
+            user,
+            root_certificate,
+        }
     }
 
     pub(super) fn server(&self) -> &Server {
@@ -39,32 +43,66 @@ impl Client {
 
     /// All objects of a resource.
     pub(super) fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        let collection = Collection { group, resource, namespace };
-        self.store().list(collection).0.into_iter().map(|(_, object)| object).collect()
+        let collection = Collection {
+            group,
+            resource,
+            namespace,
+        };
+        self.store()
+            .list(collection)
+            .0
+            .into_iter()
+            .map(|(_, object)| object)
+            .collect()
     }
 
     /// Creates an object in a collection.
     pub(super) async fn create(&self, collection: &str, object: &Value) {
-        self.report("create", collection, self.call(Method::POST, collection, "application/json", object).await);
+        self.report(
+            "create",
+            collection,
+            self.call(Method::POST, collection, "application/json", object)
+                .await,
+        );
     }
 
     /// Replaces an object.
     pub(super) async fn replace(&self, path: &str, object: &Value) {
-        self.report("replace", path, self.call(Method::PUT, path, "application/json", object).await);
+        self.report(
+            "replace",
+            path,
+            self.call(Method::PUT, path, "application/json", object).await,
+        );
     }
 
     /// Changes an object by a merge patch.
     pub(super) async fn merge(&self, path: &str, patch: &Value) {
-        self.report("patch", path, self.call(Method::PATCH, path, "application/merge-patch+json", patch).await);
+        self.report(
+            "patch",
+            path,
+            self.call(Method::PATCH, path, "application/merge-patch+json", patch)
+                .await,
+        );
     }
 
     /// Deletes an object.
     pub(super) async fn delete(&self, path: &str) {
         let options = json!({"propagationPolicy": "Background"});
-        self.report("delete", path, self.call(Method::DELETE, path, "application/json", &options).await);
+        self.report(
+            "delete",
+            path,
+            self.call(Method::DELETE, path, "application/json", &options)
+                .await,
+        );
     }
 
-    async fn call(&self, method: Method, path: &str, content_type: &str, body: &Value) -> Result<Reply, StatusError> {
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Result<Reply, StatusError> {
         let manager = self.user.name.rsplit(':').next().unwrap_or_default();
         let call = Call {
             user: self.user.clone(),

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::{
     client::Client,
-    objects::{controller_reference, is_controlled_by, is_deleting, is_finished, name, namespace, number, short_hash},
+    objects::{
+        controller_reference, is_controlled_by, is_deleting, is_finished, name, namespace, number, short_hash,
+    },
     rollout::{Limits, Set},
 };
 use crate::server::{condition, now, set_condition};
@@ -62,10 +64,19 @@ async fn roll(client: &Client, deployment: &Value, sets: &Sets) {
     let limits = Limits::new(spec);
     let recreate = spec["strategy"]["type"] == "Recreate";
     let old: Vec<Set> = sets.old.iter().map(|set| measure(set)).collect();
-    let new = sets.new.as_deref().map_or(Set { wanted: 0, available: 0 }, measure);
+    let new = sets.new.as_deref().map_or(
+        Set {
+            wanted: 0,
+            available: 0,
+        },
+        measure,
+    );
     let (wanted_new, wanted_old) = if recreate {
         let gone = old_pods(client, deployment, &sets.old) == 0;
-        (if gone { limits.replicas } else { new.wanted }, vec![0; old.len()])
+        (
+            if gone { limits.replicas } else { new.wanted },
+            vec![0; old.len()],
+        )
     } else {
         let up = limits.scale_up(new, &old);
         (up, limits.scale_down(Set { wanted: up, ..new }, &old))
@@ -84,17 +95,25 @@ async fn roll(client: &Client, deployment: &Value, sets: &Sets) {
 }
 
 fn measure(set: &Value) -> Set {
-    Set { wanted: number(set, "/spec/replicas"), available: number(set, "/status/availableReplicas") }
+    Set {
+        wanted: number(set, "/spec/replicas"),
+        available: number(set, "/status/availableReplicas"),
+    }
 }
 
 /// Pods of old ReplicaSets that still run, those that are being deleted among them.
 fn old_pods(client: &Client, deployment: &Value, old: &[Arc<Value>]) -> usize {
     let pods = client.list("", "pods", Some(namespace(deployment)));
-    pods.iter().filter(|pod| !is_finished(pod) && old.iter().any(|set| is_controlled_by(pod, set))).count()
+    pods.iter()
+        .filter(|pod| !is_finished(pod) && old.iter().any(|set| is_controlled_by(pod, set)))
+        .count()
 }
 
 fn revision(set: &Value) -> i64 {
-    set["metadata"]["annotations"][REVISION].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
+    set["metadata"]["annotations"][REVISION]
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
 }
 
 async fn create(client: &Client, deployment: &Value, old: &[Arc<Value>], replicas: i64) {
@@ -120,7 +139,12 @@ async fn create(client: &Client, deployment: &Value, old: &[Arc<Value>], replica
             "template": template,
         },
     });
-    client.create(&format!("/apis/apps/v1/namespaces/{}/replicasets", namespace(deployment)), &set).await;
+    client
+        .create(
+            &format!("/apis/apps/v1/namespaces/{}/replicasets", namespace(deployment)),
+            &set,
+        )
+        .await;
 }
 
 /// A ReplicaSet that is used again becomes the newest revision.
@@ -133,12 +157,18 @@ async fn revise(client: &Client, set: &Value, old: &[Arc<Value>]) {
 }
 
 fn path(set: &Value) -> String {
-    format!("/apis/apps/v1/namespaces/{}/replicasets/{}", namespace(set), name(set))
+    format!(
+        "/apis/apps/v1/namespaces/{}/replicasets/{}",
+        namespace(set),
+        name(set)
+    )
 }
 
 async fn scale(client: &Client, set: &Value, replicas: i64) {
     if number(set, "/spec/replicas") != replicas {
-        client.merge(&path(set), &json!({"spec": {"replicas": replicas}})).await;
+        client
+            .merge(&path(set), &json!({"spec": {"replicas": replicas}}))
+            .await;
     }
 }
 
@@ -162,7 +192,10 @@ async fn report(client: &Client, deployment: &Value) {
     let replicas = number(deployment, "/spec/replicas");
     let total = sum("/status/replicas");
     let available = sum("/status/availableReplicas");
-    let updated = sets.new.as_deref().map_or(0, |set| number(set, "/status/replicas"));
+    let updated = sets
+        .new
+        .as_deref()
+        .map_or(0, |set| number(set, "/status/replicas"));
     let mut shown = json!({"status": {
         "observedGeneration": deployment["metadata"]["generation"],
         "replicas": total, "updatedReplicas": updated, "readyReplicas": sum("/status/readyReplicas"),
@@ -170,12 +203,30 @@ async fn report(client: &Client, deployment: &Value) {
         "conditions": deployment["status"]["conditions"],
     }});
     let limits = Limits::new(&deployment["spec"]);
-    let enough = available >= replicas - if deployment["spec"]["strategy"]["type"] == "Recreate" { 0 } else { limits.unavailable };
+    let enough = available
+        >= replicas
+            - if deployment["spec"]["strategy"]["type"] == "Recreate" {
+                0
+            } else {
+                limits.unavailable
+            };
     if enough {
-        set_condition(&mut shown, "Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.");
+        set_condition(
+            &mut shown,
+            "Available",
+            "True",
+            "MinimumReplicasAvailable",
+            "Deployment has minimum availability.",
+        );
     } else {
         let message = "Deployment does not have minimum availability.";
-        set_condition(&mut shown, "Available", "False", "MinimumReplicasUnavailable", message);
+        set_condition(
+            &mut shown,
+            "Available",
+            "False",
+            "MinimumReplicasUnavailable",
+            message,
+        );
     }
     let complete = updated == replicas && total == replicas && available == replicas;
     progress(deployment, &mut shown, complete, &sets);
@@ -184,7 +235,11 @@ async fn report(client: &Client, deployment: &Value) {
     }
     if without_times(&shown["status"]) != without_times(&deployment["status"]) {
         stamp(&mut shown, deployment);
-        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{}/status", namespace(deployment), name(deployment));
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/deployments/{}/status",
+            namespace(deployment),
+            name(deployment)
+        );
         client.merge(&path, &shown).await;
     }
 }
@@ -193,8 +248,14 @@ async fn report(client: &Client, deployment: &Value) {
 async fn annotate(client: &Client, deployment: &Value, set: &Value) {
     let revision = &set["metadata"]["annotations"][REVISION];
     if deployment["metadata"]["annotations"][REVISION] != *revision {
-        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{}", namespace(deployment), name(deployment));
-        client.merge(&path, &json!({"metadata": {"annotations": {REVISION: revision}}})).await;
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/deployments/{}",
+            namespace(deployment),
+            name(deployment)
+        );
+        client
+            .merge(&path, &json!({"metadata": {"annotations": {REVISION: revision}}}))
+            .await;
     }
 }
 
@@ -204,26 +265,54 @@ fn progress(deployment: &Value, shown: &mut Value, complete: bool, sets: &Sets) 
         let message = format!("ReplicaSet {set:?} has successfully progressed.");
         return set_condition(shown, "Progressing", "True", "NewReplicaSetAvailable", &message);
     }
-    let moved = ["observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"]
-        .iter()
-        .any(|field| shown["status"][*field] != deployment["status"][*field]);
-    let conditions = deployment["status"]["conditions"].as_array().into_iter().flatten();
+    let moved = [
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+    ]
+    .iter()
+    .any(|field| shown["status"][*field] != deployment["status"][*field]);
+    let conditions = deployment["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
     let since = conditions
         .filter(|condition| condition["type"] == "Progressing")
         .find_map(|condition| condition["lastUpdateTime"].as_str()?.parse::<Timestamp>().ok());
-    let deadline = deployment["spec"]["progressDeadlineSeconds"].as_i64().unwrap_or(600);
+    let deadline = deployment["spec"]["progressDeadlineSeconds"]
+        .as_i64()
+        .unwrap_or(600);
     let late = since.is_some_and(|since| Timestamp::now().as_second() - since.as_second() > deadline);
     let failed = condition(deployment, "Progressing") == Some("False");
     if !moved && (late || failed) {
         let message = format!("ReplicaSet {set:?} has timed out progressing.");
-        return set_condition(shown, "Progressing", "False", "ProgressDeadlineExceeded", &message);
+        return set_condition(
+            shown,
+            "Progressing",
+            "False",
+            "ProgressDeadlineExceeded",
+            &message,
+        );
     }
-    set_condition(shown, "Progressing", "True", "ReplicaSetUpdated", &format!("ReplicaSet {set:?} is progressing."));
+    set_condition(
+        shown,
+        "Progressing",
+        "True",
+        "ReplicaSetUpdated",
+        &format!("ReplicaSet {set:?} is progressing."),
+    );
 }
 
 fn without_times(status: &Value) -> Value {
     let mut status = status.clone();
-    for condition in status["conditions"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+    for condition in status["conditions"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
         condition.remove("lastUpdateTime");
         condition.remove("lastTransitionTime");
     }
@@ -233,10 +322,13 @@ fn without_times(status: &Value) -> Value {
 /// Conditions that are new or moved on say when.
 fn stamp(shown: &mut Value, deployment: &Value) {
     for condition in shown["status"]["conditions"].as_array_mut().into_iter().flatten() {
-        let before = deployment["status"]["conditions"].as_array().into_iter().flatten();
-        let same = before.filter(|old| condition["type"] == "Available" && old["type"] == "Available").find(|old| {
-            old["status"] == condition["status"] && old["lastUpdateTime"].is_string()
-        });
+        let before = deployment["status"]["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let same = before
+            .filter(|old| condition["type"] == "Available" && old["type"] == "Available")
+            .find(|old| old["status"] == condition["status"] && old["lastUpdateTime"].is_string());
         condition["lastUpdateTime"] = match same {
             Some(old) => old["lastUpdateTime"].clone(),
             None => json!(now()),

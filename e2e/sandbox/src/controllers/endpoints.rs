@@ -16,7 +16,9 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 /// One pass over all Services.
 pub(super) async fn pass(client: &Client) {
     for service in client.list("", "services", None) {
-        let selects = service["spec"]["selector"].as_object().is_some_and(|selector| !selector.is_empty());
+        let selects = service["spec"]["selector"]
+            .as_object()
+            .is_some_and(|selector| !selector.is_empty());
         if selects && service["spec"]["type"] != "ExternalName" && !is_deleting(&service) {
             publish(client, &service).await;
         }
@@ -25,14 +27,19 @@ pub(super) async fn pass(client: &Client) {
 
 async fn publish(client: &Client, service: &Value) {
     let wanted = slices(client, service);
-    let collection = format!("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices", namespace(service));
+    let collection = format!(
+        "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
+        namespace(service)
+    );
     let existing = client.list("discovery.k8s.io", "endpointslices", Some(namespace(service)));
     let mine = existing.iter().filter(|slice| {
         let labels = &slice["metadata"]["labels"];
         labels[SERVICE_NAME] == name(service) && labels[MANAGED_BY] == CONTROLLER
     });
-    let mut missing: BTreeMap<String, Value> =
-        wanted.into_iter().map(|slice| (name(&slice).to_owned(), slice)).collect();
+    let mut missing: BTreeMap<String, Value> = wanted
+        .into_iter()
+        .map(|slice| (name(&slice).to_owned(), slice))
+        .collect();
     for slice in mine {
         let path = format!("{collection}/{}", name(slice));
         let Some(mut wanted) = missing.remove(name(slice)) else {
@@ -63,12 +70,19 @@ fn slices(client: &Client, service: &Value) -> Vec<Value> {
             continue;
         }
         let ports = ports(service, &pod);
-        groups.entry(ports.to_string()).or_insert_with(|| (ports, Vec::new())).1.push(endpoint(service, &pod));
+        groups
+            .entry(ports.to_string())
+            .or_insert_with(|| (ports, Vec::new()))
+            .1
+            .push(endpoint(service, &pod));
     }
     if groups.len() > 1 {
         groups.retain(|_, (_, endpoints)| !endpoints.is_empty());
     }
-    groups.into_values().map(|(ports, endpoints)| slice(service, &ports, &endpoints)).collect()
+    groups
+        .into_values()
+        .map(|(ports, endpoints)| slice(service, &ports, &endpoints))
+        .collect()
 }
 
 fn slice(service: &Value, ports: &Value, endpoints: &[Value]) -> Value {

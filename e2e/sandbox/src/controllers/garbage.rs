@@ -13,7 +13,9 @@ const ORPHAN: &str = "orphan";
 /// One pass over all objects.
 pub(super) fn pass(client: &Client) {
     let all = client.store().everything();
-    let concerned = all.iter().any(|(_, object)| !owners(object).is_empty() || waits(object).is_some());
+    let concerned = all
+        .iter()
+        .any(|(_, object)| !owners(object).is_empty() || waits(object).is_some());
     if !concerned {
         return;
     }
@@ -28,7 +30,10 @@ pub(super) fn pass(client: &Client) {
 }
 
 fn owners(object: &Value) -> &[Value] {
-    object["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default()
+    object["metadata"]["ownerReferences"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// What a deletion waits for that the collector is to do.
@@ -39,7 +44,9 @@ fn waits(object: &Value) -> Option<&'static str> {
 }
 
 fn references(object: &Value, owner: &Value) -> bool {
-    owners(object).iter().any(|reference| reference["uid"] == owner["metadata"]["uid"])
+    owners(object)
+        .iter()
+        .any(|reference| reference["uid"] == owner["metadata"]["uid"])
 }
 
 /// Lets an owner go that waits for its dependents: they are gone, or no longer its own.
@@ -49,10 +56,17 @@ fn release(client: &Client, all: &[(Key, Arc<Value>)], key: &Key, owner: &Arc<Va
     if finalizer == ORPHAN {
         for (key, dependent) in dependents {
             let mut freed = dependent.as_ref().clone();
-            let rest: Vec<Value> =
-                owners(dependent).iter().filter(|entry| entry["uid"] != owner["metadata"]["uid"]).cloned().collect();
+            let rest: Vec<Value> = owners(dependent)
+                .iter()
+                .filter(|entry| entry["uid"] != owner["metadata"]["uid"])
+                .cloned()
+                .collect();
             freed["metadata"]["ownerReferences"] = rest.into();
-            if client.store().replace(key.clone(), freed, version(dependent)).is_err() {
+            if client
+                .store()
+                .replace(key.clone(), freed, version(dependent))
+                .is_err()
+            {
                 return;
             }
         }
@@ -70,7 +84,11 @@ fn release(client: &Client, all: &[(Key, Arc<Value>)], key: &Key, owner: &Arc<Va
     if let Some(finalizers) = released["metadata"]["finalizers"].as_array_mut() {
         finalizers.retain(|entry| entry != finalizer);
     }
-    if client.store().replace(key.clone(), released, version(owner)).is_ok() {
+    if client
+        .store()
+        .replace(key.clone(), released, version(owner))
+        .is_ok()
+    {
         client.server().release(key);
     }
 }
@@ -85,11 +103,18 @@ fn collect(client: &Client, by_uid: &BTreeMap<&str, (&Key, &Value)>, key: &Key, 
         // An owner in another namespace counts as absent.
         (owner_key.namespace.is_empty() || owner_key.namespace == key.namespace).then_some(*owner)
     };
-    let (present, gone): (Vec<&Value>, Vec<&Value>) =
-        owners(object).iter().partition(|reference| owner(reference).is_some());
-    let solid = present.iter().any(|reference| owner(reference).is_some_and(|owner| waits(owner) != Some(FOREGROUND)));
+    let (present, gone): (Vec<&Value>, Vec<&Value>) = owners(object)
+        .iter()
+        .partition(|reference| owner(reference).is_some());
+    let solid = present
+        .iter()
+        .any(|reference| owner(reference).is_some_and(|owner| waits(owner) != Some(FOREGROUND)));
     if !solid {
-        let policy = if present.is_empty() { "Background" } else { "Foreground" };
+        let policy = if present.is_empty() {
+            "Background"
+        } else {
+            "Foreground"
+        };
         return client.server().delete(key, object, policy);
     }
     if !gone.is_empty() {

@@ -48,7 +48,11 @@ const CONTROLLERS: &[Controller] = &[
     },
     Controller {
         name: "endpointslice-controller",
-        watches: &[("", "services"), ("", "pods"), ("discovery.k8s.io", "endpointslices")],
+        watches: &[
+            ("", "services"),
+            ("", "pods"),
+            ("discovery.k8s.io", "endpointslices"),
+        ],
         pass: |client| Box::pin(async move { endpoints::pass(&client).await }),
     },
     Controller {

@@ -20,7 +20,12 @@ pub(super) fn pass(client: &Client) {
 fn empty(client: &Client, namespace: &Value) {
     let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
     let content = |client: &Client| -> Vec<_> {
-        client.store().everything().into_iter().filter(|(key, _)| key.namespace == name).collect()
+        client
+            .store()
+            .everything()
+            .into_iter()
+            .filter(|(key, _)| key.namespace == name)
+            .collect()
     };
     for (key, object) in content(client) {
         client.server().delete(&key, &object, "Background");
@@ -32,15 +37,34 @@ fn empty(client: &Client, namespace: &Value) {
         namespace: String::new(),
         name: name.to_owned(),
     };
-    let Some(stored) = client.store().read(&key) else { return };
+    let Some(stored) = client.store().read(&key) else {
+        return;
+    };
     let mut changed = stored.as_ref().clone();
     if left.is_empty() {
-        let finalizers = changed["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
-        changed["spec"]["finalizers"] = finalizers.into_iter().filter(|entry| entry != "kubernetes").collect();
+        let finalizers = changed["spec"]["finalizers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        changed["spec"]["finalizers"] = finalizers
+            .into_iter()
+            .filter(|entry| entry != "kubernetes")
+            .collect();
     } else {
-        explain(&mut changed, &left.iter().map(|(key, object)| (key, object.as_ref())).collect::<Vec<_>>());
+        explain(
+            &mut changed,
+            &left
+                .iter()
+                .map(|(key, object)| (key, object.as_ref()))
+                .collect::<Vec<_>>(),
+        );
     }
-    if changed != *stored && client.store().replace(key.clone(), changed, version(&stored)).is_ok() {
+    if changed != *stored
+        && client
+            .store()
+            .replace(key.clone(), changed, version(&stored))
+            .is_ok()
+    {
         client.server().release(&key);
     }
 }
@@ -53,10 +77,21 @@ fn explain(namespace: &mut Value, left: &[(&Key, &Value)]) {
     kinds.dedup();
     let counts: Vec<String> = kinds
         .iter()
-        .map(|kind| format!("{kind} has {} resource instances", left.iter().filter(|(key, _)| qualified(key) == *kind).count()))
+        .map(|kind| {
+            format!(
+                "{kind} has {} resource instances",
+                left.iter().filter(|(key, _)| qualified(key) == *kind).count()
+            )
+        })
         .collect();
     let message = format!("Some resources are remaining: {}", counts.join(", "));
-    update(namespace, "NamespaceContentRemaining", "True", "SomeResourcesRemain", &message);
+    update(
+        namespace,
+        "NamespaceContentRemaining",
+        "True",
+        "SomeResourcesRemain",
+        &message,
+    );
     let mut finalizers: Vec<&str> = left
         .iter()
         .flat_map(|(_, object)| object["metadata"]["finalizers"].as_array().into_iter().flatten())
@@ -65,14 +100,25 @@ fn explain(namespace: &mut Value, left: &[(&Key, &Value)]) {
     finalizers.sort_unstable();
     finalizers.dedup();
     if !finalizers.is_empty() {
-        let message = format!("Some content in the namespace has finalizers remaining: {}", finalizers.join(", "));
-        update(namespace, "NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", &message);
+        let message = format!(
+            "Some content in the namespace has finalizers remaining: {}",
+            finalizers.join(", ")
+        );
+        update(
+            namespace,
+            "NamespaceFinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
+            &message,
+        );
     }
 }
 
 fn update(namespace: &mut Value, condition_type: &str, status: &str, reason: &str, message: &str) {
     let conditions = namespace["status"]["conditions"].as_array().into_iter().flatten();
-    let same = conditions.filter(|entry| entry["type"] == condition_type).any(|entry| entry["message"] == message);
+    let same = conditions
+        .filter(|entry| entry["type"] == condition_type)
+        .any(|entry| entry["message"] == message);
     if !same || condition(namespace, condition_type) != Some(status) {
         set_condition(namespace, condition_type, status, reason, message);
     }

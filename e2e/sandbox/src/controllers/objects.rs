@@ -24,8 +24,13 @@ pub(super) fn is_deleting(object: &Value) -> bool {
 
 /// Whether `owner` controls `object`.
 pub(super) fn is_controlled_by(object: &Value, owner: &Value) -> bool {
-    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-    owners.into_iter().any(|reference| reference["controller"] == true && reference["uid"] == owner["metadata"]["uid"])
+    let owners = object["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    owners
+        .into_iter()
+        .any(|reference| reference["controller"] == true && reference["uid"] == owner["metadata"]["uid"])
 }
 
 /// A reference that says that `owner` controls an object.
@@ -53,7 +58,12 @@ pub(super) fn is_available(pod: &Value, seconds: i64) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     let since = conditions
         .filter(|condition| condition["type"] == "Ready")
-        .find_map(|condition| condition["lastTransitionTime"].as_str()?.parse::<Timestamp>().ok());
+        .find_map(|condition| {
+            condition["lastTransitionTime"]
+                .as_str()?
+                .parse::<Timestamp>()
+                .ok()
+        });
     seconds == 0 || since.is_some_and(|since| Timestamp::now().as_second() - since.as_second() >= seconds)
 }
 
@@ -67,5 +77,9 @@ pub(super) fn short_hash(text: &str, length: usize) -> String {
     use sha2::{Digest, Sha256};
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let digest = Sha256::digest(text);
-    digest.iter().take(length).map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
+    digest
+        .iter()
+        .take(length)
+        .map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]))
+        .collect()
 }

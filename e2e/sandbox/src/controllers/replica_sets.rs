@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::{
     client::Client,
-    objects::{controller_reference, is_available, is_controlled_by, is_deleting, is_finished, is_ready, name, namespace, number},
+    objects::{
+        controller_reference, is_available, is_controlled_by, is_deleting, is_finished, is_ready, name,
+        namespace, number,
+    },
 };
 
 /// One pass over all ReplicaSets.
@@ -58,7 +61,9 @@ fn pod(set: &Value) -> Value {
 async fn report(client: &Client, set: &Value) {
     let pods = client.list("", "pods", Some(namespace(set)));
     let seconds = number(set, "/spec/minReadySeconds");
-    let owned = pods.iter().filter(|pod| is_controlled_by(pod, set) && !is_deleting(pod) && !is_finished(pod));
+    let owned = pods
+        .iter()
+        .filter(|pod| is_controlled_by(pod, set) && !is_deleting(pod) && !is_finished(pod));
     let (mut replicas, mut ready, mut available) = (0, 0, 0);
     for pod in owned {
         replicas += 1;
@@ -70,7 +75,11 @@ async fn report(client: &Client, set: &Value) {
         "availableReplicas": available, "observedGeneration": set["metadata"]["generation"],
     });
     if set["status"] != status {
-        let path = format!("/apis/apps/v1/namespaces/{}/replicasets/{}/status", namespace(set), name(set));
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/replicasets/{}/status",
+            namespace(set),
+            name(set)
+        );
         client.merge(&path, &json!({"status": status})).await;
     }
 }

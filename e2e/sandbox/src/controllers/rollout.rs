@@ -29,7 +29,11 @@ impl Limits {
         let resolve = |value: &Value, up: bool| match value.as_str().and_then(|text| text.strip_suffix('%')) {
             Some(percent) => {
                 let hundredths = percent.parse::<i64>().unwrap_or(0) * replicas;
-                if up { (hundredths + 99) / 100 } else { hundredths / 100 }
+                if up {
+                    (hundredths + 99) / 100
+                } else {
+                    hundredths / 100
+                }
             }
             None => value.as_i64().unwrap_or(0),
         };
@@ -37,14 +41,26 @@ impl Limits {
         let surge = resolve(&rolling["maxSurge"], true);
         let unavailable = resolve(&rolling["maxUnavailable"], false);
         // Both zero would never move.
-        Self { replicas, surge, unavailable: if surge == 0 { unavailable.max(1) } else { unavailable } }
+        Self {
+            replicas,
+            surge,
+            unavailable: if surge == 0 {
+                unavailable.max(1)
+            } else {
+                unavailable
+            },
+        }
     }
 
     /// How many pods the new ReplicaSet is to have now.
     pub(super) fn scale_up(&self, new: Set, old: &[Set]) -> i64 {
         let total = new.wanted + old.iter().map(|set| set.wanted).sum::<i64>();
         let room = (self.replicas + self.surge - total).max(0);
-        if new.wanted > self.replicas { self.replicas } else { (new.wanted + room).min(self.replicas) }
+        if new.wanted > self.replicas {
+            self.replicas
+        } else {
+            (new.wanted + room).min(self.replicas)
+        }
     }
 
     /// How many pods each of the old ReplicaSets is to have now, unhealthy pods going first.
@@ -76,7 +92,9 @@ mod tests {
     use super::*;
 
     fn limits(replicas: i64, surge: Value, unavailable: Value) -> Limits {
-        Limits::new(&json!({"replicas": replicas, "strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}))
+        Limits::new(
+            &json!({"replicas": replicas, "strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}),
+        )
     }
 
     #[test]
@@ -92,8 +110,14 @@ mod tests {
         for replicas in 1..5 {
             for (surge, unavailable) in [(1, 0), (0, 1), (2, 1), (1, 1)] {
                 let limits = limits(replicas, json!(surge), json!(unavailable));
-                let mut new = Set { wanted: 0, available: 0 };
-                let mut old = vec![Set { wanted: replicas, available: replicas }];
+                let mut new = Set {
+                    wanted: 0,
+                    available: 0,
+                };
+                let mut old = vec![Set {
+                    wanted: replicas,
+                    available: replicas,
+                }];
                 for _ in 0..40 {
                     new.wanted = limits.scale_up(new, &old);
                     let left = limits.scale_down(new, &old);

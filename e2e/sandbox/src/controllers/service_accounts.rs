@@ -17,16 +17,27 @@ pub(super) async fn pass(client: &Client) {
         }
         let namespace = name(&namespace);
         let exists = |resource: &str, wanted: &str| {
-            client.list("", resource, Some(namespace)).iter().any(|object| name(object) == wanted)
+            client
+                .list("", resource, Some(namespace))
+                .iter()
+                .any(|object| name(object) == wanted)
         };
         if !exists("serviceaccounts", "default") {
-            let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-            client.create(&format!("/api/v1/namespaces/{namespace}/serviceaccounts"), &account).await;
+            let account =
+                json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+            client
+                .create(
+                    &format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+                    &account,
+                )
+                .await;
         }
         if !exists("configmaps", ROOT) {
             let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ROOT},
                              "data": {"ca.crt": client.root_certificate()}});
-            client.create(&format!("/api/v1/namespaces/{namespace}/configmaps"), &map).await;
+            client
+                .create(&format!("/api/v1/namespaces/{namespace}/configmaps"), &map)
+                .await;
         }
     }
 }

@@ -81,7 +81,10 @@ pub struct Column {
 
 impl fmt::Debug for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Definition").field("group", &self.group).field("names", &self.names).finish_non_exhaustive()
+        f.debug_struct("Definition")
+            .field("group", &self.group)
+            .field("names", &self.names)
+            .finish_non_exhaustive()
     }
 }
 
@@ -103,7 +106,12 @@ impl Definition {
                 categories: texts(&names["categories"]),
             },
             namespaced: spec["scope"] == "Namespaced",
-            versions: spec["versions"].as_array().into_iter().flatten().map(Version::new).collect(),
+            versions: spec["versions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(Version::new)
+                .collect(),
             conversion: spec["conversion"].clone(),
             spec: spec.clone(),
             terminating: crd["metadata"]["deletionTimestamp"].is_string(),
@@ -117,13 +125,20 @@ impl Definition {
 
     /// The name of the version in which objects are stored.
     pub fn storage_version(&self) -> &str {
-        self.versions.iter().find(|version| version.storage).map_or("", |version| &version.name)
+        self.versions
+            .iter()
+            .find(|version| version.storage)
+            .map_or("", |version| &version.name)
     }
 
     /// Names of the served versions: GA before beta before alpha, newer before older.
     pub fn versions_by_priority(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            self.versions.iter().filter(|version| version.served).map(|version| version.name.clone()).collect();
+        let mut names: Vec<String> = self
+            .versions
+            .iter()
+            .filter(|version| version.served)
+            .map(|version| version.name.clone())
+            .collect();
         names.sort_by(|a, b| compare_versions(a, b));
         names
     }
@@ -135,7 +150,10 @@ impl Version {
     fn new(version: &Value) -> Self {
         let raw_schema = version["schema"]["openAPIV3Schema"].clone();
         let deprecation = (version["deprecated"] == true).then(|| text(&version["deprecationWarning"]));
-        let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
+        let columns = version["additionalPrinterColumns"]
+            .as_array()
+            .into_iter()
+            .flatten();
         Self {
             name: text(&version["name"]),
             served: version["served"] == true,
@@ -210,6 +228,9 @@ mod tests {
     fn versions_are_ordered_as_kubernetes_does() {
         let mut names = ["v1alpha1", "foo1", "v2", "v1beta2", "v1", "v10", "v1beta1", "bar"];
         names.sort_by(|a, b| compare_versions(a, b));
-        assert_eq!(names, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo1"]);
+        assert_eq!(
+            names,
+            ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo1"]
+        );
     }
 }

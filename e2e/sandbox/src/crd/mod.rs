@@ -15,7 +15,10 @@ pub fn default(crd: &mut Value) {
     if crd["spec"]["conversion"].is_null() {
         crd["spec"]["conversion"] = json!({"strategy": "None"});
     }
-    let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    let kind = crd["spec"]["names"]["kind"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let names = &mut crd["spec"]["names"];
     if names.is_object() {
         if names["singular"].as_str().unwrap_or_default().is_empty() {

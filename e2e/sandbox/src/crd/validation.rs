@@ -17,12 +17,24 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &crd["spec"];
     names(crd, &mut errors);
     versions(spec, &mut errors);
-    conversion(&spec["conversion"], old.map(|old| &old["spec"]["conversion"]), &mut errors);
+    conversion(
+        &spec["conversion"],
+        old.map(|old| &old["spec"]["conversion"]),
+        &mut errors,
+    );
     schemas(spec, &mut errors);
-    let storage = spec["versions"].as_array().into_iter().flatten().filter(|version| version["storage"] == true);
+    let storage = spec["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|version| version["storage"] == true);
     if old.is_none() && storage.count() != 1 {
         let detail = "must have at least one stored version";
-        errors.push(FieldError::new("status.storedVersions", Fault::Invalid(Value::Null), detail));
+        errors.push(FieldError::new(
+            "status.storedVersions",
+            Fault::Invalid(Value::Null),
+            detail,
+        ));
     }
     if let Some(old) = old {
         stored_versions(crd, &mut errors);
@@ -45,11 +57,17 @@ fn names(crd: &Value, errors: &mut Vec<FieldError>) {
     let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if name.as_str() != Some(&format!("{}.{}", text("/names/plural"), text("/group"))) {
         let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::new("metadata.name", Fault::Invalid(name.clone()), detail));
+        errors.push(FieldError::new(
+            "metadata.name",
+            Fault::Invalid(name.clone()),
+            detail,
+        ));
     }
-    for (pointer, field) in
-        [("/group", "spec.group"), ("/names/plural", "spec.names.plural"), ("/names/kind", "spec.names.kind")]
-    {
+    for (pointer, field) in [
+        ("/group", "spec.group"),
+        ("/names/plural", "spec.names.plural"),
+        ("/names/kind", "spec.names.kind"),
+    ] {
         if text(pointer).is_empty() {
             errors.push(FieldError::new(field, Fault::Required, ""));
         }
@@ -67,8 +85,13 @@ fn names(crd: &Value, errors: &mut Vec<FieldError>) {
 
 fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        let shown = spec["versions"].as_array().cloned().map(Value::from).unwrap_or_else(|| Value::Array(Vec::new()));
+    if versions
+        .iter()
+        .filter(|version| version["storage"] == true)
+        .count()
+        != 1
+    {
+        let shown = Value::Array(spec["versions"].as_array().cloned().unwrap_or_default());
         let detail = "must have exactly one version marked as storage version";
         errors.push(FieldError::new("spec.versions", Fault::Invalid(shown), detail));
     }
@@ -76,10 +99,18 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
     for (index, version) in versions.iter().enumerate() {
         let name = version["name"].as_str().unwrap_or_default();
         if name.is_empty() {
-            errors.push(FieldError::new(format!("spec.versions[{index}].name"), Fault::Required, ""));
+            errors.push(FieldError::new(
+                format!("spec.versions[{index}].name"),
+                Fault::Required,
+                "",
+            ));
         } else if !seen.insert(name) {
             let field = format!("spec.versions[{index}].name");
-            errors.push(FieldError::new(field, Fault::Invalid(name.into()), "must contain unique version names"));
+            errors.push(FieldError::new(
+                field,
+                Fault::Invalid(name.into()),
+                "must contain unique version names",
+            ));
         }
         if !version["schema"]["openAPIV3Schema"].is_object() {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
@@ -89,8 +120,12 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
-    let names: Vec<&Value> =
-        crd["spec"]["versions"].as_array().into_iter().flatten().map(|version| &version["name"]).collect();
+    let names: Vec<&Value> = crd["spec"]["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|version| &version["name"])
+        .collect();
     let stored = crd["status"]["storedVersions"].as_array().into_iter().flatten();
     for (index, version) in stored.enumerate().filter(|(_, version)| !names.contains(version)) {
         let field = format!("status.storedVersions[{index}]");
@@ -102,9 +137,15 @@ fn stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
 
 fn conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     // The real server names its internal fields.
-    let (config, reviews) = ("spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions");
+    let (config, reviews) = (
+        "spec.conversion.webhookClientConfig",
+        "spec.conversion.conversionReviewVersions",
+    );
     let webhook = &conversion["webhook"];
-    let review_versions = webhook["conversionReviewVersions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let review_versions = webhook["conversionReviewVersions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     match conversion["strategy"].as_str() {
         Some("Webhook") => {
             let client_config = &webhook["clientConfig"];
@@ -117,7 +158,10 @@ fn conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
             }
             if review_versions.is_empty() {
                 errors.push(FieldError::new(reviews, Fault::Required, ""));
-            } else if !review_versions.iter().any(|version| version == "v1" || version == "v1beta1") {
+            } else if !review_versions
+                .iter()
+                .any(|version| version == "v1" || version == "v1beta1")
+            {
                 let detail = "must include at least one of v1, v1beta1";
                 let shown = webhook["conversionReviewVersions"].clone();
                 errors.push(FieldError::new(reviews, Fault::Invalid(shown), detail));
@@ -143,19 +187,31 @@ fn conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
 fn client_config(config: &Value, old: Option<&Value>, field: &str, errors: &mut Vec<FieldError>) {
     match (config["url"].is_string(), config["service"].is_object()) {
         (true, true) | (false, false) => {
-            errors.push(FieldError::new(field, Fault::Required, "exactly one of url or service is required"));
+            errors.push(FieldError::new(
+                field,
+                Fault::Required,
+                "exactly one of url or service is required",
+            ));
         }
         (false, true) => {
             let service = &config["service"];
             for name in ["name", "namespace"] {
                 if service[name].as_str().unwrap_or_default().is_empty() {
-                    errors.push(FieldError::new(format!("{field}.service.{name}"), Fault::Required, ""));
+                    errors.push(FieldError::new(
+                        format!("{field}.service.{name}"),
+                        Fault::Required,
+                        "",
+                    ));
                 }
             }
             let port = service["port"].as_i64().unwrap_or(443);
             if !(1..=65535).contains(&port) {
                 let detail = "port is not valid: must be between 1 and 65535, inclusive";
-                errors.push(FieldError::new(format!("{field}.service.port"), Fault::Invalid(port.into()), detail));
+                errors.push(FieldError::new(
+                    format!("{field}.service.port"),
+                    Fault::Invalid(port.into()),
+                    detail,
+                ));
             }
         }
         (true, false) => {}
@@ -180,8 +236,13 @@ pub(crate) fn bundle_problem(bundle: &Value) -> Option<&'static str> {
         return None;
     }
     let text = String::from_utf8_lossy(&decoded);
-    let complete = text.contains("-----BEGIN ") && text.contains("-----END ") && !text.contains("CERTIFICATE");
-    Some(if complete { "no valid certificate authority data seen" } else { "unable to parse bytes as PEM block" })
+    let complete =
+        text.contains("-----BEGIN ") && text.contains("-----END ") && !text.contains("CERTIFICATE");
+    Some(if complete {
+        "no valid certificate authority data seen"
+    } else {
+        "unable to parse bytes as PEM block"
+    })
 }
 
 fn parses(der: &CertificateDer<'_>) -> bool {
@@ -192,7 +253,9 @@ fn schemas(spec: &Value, errors: &mut Vec<FieldError>) {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let first = &versions.first().unwrap_or(&Value::Null)["schema"]["openAPIV3Schema"];
     // A schema that all versions share is named once, as the real server's internal form has it.
-    let shared = versions.iter().all(|version| version["schema"]["openAPIV3Schema"] == *first);
+    let shared = versions
+        .iter()
+        .all(|version| version["schema"]["openAPIV3Schema"] == *first);
     for (index, version) in versions.iter().enumerate() {
         if shared && index > 0 {
             break;
@@ -216,14 +279,23 @@ fn structural(schema: &Value, field: &str, root: bool, errors: &mut Vec<FieldErr
         || schema["x-kubernetes-int-or-string"] == true
         || schema["x-kubernetes-preserve-unknown-fields"] == true;
     if root && schema["type"] != "object" {
-        errors.push(FieldError::new(format!("{field}.type"), Fault::Required, "must not be empty at the root"));
+        errors.push(FieldError::new(
+            format!("{field}.type"),
+            Fault::Required,
+            "must not be empty at the root",
+        ));
     }
     if schema["type"] == "array" && !schema["items"].is_object() {
-        errors.push(FieldError::new(format!("{field}.items"), Fault::Required, "must be specified"));
+        errors.push(FieldError::new(
+            format!("{field}.items"),
+            Fault::Required,
+            "must be specified",
+        ));
     }
     if schema["items"].is_object() {
         let items = format!("{field}.items");
-        if !schema["items"]["type"].is_string() && schema["items"]["x-kubernetes-int-or-string"] != true
+        if !schema["items"]["type"].is_string()
+            && schema["items"]["x-kubernetes-int-or-string"] != true
             && schema["items"]["x-kubernetes-preserve-unknown-fields"] != true
         {
             let detail = "must not be empty for specified array items";
@@ -239,7 +311,12 @@ fn structural(schema: &Value, field: &str, root: bool, errors: &mut Vec<FieldErr
         structural(property, &format!("{field}.properties[{name}]"), false, errors);
     }
     if schema["additionalProperties"].is_object() {
-        structural(&schema["additionalProperties"], &format!("{field}.additionalProperties"), false, errors);
+        structural(
+            &schema["additionalProperties"],
+            &format!("{field}.additionalProperties"),
+            false,
+            errors,
+        );
     }
 }
 
@@ -267,10 +344,16 @@ mod tests {
     #[test]
     fn a_good_crd_passes_and_broken_ones_say_where() {
         assert_eq!(problems(&crd(|_| {}), None), [""; 0]);
-        let no_storage = problems(&crd(|crd| crd["spec"]["versions"][0]["storage"] = json!(false)), None);
+        let no_storage = problems(
+            &crd(|crd| crd["spec"]["versions"][0]["storage"] = json!(false)),
+            None,
+        );
         assert!(no_storage[0].ends_with("must have exactly one version marked as storage version"));
         assert_eq!(
-            problems(&crd(|crd| crd["spec"]["conversion"] = json!({"strategy": "Webhook"})), None),
+            problems(
+                &crd(|crd| crd["spec"]["conversion"] = json!({"strategy": "Webhook"})),
+                None
+            ),
             [
                 "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
                 "spec.conversion.conversionReviewVersions: Required value"
@@ -305,8 +388,10 @@ mod tests {
         assert_eq!(problems(&junk, Some(&junk)), [""; 0], "junk may stay junk");
         assert_eq!(
             problems(&junk, Some(&good)),
-            ["spec.conversion.webhookClientConfig.caBundle: Invalid value: \"anVuaw==\": unable to load root \
-              certificates: unable to parse bytes as PEM block"]
+            [
+                "spec.conversion.webhookClientConfig.caBundle: Invalid value: \"anVuaw==\": unable to load root \
+              certificates: unable to parse bytes as PEM block"
+            ]
         );
     }
 }

@@ -27,7 +27,10 @@ pub fn apply(
     force: bool,
     schema: &TypeSchema,
 ) -> Result<Value, StatusError> {
-    if applied["metadata"]["managedFields"].as_array().is_some_and(|entries| !entries.is_empty()) {
+    if applied["metadata"]["managedFields"]
+        .as_array()
+        .is_some_and(|entries| !entries.is_empty())
+    {
         return Err(StatusError::bad_request("metadata.managedFields must be nil"));
     }
     let applied = own_part(applied, write);
@@ -59,14 +62,19 @@ pub fn apply(
         }
     }
     if force {
-        let taken = conflicts.iter().fold(Fields::default(), |all, (_, fields)| all.union(fields));
+        let taken = conflicts
+            .iter()
+            .fold(Fields::default(), |all, (_, fields)| all.union(fields));
         for entry in entries.iter_mut().filter(|entry| !entry.is_of(write, "Apply")) {
             entry.fields = entry.fields.without(&taken);
         }
     } else if let Some(error) = conflict::error(&conflicts) {
         return Err(error);
     }
-    let previous = entries.iter().find(|entry| entry.is_of(write, "Apply")).map(|entry| entry.fields.clone());
+    let previous = entries
+        .iter()
+        .find(|entry| entry.is_of(write, "Apply"))
+        .map(|entry| entry.fields.clone());
     let others = entries
         .iter()
         .filter(|entry| !entry.is_of(write, "Apply"))
@@ -98,7 +106,9 @@ pub fn apply(
 
 /// The part of a configuration that counts: `status` belongs to its subresource, the rest to the object.
 fn own_part(applied: &Value, write: &Write<'_>) -> Value {
-    let Some(fields) = applied.as_object() else { return applied.clone() };
+    let Some(fields) = applied.as_object() else {
+        return applied.clone();
+    };
     let kept = |name: &str| match write.subresource {
         Some("status") => matches!(name, "apiVersion" | "kind" | "metadata" | "status"),
         _ => true,
@@ -114,8 +124,16 @@ fn own_part(applied: &Value, write: &Write<'_>) -> Value {
 /// The first field that the schema does not know, as `.spec.zz`.
 fn undeclared<'a>(value: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema) -> Option<String> {
     if !schema.declares(path) {
-        let shown: String =
-            path.iter().map(|name| if *name == "*" { "[]".to_owned() } else { format!(".{name}") }).collect();
+        let shown: String = path
+            .iter()
+            .map(|name| {
+                if *name == "*" {
+                    "[]".to_owned()
+                } else {
+                    format!(".{name}")
+                }
+            })
+            .collect();
         return Some(shown);
     }
     match value {
@@ -174,12 +192,16 @@ fn remove(value: &mut Value, fields: &Fields, path: &mut Vec<String>, schema: &T
     for (name, below) in fields.children() {
         let is_leaf = below.children().next().is_none();
         if let Some(field) = name.strip_prefix("f:") {
-            let Some(object) = value.as_object_mut() else { continue };
+            let Some(object) = value.as_object_mut() else {
+                continue;
+            };
             if is_leaf && below.is_member() {
                 object.remove(field);
                 continue;
             }
-            let Some(inner) = object.get_mut(field) else { continue };
+            let Some(inner) = object.get_mut(field) else {
+                continue;
+            };
             path.push(field.to_owned());
             remove(inner, below, path, schema);
             path.pop();
@@ -195,8 +217,12 @@ fn remove(value: &mut Value, fields: &Fields, path: &mut Vec<String>, schema: &T
         }
         let here: Vec<&str> = path.iter().map(String::as_str).collect();
         let list_type = schema.list(&here);
-        let Some(items) = value.as_array_mut() else { continue };
-        let Some(index) = items.iter().position(|item| element(item, &list_type) == *name) else { continue };
+        let Some(items) = value.as_array_mut() else {
+            continue;
+        };
+        let Some(index) = items.iter().position(|item| element(item, &list_type) == *name) else {
+            continue;
+        };
         if below.is_member() {
             items.remove(index);
         } else {

@@ -51,7 +51,10 @@ pub(super) fn at<'a>(value: &'a Value, name: &str, path: &[String], schema: &Typ
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let list_type: ListType = schema.list(&path);
     let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    items.iter().find(|item| element(item, &list_type) == name).unwrap_or(&Value::Null)
+    items
+        .iter()
+        .find(|item| element(item, &list_type) == name)
+        .unwrap_or(&Value::Null)
 }
 
 /// The 409 that names every field and its owner; `None` when nobody objects.
@@ -73,11 +76,22 @@ pub(super) fn error(conflicts: &[(&Entry, Fields)]) -> Option<StatusError> {
     let message = match (causes.as_slice(), conflicts) {
         ([], _) => return None,
         ([only], [(entry, _)]) => {
-            format!("Apply failed with 1 conflict: conflict with {}: {}", describe(entry), only.field)
+            format!(
+                "Apply failed with 1 conflict: conflict with {}: {}",
+                describe(entry),
+                only.field
+            )
         }
-        _ => format!("Apply failed with {} conflicts: {}", causes.len(), lines.join("\n")),
+        _ => format!(
+            "Apply failed with {} conflicts: {}",
+            causes.len(),
+            lines.join("\n")
+        ),
     };
-    Some(StatusError { causes, ..StatusError::new(409, "Conflict", message) })
+    Some(StatusError {
+        causes,
+        ..StatusError::new(409, "Conflict", message)
+    })
 }
 
 fn describe(entry: &Entry) -> String {

@@ -10,7 +10,7 @@ use crate::schema::{ListType, TypeSchema};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     member: bool,
-    children: BTreeMap<String, Fields>,
+    children: BTreeMap<String, Self>,
 }
 
 // === impl Fields ===
@@ -25,7 +25,10 @@ impl Fields {
             .filter(|(name, _)| *name != ".")
             .map(|(name, below)| (name.clone(), Self::decode(below)))
             .collect();
-        Self { member: children.is_empty() || encoded.get(".").is_some(), children }
+        Self {
+            member: children.is_empty() || encoded.get(".").is_some(),
+            children,
+        }
     }
 
     /// Writes `fieldsV1`.
@@ -34,7 +37,11 @@ impl Fields {
         if self.member && !self.children.is_empty() {
             encoded.insert(".".to_owned(), json!({}));
         }
-        encoded.extend(self.children.iter().map(|(name, below)| (name.clone(), below.encode())));
+        encoded.extend(
+            self.children
+                .iter()
+                .map(|(name, below)| (name.clone(), below.encode())),
+        );
         encoded.into()
     }
 
@@ -46,7 +53,10 @@ impl Fields {
     }
 
     fn leaf() -> Self {
-        Self { member: true, children: BTreeMap::new() }
+        Self {
+            member: true,
+            children: BTreeMap::new(),
+        }
     }
 
     fn collect<'a>(value: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema) -> Self {
@@ -58,7 +68,10 @@ impl Fields {
                     children.insert(format!("f:{name}"), Self::collect(value, path, schema));
                     path.pop();
                 }
-                Self { member: false, children }
+                Self {
+                    member: false,
+                    children,
+                }
             }
             Value::Array(items) if !items.is_empty() => {
                 let list_type = schema.list(path);
@@ -76,7 +89,10 @@ impl Fields {
                     children.insert(name, below);
                 }
                 path.pop();
-                Self { member: false, children }
+                Self {
+                    member: false,
+                    children,
+                }
             }
             _ => Self::leaf(),
         }
@@ -88,8 +104,17 @@ impl Fields {
         self.children.remove("f:kind");
         if let Some(metadata) = self.children.get_mut("f:metadata") {
             for name in [
-                "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
-                "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink", "generateName",
+                "name",
+                "namespace",
+                "uid",
+                "resourceVersion",
+                "generation",
+                "creationTimestamp",
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+                "managedFields",
+                "selfLink",
+                "generateName",
             ] {
                 metadata.children.remove(&format!("f:{name}"));
             }
@@ -121,7 +146,10 @@ impl Fields {
         let mut union = self.clone();
         union.member |= other.member;
         for (name, below) in &other.children {
-            let merged = union.children.get(name).map_or_else(|| below.clone(), |own| own.union(below));
+            let merged = union
+                .children
+                .get(name)
+                .map_or_else(|| below.clone(), |own| own.union(below));
             union.children.insert(name.clone(), merged);
         }
         union
@@ -133,12 +161,18 @@ impl Fields {
             .children
             .iter()
             .map(|(name, below)| {
-                let rest = other.children.get(name).map_or_else(|| below.clone(), |other| below.difference(other));
+                let rest = other
+                    .children
+                    .get(name)
+                    .map_or_else(|| below.clone(), |other| below.difference(other));
                 (name.clone(), rest)
             })
             .filter(|(_, rest)| !rest.is_empty())
             .collect();
-        Self { member: self.member && !other.member && other.children.is_empty(), children }
+        Self {
+            member: self.member && !other.member && other.children.is_empty(),
+            children,
+        }
     }
 
     /// The members of this set that the other does not reach: fields that are there now and were not before. An
@@ -158,13 +192,23 @@ impl Fields {
             })
             .filter(|(_, rest)| !rest.is_empty())
             .collect();
-        Self { member: self.member && !before.member && before.children.is_empty(), children }
+        Self {
+            member: self.member && !before.member && before.children.is_empty(),
+            children,
+        }
     }
 
     /// The same fields, with all that contain others.
     fn whole(&self) -> Self {
-        let children = self.children.iter().map(|(name, below)| (name.clone(), below.whole())).collect();
-        Self { member: true, children }
+        let children = self
+            .children
+            .iter()
+            .map(|(name, below)| (name.clone(), below.whole()))
+            .collect();
+        Self {
+            member: true,
+            children,
+        }
     }
 
     /// The members of this set that are not in the other.
@@ -173,12 +217,18 @@ impl Fields {
             .children
             .iter()
             .map(|(name, below)| {
-                let rest = other.children.get(name).map_or_else(|| below.clone(), |other| below.without(other));
+                let rest = other
+                    .children
+                    .get(name)
+                    .map_or_else(|| below.clone(), |other| below.without(other));
                 (name.clone(), rest)
             })
             .filter(|(_, rest)| !rest.is_empty())
             .collect();
-        Self { member: self.member && !other.member, children }
+        Self {
+            member: self.member && !other.member,
+            children,
+        }
     }
 
     /// The members of this set that nobody keeps. A map stays while somebody owns a part of it; an item of a list
@@ -200,7 +250,10 @@ impl Fields {
             })
             .filter(|(_, rest)| !rest.is_empty())
             .collect();
-        Self { member: self.member && !others.member, children }
+        Self {
+            member: self.member && !others.member,
+            children,
+        }
     }
 
     /// The members of this set that are in the other as well.
@@ -211,7 +264,10 @@ impl Fields {
             .filter_map(|(name, below)| Some((name.clone(), below.intersection(other.children.get(name)?))))
             .filter(|(_, both)| !both.is_empty())
             .collect();
-        Self { member: self.member && other.member, children }
+        Self {
+            member: self.member && other.member,
+            children,
+        }
     }
 
     /// The members of this set whose value, or that of a field around or below them, is also in the other:
@@ -231,7 +287,10 @@ impl Fields {
             })
             .filter(|(_, kept)| !kept.is_empty())
             .collect();
-        Self { member: self.member, children }
+        Self {
+            member: self.member,
+            children,
+        }
     }
 
     /// The members as paths, for messages: `.spec.l[k="x"].v`.
@@ -276,8 +335,10 @@ fn shown(name: &str) -> String {
     if let Some(value) = name.strip_prefix("v:") {
         return format!("[={value}]");
     }
-    let keys: Map<String, Value> =
-        name.strip_prefix("k:").and_then(|keys| serde_json::from_str(keys).ok()).unwrap_or_default();
+    let keys: Map<String, Value> = name
+        .strip_prefix("k:")
+        .and_then(|keys| serde_json::from_str(keys).ok())
+        .unwrap_or_default();
     let keys: Vec<String> = keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
     format!("[{}]", keys.join(","))
 }

@@ -49,7 +49,10 @@ impl Entry {
             _ => return None,
         };
         let mut fields = Fields::decode(&encoded["fieldsV1"]);
-        if encoded["fieldsV1"].as_object().is_none_or(serde_json::Map::is_empty) {
+        if encoded["fieldsV1"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty)
+        {
             fields = Fields::default();
         }
         Some(Self {
@@ -76,7 +79,10 @@ impl Entry {
 
 /// Reads the entries of an object.
 pub(super) fn read(object: &Value) -> Vec<Entry> {
-    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let entries = object["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten();
     entries.filter_map(Entry::decode).collect()
 }
 
@@ -84,11 +90,16 @@ pub(super) fn read(object: &Value) -> Vec<Entry> {
 pub(super) fn write(object: &mut Value, entries: &[Entry]) {
     let mut kept: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
     kept.sort_by(|a, b| (a.operation, &a.time, &a.manager).cmp(&(b.operation, &b.time, &b.manager)));
-    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return;
+    };
     if kept.is_empty() {
         metadata.remove("managedFields");
     } else {
-        metadata.insert("managedFields".to_owned(), kept.into_iter().map(Entry::encode).collect());
+        metadata.insert(
+            "managedFields".to_owned(),
+            kept.into_iter().map(Entry::encode).collect(),
+        );
     }
 }
 
@@ -99,7 +110,11 @@ pub(super) fn before_first_apply(live: &Value, fields: Fields, write: &Write<'_>
     if !entries.is_empty() || fields.is_empty() {
         return entries;
     }
-    let unknown = Write { manager: BEFORE_FIRST_APPLY, subresource: None, ..*write };
+    let unknown = Write {
+        manager: BEFORE_FIRST_APPLY,
+        subresource: None,
+        ..*write
+    };
     vec![Entry::new(&unknown, "Update", fields)]
 }
 

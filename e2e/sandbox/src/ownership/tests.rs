@@ -16,7 +16,12 @@ fn schema() -> TypeSchema {
 }
 
 fn by(manager: &str) -> Write<'_> {
-    Write { manager, subresource: None, api_version: "probe.example.com/v1", now: Timestamp::UNIX_EPOCH }
+    Write {
+        manager,
+        subresource: None,
+        api_version: "probe.example.com/v1",
+        now: Timestamp::UNIX_EPOCH,
+    }
 }
 
 fn body(spec: Value) -> Value {
@@ -24,9 +29,17 @@ fn body(spec: Value) -> Value {
 }
 
 fn owners(object: &Value) -> Vec<(String, String)> {
-    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let entries = object["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten();
     entries
-        .map(|entry| (entry["manager"].as_str().unwrap().to_owned(), entry["fieldsV1"].to_string()))
+        .map(|entry| {
+            (
+                entry["manager"].as_str().unwrap().to_owned(),
+                entry["fieldsV1"].to_string(),
+            )
+        })
         .collect()
 }
 
@@ -41,7 +54,10 @@ fn what_a_manager_gives_up_goes_and_what_others_own_stays() {
         json!({"n": 1, "set": ["a", "b"], "l": [{"k": "x", "v": "1"}, {"k": "y", "v": "2"}]})
     );
     let object = apply(Some(&object), &body(json!({"n": 1})), &by("m1"), false, &schema()).unwrap();
-    assert_eq!(object["spec"], json!({"n": 1, "set": ["b"], "l": [{"k": "y", "v": "2"}]}));
+    assert_eq!(
+        object["spec"],
+        json!({"n": 1, "set": ["b"], "l": [{"k": "y", "v": "2"}]})
+    );
     assert_eq!(
         owners(&object),
         [
@@ -60,8 +76,11 @@ fn what_a_manager_gives_up_goes_and_what_others_own_stays() {
     );
     let object = apply(Some(&object), &body(json!({"n": 5})), &by("m3"), true, &schema()).unwrap();
     assert_eq!(object["spec"]["n"], 5);
-    let owning: Vec<String> =
-        owners(&object).into_iter().filter(|(_, fields)| fields.contains("f:n")).map(|(name, _)| name).collect();
+    let owning: Vec<String> = owners(&object)
+        .into_iter()
+        .filter(|(_, fields)| fields.contains("f:n"))
+        .map(|(name, _)| name)
+        .collect();
     assert_eq!(owning, ["m3"]);
 }
 
@@ -69,7 +88,10 @@ fn what_a_manager_gives_up_goes_and_what_others_own_stays() {
 fn one_conflict_is_worded_in_one_line() {
     let object = apply(None, &body(json!({"n": 1})), &by("m1"), false, &schema()).unwrap();
     let error = apply(Some(&object), &body(json!({"n": 2})), &by("m2"), false, &schema()).unwrap_err();
-    assert_eq!(error.message, "Apply failed with 1 conflict: conflict with \"m1\": .spec.n");
+    assert_eq!(
+        error.message,
+        "Apply failed with 1 conflict: conflict with \"m1\": .spec.n"
+    );
 }
 
 #[test]
@@ -87,7 +109,14 @@ fn an_unknown_field_is_the_real_servers_internal_error() {
 
 #[test]
 fn an_update_takes_what_it_changes_and_nothing_else() {
-    let object = apply(None, &body(json!({"n": 1, "d": "a"})), &by("m1"), false, &schema()).unwrap();
+    let object = apply(
+        None,
+        &body(json!({"n": 1, "d": "a"})),
+        &by("m1"),
+        false,
+        &schema(),
+    )
+    .unwrap();
     let mut changed = object.clone();
     changed["spec"]["n"] = json!(2);
     let object = update(Some(&object), changed, &by("editor"), &schema());
@@ -102,7 +131,10 @@ fn an_update_takes_what_it_changes_and_nothing_else() {
     assert_eq!(again, object);
     let mut cleared = object.clone();
     cleared["metadata"]["managedFields"] = json!([{}]);
-    assert_eq!(owners(&update(Some(&object), cleared, &by("editor"), &schema())), []);
+    assert_eq!(
+        owners(&update(Some(&object), cleared, &by("editor"), &schema())),
+        []
+    );
 }
 
 #[test]
@@ -114,7 +146,14 @@ fn an_entry_that_is_taken_out_stays_out() {
     entries.retain(|entry| entry["manager"] != "creator");
     let object = update(Some(&object), disowned, &by("creator"), &schema());
     assert_eq!(owners(&object).len(), 1);
-    let object = apply(Some(&object), &body(json!({"d": "x"})), &by("m1"), false, &schema()).unwrap();
+    let object = apply(
+        Some(&object),
+        &body(json!({"d": "x"})),
+        &by("m1"),
+        false,
+        &schema(),
+    )
+    .unwrap();
     assert_eq!(object["spec"], json!({"d": "x"}), "nobody else owned it any more");
 }
 

@@ -15,7 +15,10 @@ use crate::schema::TypeSchema;
 pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &TypeSchema) -> Value {
     let sent = new["metadata"].get("managedFields").cloned();
     let cleared = sent.as_ref().and_then(Value::as_array).is_some_and(|entries| {
-        entries.is_empty() && live.is_some() || entries.iter().any(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
+        entries.is_empty() && live.is_some()
+            || entries
+                .iter()
+                .any(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
     });
     if cleared {
         managers::write(&mut new, &[]);
@@ -36,6 +39,11 @@ pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &
         entry.fields = entry.fields.without(&removed);
         if !own {
             entry.fields = entry.fields.without(&changed);
+        }
+        if entry.api_version == write.api_version
+            && entry.subresource == write.subresource.unwrap_or_default()
+        {
+            entry.fields = entry.fields.present_in(&after);
         }
     }
     if !changed.is_empty() {

@@ -18,7 +18,11 @@ pub fn json(object: &Value, patch: &Value) -> Result<Value, StatusError> {
         .map_err(|error| StatusError::bad_request(format!("error decoding patch: {error}")))?;
     let mut patched = object.clone();
     json_patch::patch(&mut patched, &operations).map_err(|_| {
-        StatusError::new(422, "Invalid", "the server rejected our request due to an error in our request")
+        StatusError::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
     })?;
     Ok(patched)
 }
@@ -64,10 +68,16 @@ mod tests {
                 containers(json!([{"$patch": "delete", "name": "b"}])),
                 json!([{"name": "a", "image": "1", "args": ["x"], "env": [{"name": "E", "value": "1"}]}]),
             ),
-            (containers(json!([{"$patch": "replace"}, {"name": "c"}])), json!([{"name": "c"}])),
+            (
+                containers(json!([{"$patch": "replace"}, {"name": "c"}])),
+                json!([{"name": "c"}]),
+            ),
         ] {
             let patched = strategic(&object, &patch, &TypeSchema::built_in("Deployment")).unwrap();
-            assert_eq!(patched["spec"]["template"]["spec"]["containers"], expected, "{patch}");
+            assert_eq!(
+                patched["spec"]["template"]["spec"]["containers"], expected,
+                "{patch}"
+            );
         }
         let patch = json!({"spec": {"template": null, "replicas": 2}});
         let patched = strategic(&object, &patch, &TypeSchema::built_in("Deployment")).unwrap();

@@ -39,7 +39,10 @@ fn merge<'a>(
     match changes.get("$patch").and_then(Value::as_str) {
         Some("replace") => {
             let kept = changes.iter().filter(|(name, _)| *name != "$patch");
-            *object = kept.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>().into();
+            *object = kept
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect::<Map<_, _>>()
+                .into();
             return Ok(());
         }
         Some("delete") => {
@@ -52,7 +55,9 @@ fn merge<'a>(
     if !object.is_object() {
         *object = Value::Object(Map::new());
     }
-    let Some(fields) = object.as_object_mut() else { return Ok(()) };
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(());
+    };
     for (name, change) in changes {
         if name == "$patch" || name.starts_with(ORDER) {
             continue;
@@ -91,7 +96,10 @@ fn merge_list<'a>(
     schema: &TypeSchema,
 ) -> Result<(), StatusError> {
     let directive = |item: &Value| item.get("$patch").and_then(Value::as_str).map(str::to_owned);
-    if changes.iter().any(|item| directive(item).as_deref() == Some("replace")) {
+    if changes
+        .iter()
+        .any(|item| directive(item).as_deref() == Some("replace"))
+    {
         let kept = changes.iter().filter(|item| directive(item).is_none());
         *slot = kept.cloned().collect();
         return Ok(());

@@ -19,7 +19,11 @@ const MAPS: &[(&str, &str, &[&str])] = &[
     ("spec", "ports", &["port", "protocol"]),
     ("", "imagePullSecrets", &["name"]),
     ("", "hostAliases", &["ip"]),
-    ("", "topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"]),
+    (
+        "",
+        "topologySpreadConstraints",
+        &["topologyKey", "whenUnsatisfiable"],
+    ),
     ("", "claims", &["name"]),
     ("", "webhooks", &["name"]),
     ("", "matchConditions", &["name"]),
@@ -50,7 +54,14 @@ const ATOMIC_OBJECTS: &[&str] = &[
 ];
 
 /// Kinds whose `spec.selector` merges as a whole: a label selector, or a map that is declared so.
-const ATOMIC_SELECTORS: &[&str] = &["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Service"];
+const ATOMIC_SELECTORS: &[&str] = &[
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "Service",
+];
 
 /// Lists in `metadata`.
 pub(super) fn metadata_list(path: &Path<'_>) -> ListType {
@@ -63,7 +74,9 @@ pub(super) fn metadata_list(path: &Path<'_>) -> ListType {
 
 /// The list at `path`.
 pub(super) fn list(kind: &str, path: &Path<'_>) -> ListType {
-    let Some((field, before)) = path.split_last() else { return ListType::Atomic };
+    let Some((field, before)) = path.split_last() else {
+        return ListType::Atomic;
+    };
     if *field == "finalizers" && path.contains(&"metadata") {
         return ListType::Set;
     }
@@ -72,7 +85,12 @@ pub(super) fn list(kind: &str, path: &Path<'_>) -> ListType {
     if is_atomic_kind && *field != "conditions" {
         return ListType::Atomic;
     }
-    let parent = before.iter().rev().find(|name| **name != "*").copied().unwrap_or_default();
+    let parent = before
+        .iter()
+        .rev()
+        .find(|name| **name != "*")
+        .copied()
+        .unwrap_or_default();
     MAPS.iter()
         .find(|(wanted, name, _)| name == field && (wanted.is_empty() || *wanted == parent))
         .map_or(ListType::Atomic, |(_, _, keys)| {

@@ -15,13 +15,19 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn compile(schema: &Value) -> Self {
-        Self { compiled: has_rules(schema).then(|| compile_schema(schema)) }
+        Self {
+            compiled: has_rules(schema).then(|| compile_schema(schema)),
+        }
     }
 
     /// The rules that an object breaks.
     pub(super) fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let Some(compiled) = &self.compiled else { return Vec::new() };
-        let Err(errors) = Validator::new().validate_compiled(compiled, object, old) else { return Vec::new() };
+        let Some(compiled) = &self.compiled else {
+            return Vec::new();
+        };
+        let Err(errors) = Validator::new().validate_compiled(compiled, object, old) else {
+            return Vec::new();
+        };
         errors
             .into_vec()
             .into_iter()
@@ -46,7 +52,12 @@ pub(super) fn problems(schema: &Value, field: &str) -> Vec<FieldError> {
 }
 
 fn collect(schema: &Value, field: &str, found: &mut Vec<FieldError>) {
-    for (index, rule) in schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate() {
+    for (index, rule) in schema["x-kubernetes-validations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let field = format!("{field}.x-kubernetes-validations[{index}]");
         if let Some(problem) = problem(schema, rule) {
             let text = |name: &str| rule[name].as_str().unwrap_or_default();
@@ -54,14 +65,25 @@ fn collect(schema: &Value, field: &str, found: &mut Vec<FieldError>) {
                 "Rule": text("rule"), "Message": text("message"), "MessageExpression": text("messageExpression"),
                 "Reason": rule["reason"], "FieldPath": text("fieldPath"), "OptionalOldSelf": rule["optionalOldSelf"],
             });
-            found.push(FieldError::new(format!("{field}.rule"), Fault::Invalid(shown), problem));
+            found.push(FieldError::new(
+                format!("{field}.rule"),
+                Fault::Invalid(shown),
+                problem,
+            ));
         }
         // The length of what `string()` makes is not known, and so every such expression exceeds the budget.
-        if rule["messageExpression"].as_str().is_some_and(|expression| expression.contains("string(")) {
+        if rule["messageExpression"]
+            .as_str()
+            .is_some_and(|expression| expression.contains("string("))
+        {
             let detail = "estimated messageExpression cost exceeds budget by factor of more than 100x (try simplifying \
                           the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings \
                           are declared)";
-            found.push(FieldError::new(format!("{field}.messageExpression"), Fault::Forbidden, detail));
+            found.push(FieldError::new(
+                format!("{field}.messageExpression"),
+                Fault::Forbidden,
+                detail,
+            ));
         }
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -92,7 +114,10 @@ fn problem(schema: &Value, rule: &Value) -> Option<String> {
 
 /// A field of `self` that a rule names and the schema does not have: the library checks no types.
 fn undeclared(schema: &Value, rule: &str) -> Option<String> {
-    #[expect(clippy::unwrap_used, reason = "the pattern is a constant that a test compiles")]
+    #[expect(
+        clippy::unwrap_used,
+        reason = "the pattern is a constant that a test compiles"
+    )]
     static CHAIN: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\b(?:self|oldSelf)((?:\.[A-Za-z_]\w*\b)+)(\()?").unwrap());
     for found in CHAIN.captures_iter(rule) {
@@ -103,7 +128,8 @@ fn undeclared(schema: &Value, rule: &str) -> Option<String> {
         // The last name before a parenthesis is a function.
         let fields = names.len() - usize::from(found.get(2).is_some());
         for name in &names[..fields] {
-            let open = place["x-kubernetes-preserve-unknown-fields"] == true || !place["properties"].is_object();
+            let open =
+                place["x-kubernetes-preserve-unknown-fields"] == true || !place["properties"].is_object();
             if open || place["x-kubernetes-embedded-resource"] == true {
                 break;
             }
@@ -136,7 +162,11 @@ fn has_rules(schema: &Value) -> bool {
 
 /// The value at a path such as `spec.a`; null when there is none.
 fn at(object: &Value, path: &str) -> Value {
-    let pointer: String = path.split('.').filter(|part| !part.is_empty()).map(|part| format!("/{part}")).collect();
+    let pointer: String = path
+        .split('.')
+        .filter(|part| !part.is_empty())
+        .map(|part| format!("/{part}"))
+        .collect();
     object.pointer(&pointer).cloned().unwrap_or_default()
 }
 

@@ -70,8 +70,14 @@ impl TypeSchema {
 
     /// Whether a field may stand at `path`, as far as the schema tells.
     pub fn declares(&self, path: &Path<'_>) -> bool {
-        let Source::Custom(schema) = &self.0 else { return true };
-        if path.len() <= 1 && path.first().is_none_or(|name| ["apiVersion", "kind", "metadata"].contains(name)) {
+        let Source::Custom(schema) = &self.0 else {
+            return true;
+        };
+        if path.len() <= 1
+            && path
+                .first()
+                .is_none_or(|name| ["apiVersion", "kind", "metadata"].contains(name))
+        {
             return true;
         }
         if path.first() == Some(&"metadata") {
@@ -84,7 +90,8 @@ impl TypeSchema {
             }
             let next = step(schema, name);
             if next.is_null() {
-                return schema["additionalProperties"] == true || schema["x-kubernetes-embedded-resource"] == true;
+                return schema["additionalProperties"] == true
+                    || schema["x-kubernetes-embedded-resource"] == true;
             }
             schema = next;
         }
@@ -100,9 +107,15 @@ fn step<'a>(schema: &'a Value, name: &str) -> &'a Value {
     if name == "*" {
         return &schema["items"];
     }
-    schema["properties"].get(name).unwrap_or(&schema["additionalProperties"])
+    schema["properties"]
+        .get(name)
+        .unwrap_or(&schema["additionalProperties"])
 }
 
 fn strings(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
 }

@@ -19,7 +19,11 @@ fn walk(schema: &Value, value: &mut Value, root: bool, path: &str, unknown: &mut
             let embedded = root || schema["x-kubernetes-embedded-resource"] == true;
             let additional = &schema["additionalProperties"];
             fields.retain(|name, value| {
-                let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let below = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
                 if embedded && ROOT_FIELDS.contains(&name.as_str()) {
                     return true;
                 }
@@ -40,7 +44,13 @@ fn walk(schema: &Value, value: &mut Value, root: bool, path: &str, unknown: &mut
         }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                walk(&schema["items"], item, false, &format!("{path}[{index}]"), unknown);
+                walk(
+                    &schema["items"],
+                    item,
+                    false,
+                    &format!("{path}[{index}]"),
+                    unknown,
+                );
             }
         }
         _ => {}

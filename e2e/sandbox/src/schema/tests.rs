@@ -20,29 +20,55 @@ fn probe() -> Structural {
 #[test]
 fn violations_are_worded_as_the_real_servers() {
     for (spec, expected) in [
-        (json!({"n": "x"}), "spec.n: Invalid value: \"string\": spec.n in body must be of type integer: \"string\""),
+        (
+            json!({"n": "x"}),
+            "spec.n: Invalid value: \"string\": spec.n in body must be of type integer: \"string\"",
+        ),
         (json!({}), "spec.n: Required value"),
-        (json!({"n": 1, "l": [{"k": "a"}, {"k": "a"}]}), "spec.l[1]: Duplicate value: {\"k\":\"a\"}"),
-        (json!({"n": 1, "set": ["a", "a"]}), "spec.set[1]: Duplicate value: \"a\""),
-        (json!({"n": 10}), "spec.n: Invalid value: 10: spec.n in body should be less than or equal to 9"),
+        (
+            json!({"n": 1, "l": [{"k": "a"}, {"k": "a"}]}),
+            "spec.l[1]: Duplicate value: {\"k\":\"a\"}",
+        ),
+        (
+            json!({"n": 1, "set": ["a", "a"]}),
+            "spec.set[1]: Duplicate value: \"a\"",
+        ),
+        (
+            json!({"n": 10}),
+            "spec.n: Invalid value: 10: spec.n in body should be less than or equal to 9",
+        ),
         (
             json!({"n": 1, "color": "green"}),
             "spec.color: Unsupported value: \"green\": supported values: \"red\", \"blue\"",
         ),
     ] {
         let errors = probe().validate(&json!({"spec": spec}), None);
-        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+        assert_eq!(
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [expected]
+        );
     }
     for port in [json!(80), json!("http")] {
-        assert_eq!(probe().validate(&json!({"spec": {"n": 1, "port": port}}), None), []);
+        assert_eq!(
+            probe().validate(&json!({"spec": {"n": 1, "port": port}}), None),
+            []
+        );
     }
 }
 
 #[test]
 fn what_was_wrong_before_and_did_not_change_does_not_block() {
     let old = json!({"spec": {"n": 10, "d": "a"}});
-    assert_eq!(probe().validate(&json!({"spec": {"n": 10, "d": "b"}}), Some(&old)), []);
-    assert_eq!(probe().validate(&json!({"spec": {"n": 11, "d": "b"}}), Some(&old)).len(), 1);
+    assert_eq!(
+        probe().validate(&json!({"spec": {"n": 10, "d": "b"}}), Some(&old)),
+        []
+    );
+    assert_eq!(
+        probe()
+            .validate(&json!({"spec": {"n": 11, "d": "b"}}), Some(&old))
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -50,7 +76,10 @@ fn unknown_fields_go_and_are_told_unless_they_are_to_be_kept() {
     let mut object = json!({"apiVersion": "g/v1", "spec": {"n": 1, "bogus": 1, "free": {"x": 1}, "l": [{"k": "a", "z": 1}]}, "other": 1});
     let unknown = probe().prune(&mut object);
     assert_eq!(unknown, ["spec.bogus", "spec.l[0].z", "other"]);
-    assert_eq!(object, json!({"apiVersion": "g/v1", "spec": {"n": 1, "free": {"x": 1}, "l": [{"k": "a"}]}}));
+    assert_eq!(
+        object,
+        json!({"apiVersion": "g/v1", "spec": {"n": 1, "free": {"x": 1}, "l": [{"k": "a"}]}})
+    );
 }
 
 #[test]
@@ -63,27 +92,50 @@ fn rules_are_evaluated_with_their_messages() {
     let good = json!({"spec": {"a": 1, "k": "x"}});
     assert_eq!(schema.validate(&good, None), []);
     let messages = |object: Value, old: Option<&Value>| -> Vec<String> {
-        schema.validate(&object, old).iter().map(ToString::to_string).collect()
+        schema
+            .validate(&object, old)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     };
-    assert_eq!(messages(json!({"spec": {"a": 7, "k": "x"}}), None), ["spec: Invalid value: \"object\": a is too big"]);
+    assert_eq!(
+        messages(json!({"spec": {"a": 7, "k": "x"}}), None),
+        ["spec: Invalid value: \"object\": a is too big"]
+    );
     assert_eq!(
         messages(json!({"spec": {"a": 1, "k": "y"}}), Some(&good)),
         ["spec.k: Invalid value: \"y\": k is immutable"]
     );
-    assert_eq!(super::rule_problems(&json!({"x-kubernetes-validations": [{"rule": "self.a <"}]}), "schema").len(), 1);
+    assert_eq!(
+        super::rule_problems(
+            &json!({"x-kubernetes-validations": [{"rule": "self.a <"}]}),
+            "schema"
+        )
+        .len(),
+        1
+    );
 }
 
 #[test]
 fn built_in_lists_merge_by_their_keys() {
     let deployment = TypeSchema::built_in("Deployment");
     let containers = ["spec", "template", "spec", "containers"];
-    assert_eq!(deployment.list(&containers), ListType::Map(vec!["name".to_owned()]));
+    assert_eq!(
+        deployment.list(&containers),
+        ListType::Map(vec!["name".to_owned()])
+    );
     let ports = [containers.as_slice(), &["*", "ports"]].concat();
-    assert_eq!(deployment.list(&ports), ListType::Map(vec!["containerPort".to_owned(), "protocol".to_owned()]));
+    assert_eq!(
+        deployment.list(&ports),
+        ListType::Map(vec!["containerPort".to_owned(), "protocol".to_owned()])
+    );
     let args = [containers.as_slice(), &["*", "args"]].concat();
     assert_eq!(deployment.list(&args), ListType::Atomic);
     assert!(deployment.is_atomic_object(&["spec", "selector"]));
-    assert_eq!(TypeSchema::built_in("CustomResourceDefinition").list(&["spec", "versions"]), ListType::Atomic);
+    assert_eq!(
+        TypeSchema::built_in("CustomResourceDefinition").list(&["spec", "versions"]),
+        ListType::Atomic
+    );
 }
 
 fn arbitrary_json() -> impl Strategy<Value = Value> {
@@ -94,7 +146,15 @@ fn arbitrary_json() -> impl Strategy<Value = Value> {
         "[a-z]{0,4}".prop_map(Value::from)
     ];
     leaf.prop_recursive(4, 32, 5, |inner| {
-        let name = prop_oneof![Just("spec"), Just("n"), Just("d"), Just("l"), Just("set"), Just("k"), Just("x")];
+        let name = prop_oneof![
+            Just("spec"),
+            Just("n"),
+            Just("d"),
+            Just("l"),
+            Just("set"),
+            Just("k"),
+            Just("x")
+        ];
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::btree_map(name.prop_map(str::to_owned), inner, 0..5)

@@ -41,7 +41,9 @@ fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() && number.as_f64().is_some_and(|n| n.fract() != 0.0) => "number",
+        Value::Number(number) if number.is_f64() && number.as_f64().is_some_and(|n| n.fract() != 0.0) => {
+            "number"
+        }
         Value::Number(_) => "integer",
         Value::String(_) => "string",
         Value::Array(_) => "array",
@@ -58,7 +60,9 @@ fn check_type(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldE
         errors.push(type_error(path, "integer,string", actual));
         return false;
     }
-    let Some(wanted) = schema["type"].as_str() else { return true };
+    let Some(wanted) = schema["type"].as_str() else {
+        return true;
+    };
     if wanted == actual || (wanted == "number" && actual == "integer") {
         return true;
     }
@@ -72,7 +76,9 @@ fn type_error(path: &str, wanted: &str, actual: &str) -> FieldError {
 }
 
 fn check_enum(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let Some(allowed) = schema["enum"].as_array() else { return };
+    let Some(allowed) = schema["enum"].as_array() else {
+        return;
+    };
     if !allowed.contains(value) {
         let list: Vec<String> = allowed.iter().map(Value::to_string).collect();
         let detail = format!("supported values: {}", list.join(", "));
@@ -82,7 +88,8 @@ fn check_enum(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldE
 
 fn check_string(schema: &Value, text: &str, path: &str, errors: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
-    let mut invalid = |detail: String| errors.push(FieldError::new(path, Fault::Invalid(json!(text)), detail));
+    let mut invalid =
+        |detail: String| errors.push(FieldError::new(path, Fault::Invalid(json!(text)), detail));
     if let Some(minimum) = schema["minLength"].as_u64().filter(|minimum| length < *minimum) {
         invalid(format!("{path} in body should be at least {minimum} chars long"));
     }
@@ -95,14 +102,22 @@ fn check_string(schema: &Value, text: &str, path: &str, errors: &mut Vec<FieldEr
         invalid(format!("{path} in body must be of type date-time: {text:?}"));
     }
     if let Some(maximum) = schema["maxLength"].as_u64().filter(|maximum| length > *maximum) {
-        errors.push(FieldError::new(path, Fault::TooLong, format!("may not be more than {maximum} bytes")));
+        errors.push(FieldError::new(
+            path,
+            Fault::TooLong,
+            format!("may not be more than {maximum} bytes"),
+        ));
     }
 }
 
 fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(number) = value.as_f64() else { return };
     let mut invalid = |detail: String| {
-        errors.push(FieldError::new(path, Fault::Invalid(value.clone()), format!("{path} in body {detail}")));
+        errors.push(FieldError::new(
+            path,
+            Fault::Invalid(value.clone()),
+            format!("{path} in body {detail}"),
+        ));
     };
     if let Some(minimum) = schema["minimum"].as_f64() {
         let exclusive = schema["exclusiveMinimum"] == true;
@@ -126,12 +141,24 @@ fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<Fiel
     }
 }
 
-fn check_list(schema: &Value, items: &[Value], old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
-    if let Some(minimum) = schema["minItems"].as_u64().filter(|minimum| (items.len() as u64) < *minimum) {
+fn check_list(
+    schema: &Value,
+    items: &[Value],
+    old: Option<&Value>,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    if let Some(minimum) = schema["minItems"]
+        .as_u64()
+        .filter(|minimum| (items.len() as u64) < *minimum)
+    {
         let detail = format!("{path} in body should have at least {minimum} items");
         errors.push(FieldError::new(path, Fault::Invalid(json!(items.len())), detail));
     }
-    if let Some(maximum) = schema["maxItems"].as_u64().filter(|maximum| items.len() as u64 > *maximum) {
+    if let Some(maximum) = schema["maxItems"]
+        .as_u64()
+        .filter(|maximum| items.len() as u64 > *maximum)
+    {
         let detail = format!("must have at most {maximum} items");
         errors.push(FieldError::new(path, Fault::TooMany(items.len()), detail));
     }
@@ -147,7 +174,11 @@ fn check_list(schema: &Value, items: &[Value], old: Option<&Value>, path: &str, 
         if let Some(identity) = identity
             && !seen.insert(identity.to_string())
         {
-            errors.push(FieldError::new(format!("{path}[{index}]"), Fault::Duplicate(identity), ""));
+            errors.push(FieldError::new(
+                format!("{path}[{index}]"),
+                Fault::Duplicate(identity),
+                "",
+            ));
         }
     }
     let old_items = old.and_then(Value::as_array);
@@ -157,10 +188,19 @@ fn check_list(schema: &Value, items: &[Value], old: Option<&Value>, path: &str, 
             ListType::Set => old_items.and_then(|old| old.iter().find(|old| *old == item)),
             ListType::Map(keys) => {
                 let wanted = identity(item, keys, &schema["items"]);
-                old_items.and_then(|old| old.iter().find(|old| identity(old, keys, &schema["items"]) == wanted))
+                old_items.and_then(|old| {
+                    old.iter()
+                        .find(|old| identity(old, keys, &schema["items"]) == wanted)
+                })
             }
         };
-        check(&schema["items"], item, before, &format!("{path}[{index}]"), errors);
+        check(
+            &schema["items"],
+            item,
+            before,
+            &format!("{path}[{index}]"),
+            errors,
+        );
     }
 }
 
@@ -175,20 +215,43 @@ fn identity(item: &Value, keys: &[String], schema: &Value) -> Value {
         .into()
 }
 
-fn check_object(schema: &Value, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn check_object(
+    schema: &Value,
+    value: &Value,
+    old: Option<&Value>,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let Some(fields) = value.as_object() else { return };
-    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    let below = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    for required in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if !fields.contains_key(required) {
             errors.push(FieldError::new(below(required), Fault::Required, ""));
         }
     }
     let count = fields.len() as u64;
-    if let Some(minimum) = schema["minProperties"].as_u64().filter(|minimum| count < *minimum) {
+    if let Some(minimum) = schema["minProperties"]
+        .as_u64()
+        .filter(|minimum| count < *minimum)
+    {
         let detail = format!("{path} in body should have at least {minimum} properties");
         errors.push(FieldError::new(path, Fault::Invalid(json!(count)), detail));
     }
-    if let Some(maximum) = schema["maxProperties"].as_u64().filter(|maximum| count > *maximum) {
+    if let Some(maximum) = schema["maxProperties"]
+        .as_u64()
+        .filter(|maximum| count > *maximum)
+    {
         let detail = format!("must have at most {maximum} properties");
         errors.push(FieldError::new(path, Fault::TooMany(fields.len()), detail));
     }
@@ -207,7 +270,11 @@ fn check_combinations(schema: &Value, value: &Value, path: &str, errors: &mut Ve
     let fits = |schema: &Value| validate(schema, value, None).is_empty();
     let list = |name: &str| schema[name].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut invalid = |detail: &str| {
-        let shown = if value.is_object() || value.is_array() { json!("") } else { value.clone() };
+        let shown = if value.is_object() || value.is_array() {
+            json!("")
+        } else {
+            value.clone()
+        };
         let detail = format!("{path:?} {detail}");
         errors.push(FieldError::new(path, Fault::Invalid(shown), detail));
     };

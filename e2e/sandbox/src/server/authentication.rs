@@ -27,20 +27,29 @@ pub(super) struct Tokens(Mutex<BTreeMap<String, (User, Instant)>>);
 impl User {
     /// Somebody who may do everything.
     pub fn master(name: &str) -> Self {
-        Self { name: name.to_owned(), groups: vec!["system:masters".to_owned()] }
+        Self {
+            name: name.to_owned(),
+            groups: vec!["system:masters".to_owned()],
+        }
     }
 
     /// A ServiceAccount.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self {
             name: format!("system:serviceaccount:{namespace}:{name}"),
-            groups: vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
+            groups: vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+            ],
         }
     }
 
     /// Somebody who did not say who they are.
     pub fn anonymous() -> Self {
-        Self { name: "system:anonymous".to_owned(), groups: vec!["system:unauthenticated".to_owned()] }
+        Self {
+            name: "system:anonymous".to_owned(),
+            groups: vec!["system:unauthenticated".to_owned()],
+        }
     }
 
     /// All groups.
@@ -63,9 +72,15 @@ impl User {
 impl Tokens {
     /// A new token for `user`.
     pub(super) fn issue(&self, user: User, lifetime: Duration) -> String {
-        let random: String = rand::rng().sample_iter(Alphanumeric).take(40).map(char::from).collect();
+        let random: String = rand::rng()
+            .sample_iter(Alphanumeric)
+            .take(40)
+            .map(char::from)
+            .collect();
         let token = format!("sandbox-{random}");
-        self.0.lock().insert(token.clone(), (user, Instant::now() + lifetime));
+        self.0
+            .lock()
+            .insert(token.clone(), (user, Instant::now() + lifetime));
         token
     }
 
@@ -80,7 +95,9 @@ impl Tokens {
 impl super::Server {
     /// A token for a ServiceAccount, whether it exists or not.
     pub fn token(&self, namespace: &str, name: &str, lifetime: Duration) -> String {
-        self.0.tokens.issue(User::service_account(namespace, name), lifetime)
+        self.0
+            .tokens
+            .issue(User::service_account(namespace, name), lifetime)
     }
 
     /// Whose token it is.

@@ -17,18 +17,40 @@ pub(super) fn check(store: &Store, user: &User, verb: &str, target: &Target) -> 
     if allows(store, user, verb, target) {
         return Ok(());
     }
-    let Target { group, namespace, resource, name, .. } = target;
-    let qualified = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
-    let about = if name.is_empty() { qualified } else { format!("{qualified} {name:?}") };
-    let scope =
-        if namespace.is_empty() { "at the cluster scope".to_owned() } else { format!("in the namespace {namespace:?}") };
+    let Target {
+        group,
+        namespace,
+        resource,
+        name,
+        ..
+    } = target;
+    let qualified = if group.is_empty() {
+        resource.clone()
+    } else {
+        format!("{resource}.{group}")
+    };
+    let about = if name.is_empty() {
+        qualified
+    } else {
+        format!("{qualified} {name:?}")
+    };
+    let scope = if namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace {namespace:?}")
+    };
     let message = format!(
         "{about} is forbidden: User {:?} cannot {verb} resource {:?} in API group {group:?} {scope}",
         user.name,
         target.qualified_resource()
     );
     Err(StatusError {
-        subject: Subject { name: name.clone(), group: group.clone(), kind: resource.clone(), ..Subject::default() },
+        subject: Subject {
+            name: name.clone(),
+            group: group.clone(),
+            kind: resource.clone(),
+            ..Subject::default()
+        },
         ..StatusError::new(403, "Forbidden", message)
     })
 }
@@ -36,22 +58,46 @@ pub(super) fn check(store: &Store, user: &User, verb: &str, target: &Target) -> 
 /// Whether `user` may do this.
 pub(super) fn allows(store: &Store, user: &User, verb: &str, target: &Target) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
-        || rules(store, user, &target.namespace).iter().any(|rule| rule_allows(rule, verb, target))
+        || rules(store, user, &target.namespace)
+            .iter()
+            .any(|rule| rule_allows(rule, verb, target))
 }
 
 /// Every rule that holds for `user` in a namespace, or in the whole cluster where it is empty.
 pub(super) fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
-    let everywhere = store.list(Collection { group: GROUP, resource: "clusterrolebindings", namespace: None }).0;
+    let everywhere = store
+        .list(Collection {
+            group: GROUP,
+            resource: "clusterrolebindings",
+            namespace: None,
+        })
+        .0;
     let mut bindings: Vec<(Arc<Value>, &str)> =
         everywhere.into_iter().map(|(_, binding)| (binding, "")).collect();
     if !namespace.is_empty() {
-        let here = Collection { group: GROUP, resource: "rolebindings", namespace: Some(namespace) };
-        bindings.extend(store.list(here).0.into_iter().map(|(_, binding)| (binding, namespace)));
+        let here = Collection {
+            group: GROUP,
+            resource: "rolebindings",
+            namespace: Some(namespace),
+        };
+        bindings.extend(
+            store
+                .list(here)
+                .0
+                .into_iter()
+                .map(|(_, binding)| (binding, namespace)),
+        );
     }
     let mut rules = Vec::new();
     for (binding, namespace) in bindings {
-        let subjects = binding["subjects"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if subjects.iter().any(|subject| is_subject(subject, user, namespace)) {
+        let subjects = binding["subjects"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        if subjects
+            .iter()
+            .any(|subject| is_subject(subject, user, namespace))
+        {
             rules.extend(role_rules(store, &binding["roleRef"], namespace));
         }
     }
@@ -64,11 +110,16 @@ pub(super) fn role_rules(store: &Store, reference: &Value, namespace: &str) -> V
     let key = Key {
         group: GROUP.to_owned(),
         resource: if is_cluster_role { "clusterroles" } else { "roles" }.to_owned(),
-        namespace: if is_cluster_role { String::new() } else { namespace.to_owned() },
+        namespace: if is_cluster_role {
+            String::new()
+        } else {
+            namespace.to_owned()
+        },
         name: reference["name"].as_str().unwrap_or_default().to_owned(),
     };
     let role = store.read(&key);
-    role.and_then(|role| role["rules"].as_array().cloned()).unwrap_or_default()
+    role.and_then(|role| role["rules"].as_array().cloned())
+        .unwrap_or_default()
 }
 
 fn is_subject(subject: &Value, user: &User, namespace: &str) -> bool {
@@ -87,7 +138,9 @@ fn is_subject(subject: &Value, user: &User, namespace: &str) -> bool {
 fn rule_allows(rule: &Value, verb: &str, target: &Target) -> bool {
     let resource = target.qualified_resource();
     let any_of = |field: &str, wanted: &str| {
-        rule[field].as_array().is_some_and(|entries| entries.iter().any(|entry| entry == "*" || entry == wanted))
+        rule[field]
+            .as_array()
+            .is_some_and(|entries| entries.iter().any(|entry| entry == "*" || entry == wanted))
     };
     let all_subresources = format!("*/{}", target.subresource);
     let names = rule["resourceNames"].as_array().filter(|names| !names.is_empty());
@@ -112,7 +165,9 @@ pub(super) fn covers(store: &Store, user: &User, namespace: &str, wanted: &[Valu
     };
     wanted.iter().all(|rule| {
         own.iter().any(|own| {
-            ["verbs", "apiGroups", "resources", "nonResourceURLs"].iter().all(|field| subset(rule, own, field))
+            ["verbs", "apiGroups", "resources", "nonResourceURLs"]
+                .iter()
+                .all(|field| subset(rule, own, field))
         })
     })
 }
@@ -120,7 +175,9 @@ pub(super) fn covers(store: &Store, user: &User, namespace: &str, wanted: &[Valu
 /// Whether `user` may do this to a path that names no resource.
 pub(super) fn allows_path(store: &Store, user: &User, verb: &str, path: &str) -> bool {
     let any_of = |rule: &Value, field: &str, matches: &dyn Fn(&str) -> bool| {
-        rule[field].as_array().is_some_and(|entries| entries.iter().filter_map(Value::as_str).any(matches))
+        rule[field]
+            .as_array()
+            .is_some_and(|entries| entries.iter().filter_map(Value::as_str).any(matches))
     };
     user.groups.iter().any(|group| group == "system:masters")
         || rules(store, user, "").iter().any(|rule| {

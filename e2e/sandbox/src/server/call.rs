@@ -80,9 +80,13 @@ impl Call {
         match self.query("dryRun") {
             "" => Ok(false),
             "All" => Ok(true),
-            other => Err(StatusError::new(422, "Invalid", format!(
-                "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: {other:?}: supported values: \"All\""
-            ))),
+            other => Err(StatusError::new(
+                422,
+                "Invalid",
+                format!(
+                    "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: {other:?}: supported values: \"All\""
+                ),
+            )),
         }
     }
 
@@ -92,16 +96,18 @@ impl Call {
     ///
     /// 400 when it is neither, 415 for a media type that is not known.
     pub fn object(&self) -> Result<Value, StatusError> {
-        let undecodable = |problem: String| StatusError::bad_request(format!("error decoding body: {problem}"));
+        let undecodable =
+            |problem: String| StatusError::bad_request(format!("error decoding body: {problem}"));
         match self.content_type.as_str() {
             "application/yaml" | "application/apply-patch+yaml" => {
                 let text = std::str::from_utf8(&self.body).map_err(|error| undecodable(error.to_string()))?;
                 serde_saphyr::from_str(text).map_err(|error| undecodable(error.to_string()))
             }
-            "application/json" | "application/json-patch+json" | "application/merge-patch+json"
-            | "application/strategic-merge-patch+json" | "" => {
-                serde_json::from_slice(&self.body).map_err(|error| undecodable(error.to_string()))
-            }
+            "application/json"
+            | "application/json-patch+json"
+            | "application/merge-patch+json"
+            | "application/strategic-merge-patch+json"
+            | "" => serde_json::from_slice(&self.body).map_err(|error| undecodable(error.to_string())),
             _ => Err(StatusError::new(
                 415,
                 "UnsupportedMediaType",
@@ -117,7 +123,11 @@ impl Call {
 impl Reply {
     /// 200 with a JSON object.
     pub fn json(body: Value) -> Self {
-        Self::Json { code: 200, body, warnings: Vec::new() }
+        Self::Json {
+            code: 200,
+            body,
+            warnings: Vec::new(),
+        }
     }
 
     /// The HTTP status code.
@@ -152,7 +162,8 @@ impl Target {
         }
         let mut namespace = String::new();
         // `/namespaces/NAME` alone and its subresources are about the Namespace itself.
-        let is_own = rest.len() <= 2 || (rest.len() == 3 && matches!(rest[2].as_str(), "status" | "finalize"));
+        let is_own =
+            rest.len() <= 2 || (rest.len() == 3 && matches!(rest[2].as_str(), "status" | "finalize"));
         if rest[0] == "namespaces" && !is_own {
             namespace = rest[1].clone();
             rest.drain(..2);
@@ -205,7 +216,9 @@ pub(crate) fn decode(text: &str) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut index = 0;
     while index < bytes.len() {
-        let hex = (bytes[index] == b'%').then(|| text.get(index + 1..index + 3)).flatten();
+        let hex = (bytes[index] == b'%')
+            .then(|| text.get(index + 1..index + 3))
+            .flatten();
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 decoded.push(byte);
@@ -226,14 +239,26 @@ mod tests {
 
     #[test]
     fn paths_name_what_kubernetes_means_by_them() {
-        let parse = |path: &str| Target::parse(path).map(|target| {
-            let Target { group, version, namespace, resource, name, subresource } = target;
-            [group, version, namespace, resource, name, subresource].join("|")
-        });
+        let parse = |path: &str| {
+            Target::parse(path).map(|target| {
+                let Target {
+                    group,
+                    version,
+                    namespace,
+                    resource,
+                    name,
+                    subresource,
+                } = target;
+                [group, version, namespace, resource, name, subresource].join("|")
+            })
+        };
         for (path, expected) in [
             ("/api/v1/namespaces", Some("|v1||namespaces||")),
             ("/api/v1/namespaces/a", Some("|v1||namespaces|a|")),
-            ("/api/v1/namespaces/a/finalize", Some("|v1||namespaces|a|finalize")),
+            (
+                "/api/v1/namespaces/a/finalize",
+                Some("|v1||namespaces|a|finalize"),
+            ),
             ("/api/v1/namespaces/a/pods", Some("|v1|a|pods||")),
             ("/api/v1/namespaces/a/pods/p/status", Some("|v1|a|pods|p|status")),
             ("/apis/g/v1/widgets/w", Some("g|v1||widgets|w|")),

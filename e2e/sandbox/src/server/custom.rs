@@ -29,7 +29,9 @@ pub(super) struct Converter<'a> {
 
 impl admission::Convert for Converter<'_> {
     async fn convert(&self, object: &Value, api_version: &str) -> Result<Value, StatusError> {
-        self.server.convert_to(self.served, object.clone(), api_version).await
+        self.server
+            .convert_to(self.served, object.clone(), api_version)
+            .await
     }
 }
 
@@ -51,8 +53,14 @@ impl Server {
             return Ok(object);
         };
         let kind = &definition.names.kind;
-        let converted =
-            conversion::convert(&self.0.webhooks, &definition.conversion, kind, vec![object], api_version).await?;
+        let converted = conversion::convert(
+            &self.0.webhooks,
+            &definition.conversion,
+            kind,
+            vec![object],
+            api_version,
+        )
+        .await?;
         let mut converted = converted.into_iter().next().unwrap_or_default();
         let version = api_version.rsplit('/').next().unwrap_or_default();
         if let Some(version) = definition.version(version) {
@@ -64,7 +72,9 @@ impl Server {
 
     /// A stored object as a client of `served` sees it.
     pub(super) async fn present(&self, served: &Served, stored: &Value) -> Result<Value, StatusError> {
-        let mut object = self.convert_to(served, stored.clone(), &served.api_version()).await?;
+        let mut object = self
+            .convert_to(served, stored.clone(), &served.api_version())
+            .await?;
         if let Some(definition) = &served.definition
             && let Some(version) = definition.version(&served.version)
         {
@@ -77,8 +87,16 @@ impl Server {
     /// [`Server::present`] for lists and watches, which answer 429 while a changed CRD is being taken up.
     pub(super) async fn present_listed(&self, served: &Served, stored: &Value) -> Result<Value, StatusError> {
         let presented = self.present(served, stored).await;
-        let recent = self.changed_at(served).is_some_and(|at| at.elapsed() < INITIALISING);
-        presented.map_err(|error| if recent { reinitializing(served, &error.message) } else { error })
+        let recent = self
+            .changed_at(served)
+            .is_some_and(|at| at.elapsed() < INITIALISING);
+        presented.map_err(|error| {
+            if recent {
+                reinitializing(served, &error.message)
+            } else {
+                error
+            }
+        })
     }
 
     /// Fails while the storage of a changed CRD is rebuilt: lists and watches of converted versions only.
@@ -100,7 +118,10 @@ impl Server {
 
     /// How lists and maps of a resource merge.
     pub(super) fn types(served: &Served) -> TypeSchema {
-        let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
+        let version = served
+            .definition
+            .as_ref()
+            .and_then(|definition| definition.version(&served.version));
         match version {
             Some(version) => version.schema.types().clone(),
             None => TypeSchema::built_in(super::kinds::built_in_kind(&served.kind)),
@@ -137,17 +158,24 @@ impl Server {
             .find(|version| version["storage"] == true)
             .map(|version| version["name"].clone())
             .unwrap_or_default();
-        let mut stored = crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+        let mut stored = crd["status"]["storedVersions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         if !stored.contains(&storage) {
             stored.push(storage);
         }
         crd["status"]["storedVersions"] = stored.into();
         crd["status"]["acceptedNames"] = crd["spec"]["names"].clone();
-        let taken = self.0.all("apiextensions.k8s.io", "customresourcedefinitions", None).into_iter().any(|other| {
-            other["metadata"]["name"] != crd["metadata"]["name"]
-                && other["spec"]["group"] == crd["spec"]["group"]
-                && other["spec"]["names"]["kind"] == crd["spec"]["names"]["kind"]
-        });
+        let taken = self
+            .0
+            .all("apiextensions.k8s.io", "customresourcedefinitions", None)
+            .into_iter()
+            .any(|other| {
+                other["metadata"]["name"] != crd["metadata"]["name"]
+                    && other["spec"]["group"] == crd["spec"]["group"]
+                    && other["spec"]["names"]["kind"] == crd["spec"]["names"]["kind"]
+            });
         let (status, reason, message) = if taken {
             let kind = crd["spec"]["names"]["kind"].clone();
             ("False", "KindConflict", format!("{kind} is already in use"))
@@ -159,7 +187,13 @@ impl Server {
         let junk = crate::crd::bundle_problem(bundle).is_some();
         let was_established = condition(crd, "Established") == Some("True");
         if taken {
-            set_condition(crd, "Established", "False", "NotAccepted", "not all names are accepted");
+            set_condition(
+                crd,
+                "Established",
+                "False",
+                "NotAccepted",
+                "not all names are accepted",
+            );
         } else if junk && !was_established {
             let message = "The conversion webhook CABundle is invalid";
             set_condition(crd, "Established", "False", "InvalidCABundle", message);
@@ -172,12 +206,18 @@ impl Server {
     /// Lets a CRD go that is being deleted, once its objects are gone.
     pub(super) fn clean_up(&self, name: &str) {
         let store = &self.0.store;
-        let Some(crd) = store.read(&crd_key(name)) else { return };
+        let Some(crd) = store.read(&crd_key(name)) else {
+            return;
+        };
         let definition = Definition::new(&crd);
         let group = definition.group.clone();
         let plural = definition.names.plural.clone();
         self.0.kinds.establish(Arc::new(definition));
-        let collection = Collection { group: &group, resource: &plural, namespace: None };
+        let collection = Collection {
+            group: &group,
+            resource: &plural,
+            namespace: None,
+        };
         for (key, object) in store.list(collection).0 {
             self.delete(&key, &object, "Background");
         }
@@ -210,15 +250,30 @@ pub(super) fn crd_key(name: &str) -> Key {
 /// The status of a condition.
 pub(crate) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<&'a str> {
     let conditions = object["status"]["conditions"].as_array()?;
-    conditions.iter().find(|condition| condition["type"] == condition_type)?["status"].as_str()
+    conditions
+        .iter()
+        .find(|condition| condition["type"] == condition_type)?["status"]
+        .as_str()
 }
 
 /// Sets a condition; its time changes only with its status.
-pub(crate) fn set_condition(object: &mut Value, condition_type: &str, status: &str, reason: &str, message: &str) {
-    let mut conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+pub(crate) fn set_condition(
+    object: &mut Value,
+    condition_type: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+) {
+    let mut conditions = object["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let mut condition = json!({"type": condition_type, "status": status, "reason": reason, "message": message,
         "lastTransitionTime": now()});
-    match conditions.iter_mut().find(|condition| condition["type"] == condition_type) {
+    match conditions
+        .iter_mut()
+        .find(|condition| condition["type"] == condition_type)
+    {
         Some(old) => {
             if old["status"] == status {
                 condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
@@ -236,7 +291,10 @@ fn reinitializing(served: &Served, problem: &str) -> StatusError {
         served.api_version(),
         served.kind
     );
-    StatusError { retry_after: Some(1), ..StatusError::new(429, "TooManyRequests", message) }
+    StatusError {
+        retry_after: Some(1),
+        ..StatusError::new(429, "TooManyRequests", message)
+    }
 }
 
 /// Says on a CRD that it is being deleted, and refuses new objects from now on.
@@ -246,7 +304,13 @@ pub(super) fn set_terminating(server: &Server, name: &str) {
     while let Some(stored) = store.read(&key) {
         let mut crd = stored.as_ref().clone();
         let message = "CustomResource deletion is in progress";
-        set_condition(&mut crd, "Terminating", "True", "InstanceDeletionInProgress", message);
+        set_condition(
+            &mut crd,
+            "Terminating",
+            "True",
+            "InstanceDeletionInProgress",
+            message,
+        );
         if store.replace(key.clone(), crd.clone(), version(&stored)).is_ok() {
             return server.0.kinds.establish(Arc::new(Definition::new(&crd)));
         }

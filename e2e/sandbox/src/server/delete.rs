@@ -8,11 +8,12 @@ use super::{
     Server,
     call::{Call, Reply, Target},
     custom::{self, Converter},
+    hooks,
     kinds::Served,
     metadata,
-    read::{key, not_found, written},
+    read::{key, written},
+    refusals::not_found,
     selectors::Selectors,
-    write,
 };
 use crate::{
     StatusError, Subject, admission,
@@ -32,16 +33,27 @@ pub(super) async fn one(
     let options = options(call)?;
     let key = key(target, served);
     loop {
-        let stored = server.0.store.read(&key).ok_or_else(|| not_found(served, &target.name))?;
+        let stored = server
+            .0
+            .store
+            .read(&key)
+            .ok_or_else(|| not_found(served, &target.name))?;
         check_preconditions(served, &options, &stored)?;
         let current = server.present(served, &stored).await?;
         admit(server, call, target, served, &current).await?;
         if call.is_dry_run()? {
             return Ok(written(call, served, 200, current, Vec::new()));
         }
-        let grace = call.query("gracePeriodSeconds").parse().ok().or(options["gracePeriodSeconds"].as_i64());
+        let grace = call
+            .query("gracePeriodSeconds")
+            .parse()
+            .ok()
+            .or(options["gracePeriodSeconds"].as_i64());
         let policy = match call.query("propagationPolicy") {
-            "" => options["propagationPolicy"].as_str().unwrap_or_default().to_owned(),
+            "" => options["propagationPolicy"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
             policy => policy.to_owned(),
         };
         match begin(server, &key, &stored, grace, &policy) {
@@ -52,7 +64,9 @@ pub(super) async fn one(
             Ok(Outcome::Gone(last)) if served.definition.is_some() || !keeps_body(served) => {
                 return Ok(Reply::json(success(served, &last)));
             }
-            Ok(Outcome::Gone(last)) => return Ok(written(call, served, 200, last.as_ref().clone(), Vec::new())),
+            Ok(Outcome::Gone(last)) => {
+                return Ok(written(call, served, 200, last.as_ref().clone(), Vec::new()));
+            }
             Err(Stale) => {}
         }
     }
@@ -67,7 +81,11 @@ pub(super) async fn collection(
 ) -> Result<Reply, StatusError> {
     let selectors = Selectors::parse(call, served, "")?;
     let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
-    let scope = Collection { group: served.storage_group(), resource: &served.resource, namespace };
+    let scope = Collection {
+        group: served.storage_group(),
+        resource: &served.resource,
+        namespace,
+    };
     let (stored, revision) = server.0.store.list(scope);
     let mut items = Vec::new();
     for (key, object) in stored {
@@ -75,7 +93,11 @@ pub(super) async fn collection(
         if !selectors.select(&object) {
             continue;
         }
-        let target = Target { namespace: key.namespace.clone(), name: key.name.clone(), ..target.clone() };
+        let target = Target {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            ..target.clone()
+        };
         match one(server, call, &target, served).await {
             Ok(_) => items.push(object),
             Err(error) if error.code == 404 => {}
@@ -83,7 +105,7 @@ pub(super) async fn collection(
         }
     }
     let metadata = json!({"resourceVersion": revision.to_string()});
-    Ok(Reply::json(super::table::list(call, served, items, metadata)))
+    Ok(Reply::json(super::table::list(call, served, items, &metadata)))
 }
 
 impl Server {
@@ -103,14 +125,20 @@ impl Server {
 
 /// Removes an object that is being deleted and that nothing holds any more.
 pub(super) fn finish(server: &Server, key: &Key) {
-    let Some(stored) = server.0.store.read(key) else { return };
+    let Some(stored) = server.0.store.read(key) else {
+        return;
+    };
     if !stored["metadata"]["deletionTimestamp"].is_string() {
         return;
     }
     if stored["metadata"]["finalizers"] == json!([custom::CLEANUP]) {
         return server.clean_up(&key.name);
     }
-    let held = is_held(&stored) || stored["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+    let held = is_held(&stored)
+        || stored["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or(0)
+            > 0;
     if !held && server.0.store.remove(key, version(&stored)).is_ok() {
         after_removal(server, key);
     }
@@ -136,14 +164,21 @@ fn begin(
     let store = &server.0.store;
     let mut object = stored.as_ref().clone();
     let default_grace = match key.resource.as_str() {
-        "pods" if object["spec"]["nodeName"].is_string() => {
-            object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(POD_GRACE)
-        }
+        "pods" if object["spec"]["nodeName"].is_string() => object["spec"]["terminationGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or(POD_GRACE),
         _ => 0,
     };
-    let grace = if default_grace == 0 { 0 } else { grace.unwrap_or(default_grace).max(0) };
+    let grace = if default_grace == 0 {
+        0
+    } else {
+        grace.unwrap_or(default_grace).max(0)
+    };
     for (wanted, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
-        let finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let finalizers = object["metadata"]["finalizers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         if policy == wanted && !finalizers.contains(&json!(finalizer)) {
             object["metadata"]["finalizers"] = finalizers.into_iter().chain([json!(finalizer)]).collect();
         }
@@ -159,7 +194,10 @@ fn begin(
         if let Some(generation) = object["metadata"]["generation"].as_i64() {
             object["metadata"]["generation"] = json!(generation + 1);
         }
-    } else if grace >= object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0)
+    } else if grace
+        >= object["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or(0)
         && object == **stored
     {
         return Ok(Outcome::Waiting(stored.clone()));
@@ -168,7 +206,9 @@ fn begin(
     if namespaced_content {
         object["status"]["phase"] = json!("Terminating");
     }
-    let object = store.replace(key.clone(), object, version(stored)).map_err(|_| Stale)?;
+    let object = store
+        .replace(key.clone(), object, version(stored))
+        .map_err(|_| Stale)?;
     if key.resource == "customresourcedefinitions" {
         super::custom::set_terminating(server, &key.name);
     }
@@ -178,8 +218,13 @@ fn begin(
 
 /// Whether finalizers keep an object, a namespace's own among them.
 fn is_held(object: &Value) -> bool {
-    let any = |finalizers: &Value| finalizers.as_array().is_some_and(|finalizers| !finalizers.is_empty());
-    any(&object["metadata"]["finalizers"]) || (object["kind"] == "Namespace" && any(&object["spec"]["finalizers"]))
+    let any = |finalizers: &Value| {
+        finalizers
+            .as_array()
+            .is_some_and(|finalizers| !finalizers.is_empty())
+    };
+    any(&object["metadata"]["finalizers"])
+        || (object["kind"] == "Namespace" && any(&object["spec"]["finalizers"]))
 }
 
 /// The last object of a custom resource lets its CRD go.
@@ -211,14 +256,20 @@ fn check_preconditions(served: &Served, options: &Value, stored: &Value) -> Resu
             "Operation cannot be fulfilled on {} {name:?}: the {what} in the precondition ({wanted}) does not match the \
              {what} in record ({actual}). The object might have been {}",
             served.qualified_kind(),
-            if what == "UID" { "deleted and then recreated" } else { "modified" }
+            if what == "UID" {
+                "deleted and then recreated"
+            } else {
+                "modified"
+            }
         );
         Err(StatusError::new(409, "Conflict", message))
     };
     let uid = stored["metadata"]["uid"].as_str().unwrap_or_default();
     match (wanted("uid"), wanted("resourceVersion")) {
         (Some(wanted), _) if wanted != uid => conflict("UID", wanted, uid),
-        (_, Some(wanted)) if wanted != version(stored) => conflict("ResourceVersion", wanted, version(stored)),
+        (_, Some(wanted)) if wanted != version(stored) => {
+            conflict("ResourceVersion", wanted, version(stored))
+        }
         _ => Ok(()),
     }
 }
@@ -230,13 +281,20 @@ async fn admit(
     served: &Served,
     current: &Value,
 ) -> Result<(), StatusError> {
-    let mutating = write::configurations(server, "mutatingwebhookconfigurations");
-    let validating = write::configurations(server, "validatingwebhookconfigurations");
+    let mutating = hooks::configurations(server, "mutatingwebhookconfigurations");
+    let validating = hooks::configurations(server, "validatingwebhookconfigurations");
     if mutating.is_empty() && validating.is_empty() {
         return Ok(());
     }
-    let request =
-        write::admission_request(server, call, target, served, "DELETE", Value::Null, current.clone())?;
+    let request = hooks::admission_request(
+        server,
+        call,
+        target,
+        served,
+        "DELETE",
+        Value::Null,
+        current.clone(),
+    )?;
     let converter = Converter { server, served };
     admission::mutate(&server.0.webhooks, &mutating, &request, &converter, |_| {}).await?;
     admission::validate(&server.0.webhooks, &validating, &request, &converter).await?;
@@ -245,7 +303,10 @@ async fn admit(
 
 /// Kinds whose deletion answers with the object rather than with a Status.
 fn keeps_body(served: &Served) -> bool {
-    matches!(served.kind.as_str(), "Pod" | "Namespace" | "Service" | "ServiceAccount")
+    matches!(
+        served.kind.as_str(),
+        "Pod" | "Namespace" | "Service" | "ServiceAccount"
+    )
 }
 
 fn success(served: &Served, last: &Value) -> Value {

@@ -12,10 +12,28 @@ use super::{
 use crate::StatusError;
 
 /// What can be done with an object or a collection.
-const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: &[&str] = &[
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 
 /// The same in the order in which the real server lists them for custom resources.
-const CUSTOM_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const CUSTOM_VERBS: &[&str] = &[
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
 
 /// Answers a discovery request; `None` when the path is none of its.
 ///
@@ -23,19 +41,29 @@ const CUSTOM_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "pa
 ///
 /// 404 for a group or a version that is not served.
 pub(super) fn answer(kinds: &Kinds, call: &Call) -> Result<Option<Reply>, StatusError> {
-    let aggregated = ["v2", "v2beta1"].into_iter().find(|version| asks_for_aggregated(&call.accept, version));
+    let aggregated = ["v2", "v2beta1"]
+        .into_iter()
+        .find(|version| asks_for_aggregated(&call.accept, version));
     let parts: Vec<&str> = call.path.trim_matches('/').split('/').collect();
     let body = match (parts.as_slice(), aggregated) {
         (["api"], Some(version)) => aggregate(kinds, version, true),
         (["apis"], Some(version)) => aggregate(kinds, version, false),
-        (["api"], None) => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        (["api"], None) => {
+            json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+        }
         (["apis"], None) => {
-            let groups: Vec<Value> = groups(kinds, false).iter().map(|(name, versions)| group(name, versions)).collect();
+            let groups: Vec<Value> = groups(kinds, false)
+                .iter()
+                .map(|(name, versions)| group(name, versions))
+                .collect();
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         }
         (["apis", name], _) => {
             let groups = groups(kinds, false);
-            let (name, versions) = groups.iter().find(|(group, _)| group == name).ok_or_else(super::not_found_path)?;
+            let (name, versions) = groups
+                .iter()
+                .find(|(group, _)| group == name)
+                .ok_or_else(super::not_found_path)?;
             let mut body = group(name, versions);
             body["kind"] = json!("APIGroup");
             body["apiVersion"] = json!("v1");
@@ -51,7 +79,9 @@ pub(super) fn answer(kinds: &Kinds, call: &Call) -> Result<Option<Reply>, Status
 fn asks_for_aggregated(accept: &str, version: &str) -> bool {
     accept.split(',').any(|part| {
         let mut parameters = part.split(';').map(str::trim);
-        parameters.clone().any(|parameter| parameter == "as=APIGroupDiscoveryList")
+        parameters
+            .clone()
+            .any(|parameter| parameter == "as=APIGroupDiscoveryList")
             && parameters.any(|parameter| parameter.strip_prefix("v=") == Some(version))
     })
 }
@@ -62,8 +92,13 @@ type Versions = Vec<(String, Vec<Served>)>;
 fn groups(kinds: &Kinds, core: bool) -> Vec<(String, Versions)> {
     let mut order: Vec<String> = Vec::new();
     let mut groups: BTreeMap<String, Versions> = BTreeMap::new();
-    let reviews = REVIEWS.iter().map(|(group, ..)| ((*group).to_owned(), "v1".to_owned(), None));
-    let served = kinds.all().into_iter().map(|served| (served.group.clone(), served.version.clone(), Some(served)));
+    let reviews = REVIEWS
+        .iter()
+        .map(|(group, ..)| ((*group).to_owned(), "v1".to_owned(), None));
+    let served = kinds
+        .all()
+        .into_iter()
+        .map(|served| (served.group.clone(), served.version.clone(), Some(served)));
     for (group, version, served) in served.chain(reviews) {
         if group.is_empty() != core {
             continue;
@@ -83,11 +118,18 @@ fn groups(kinds: &Kinds, core: bool) -> Vec<(String, Versions)> {
     for versions in groups.values_mut() {
         versions.sort_by(|(a, _), (b, _)| crate::crd::compare_versions(a, b));
     }
-    order.into_iter().filter_map(|name| groups.remove(&name).map(|versions| (name, versions))).collect()
+    order
+        .into_iter()
+        .filter_map(|name| groups.remove(&name).map(|versions| (name, versions)))
+        .collect()
 }
 
 fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
 }
 
 fn group(name: &str, versions: &Versions) -> Value {
@@ -101,7 +143,10 @@ fn group(name: &str, versions: &Versions) -> Value {
 /// `APIResourceList`.
 fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, StatusError> {
     let groups = groups(kinds, group.is_empty());
-    let versions = groups.iter().find(|(name, _)| name == group).map(|(_, versions)| versions);
+    let versions = groups
+        .iter()
+        .find(|(name, _)| name == group)
+        .map(|(_, versions)| versions);
     let found = versions.and_then(|versions| versions.iter().find(|(name, _)| name == version));
     let (_, served) = found.ok_or_else(super::not_found_path)?;
     let mut list = Vec::new();
@@ -110,7 +155,10 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, StatusE
             "name": served.resource, "singularName": served.singular, "namespaced": served.namespaced,
             "kind": served.kind, "verbs": VERBS, "storageVersionHash": hash(served),
         });
-        for (field, words) in [("shortNames", &served.short_names), ("categories", &served.categories)] {
+        for (field, words) in [
+            ("shortNames", &served.short_names),
+            ("categories", &served.categories),
+        ] {
             if !words.is_empty() {
                 entry[field] = json!(words);
             }
@@ -130,10 +178,14 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, StatusE
         }
     }
     for (_, kind, resource, namespaced) in REVIEWS.iter().filter(|row| row.0 == group) {
-        list.push(json!({"name": resource, "singularName": kind.to_lowercase(), "namespaced": namespaced,
-                         "kind": kind, "verbs": ["create"]}));
+        list.push(
+            json!({"name": resource, "singularName": kind.to_lowercase(), "namespaced": namespaced,
+                         "kind": kind, "verbs": ["create"]}),
+        );
     }
-    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, version), "resources": list}))
+    Ok(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, version), "resources": list}),
+    )
 }
 
 /// The group and version where they differ from the object's, the kind, and the verbs of a subresource.
@@ -141,11 +193,20 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, StatusE
 fn subresource_kind<'a>(
     served: &'a Served,
     subresource: &str,
-) -> ((Option<(&'static str, &'static str)>, &'a str), &'static [&'static str]) {
+) -> (
+    (Option<(&'static str, &'static str)>, &'a str),
+    &'static [&'static str],
+) {
     match subresource {
-        "scale" => ((Some(("autoscaling", "v1")), "Scale"), &["get", "patch", "update"]),
+        "scale" => (
+            (Some(("autoscaling", "v1")), "Scale"),
+            &["get", "patch", "update"],
+        ),
         "eviction" => ((Some(("policy", "v1")), "Eviction"), &["create"]),
-        "token" => ((Some(("authentication.k8s.io", "v1")), "TokenRequest"), &["create"]),
+        "token" => (
+            (Some(("authentication.k8s.io", "v1")), "TokenRequest"),
+            &["create"],
+        ),
         "binding" => ((None, "Binding"), &["create"]),
         "finalize" => ((None, &served.kind), &["update"]),
         _ => ((None, &served.kind), &["get", "patch", "update"]),
@@ -156,7 +217,12 @@ fn subresource_kind<'a>(
 fn hash(served: &Served) -> String {
     use base64::{Engine, engine::general_purpose::STANDARD};
     use sha2::{Digest, Sha256};
-    let text = format!("{}/{}/{}", served.group, served.storage_api_version(), served.kind);
+    let text = format!(
+        "{}/{}/{}",
+        served.group,
+        served.storage_api_version(),
+        served.kind
+    );
     STANDARD.encode(&Sha256::digest(text)[..8])
 }
 
@@ -197,7 +263,10 @@ fn aggregated_resource(group: &str, version: &str, served: &Served) -> Value {
         "responseKind": {"group": group, "version": version, "kind": served.kind},
         "scope": if served.namespaced { "Namespaced" } else { "Cluster" },
     });
-    for (field, words) in [("shortNames", &served.short_names), ("categories", &served.categories)] {
+    for (field, words) in [
+        ("shortNames", &served.short_names),
+        ("categories", &served.categories),
+    ] {
         if !words.is_empty() {
             entry[field] = json!(words);
         }

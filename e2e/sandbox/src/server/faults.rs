@@ -30,7 +30,11 @@ struct State {
 
 impl Default for Faults {
     fn default() -> Self {
-        Self(Mutex::new(State { random: StdRng::seed_from_u64(1), faults: Vec::new(), cut_watches: 0 }))
+        Self(Mutex::new(State {
+            random: StdRng::seed_from_u64(1),
+            faults: Vec::new(),
+            cut_watches: 0,
+        }))
     }
 }
 
@@ -75,7 +79,11 @@ impl Faults {
         };
         Err(StatusError {
             retry_after: (fault.code == 429).then_some(1),
-            ..StatusError::new(fault.code, reason, "a fault of the sandbox, asked for by the test")
+            ..StatusError::new(
+                fault.code,
+                reason,
+                "a fault of the sandbox, asked for by the test",
+            )
         })
     }
 }

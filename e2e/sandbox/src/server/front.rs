@@ -30,7 +30,12 @@ const MAXIMUM_BODY: usize = 3 << 20;
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Accepts connections until it is told to stop.
-pub(crate) async fn serve(server: Server, listener: TcpListener, tls: Arc<rustls::ServerConfig>, stop: CancellationToken) {
+pub(crate) async fn serve(
+    server: Server,
+    listener: TcpListener,
+    tls: Arc<rustls::ServerConfig>,
+    stop: CancellationToken,
+) {
     let acceptor = TlsAcceptor::from(tls);
     loop {
         let accepted = tokio::select! {
@@ -53,8 +58,15 @@ pub(crate) async fn serve(server: Server, listener: TcpListener, tls: Arc<rustls
 async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream) {
     // Small answers must not wait for acknowledgements of earlier ones.
     let _ = stream.set_nodelay(true);
-    let Ok(stream) = acceptor.accept(stream).await else { return };
-    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(subject);
+    let Ok(stream) = acceptor.accept(stream).await else {
+        return;
+    };
+    let certificate = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(|chain| chain.first())
+        .and_then(subject);
     let service = service_fn(move |request| {
         let server = server.clone();
         let certificate = certificate.clone();
@@ -75,7 +87,11 @@ fn subject(certificate: &CertificateDer<'_>) -> Option<User> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-    let groups = subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned).collect();
+    let groups = subject
+        .iter_organization()
+        .filter_map(|group| group.as_str().ok())
+        .map(str::to_owned)
+        .collect();
     Some(User { name, groups })
 }
 
@@ -90,26 +106,42 @@ async fn respond(server: &Server, certificate: Option<User>, request: Request<In
     }
 }
 
-async fn call(server: &Server, certificate: Option<User>, request: Request<Incoming>) -> Result<Call, StatusError> {
+async fn call(
+    server: &Server,
+    certificate: Option<User>,
+    request: Request<Incoming>,
+) -> Result<Call, StatusError> {
     let (parts, body) = request.into_parts();
     let user = match (bearer(&parts.headers), certificate) {
         (_, Some(user)) => user,
-        (Some(token), None) => {
-            server.user_of(token).ok_or_else(|| StatusError::new(401, "Unauthorized", "Unauthorized"))?
-        }
+        (Some(token), None) => server
+            .user_of(token)
+            .ok_or_else(|| StatusError::new(401, "Unauthorized", "Unauthorized"))?,
         (None, None) => User::anonymous(),
     };
     let text = |name: header::HeaderName| {
-        let values: Vec<&str> = parts.headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        let values: Vec<&str> = parts
+            .headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
         values.join(",")
     };
-    let body = Limited::new(body, MAXIMUM_BODY).collect().await.map_err(|error| {
-        let limit = format!("limit is {MAXIMUM_BODY}");
-        match error.downcast_ref::<http_body_util::LengthLimitError>() {
-            Some(_) => StatusError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {limit}")),
-            None => StatusError::bad_request(format!("the body could not be read: {error}")),
-        }
-    })?;
+    let body = Limited::new(body, MAXIMUM_BODY)
+        .collect()
+        .await
+        .map_err(|error| {
+            let limit = format!("limit is {MAXIMUM_BODY}");
+            match error.downcast_ref::<http_body_util::LengthLimitError>() {
+                Some(_) => StatusError::new(
+                    413,
+                    "RequestEntityTooLarge",
+                    format!("Request entity too large: {limit}"),
+                ),
+                None => StatusError::bad_request(format!("the body could not be read: {error}")),
+            }
+        })?;
     let content_type = text(header::CONTENT_TYPE);
     let agent = text(header::USER_AGENT);
     let query = parts.uri.query().unwrap_or_default();
@@ -122,7 +154,12 @@ async fn call(server: &Server, certificate: Option<User>, request: Request<Incom
         method: parts.method,
         path: parts.uri.path().to_owned(),
         query: pairs.collect(),
-        content_type: content_type.split(';').next().unwrap_or_default().trim().to_owned(),
+        content_type: content_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
         accept: text(header::ACCEPT),
         user_agent: agent.split('/').next().unwrap_or_default().to_owned(),
         body: body.to_bytes().to_vec(),
@@ -130,7 +167,11 @@ async fn call(server: &Server, certificate: Option<User>, request: Request<Incom
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+    headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .strip_prefix("Bearer ")
 }
 
 fn full(bytes: impl Into<Bytes>) -> Body {
@@ -148,12 +189,18 @@ fn reply_response(reply: Reply) -> Response<Body> {
                 line.push('\n');
                 Ok(Frame::data(Bytes::from(line)))
             });
-            ("application/json", Vec::new(), StreamBody::new(lines).boxed_unsync())
+            (
+                "application/json",
+                Vec::new(),
+                StreamBody::new(lines).boxed_unsync(),
+            )
         }
     };
     let mut response = Response::new(body);
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::OK);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     for warning in warnings {
         let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
         if let Ok(value) = HeaderValue::from_str(&text) {
@@ -177,9 +224,15 @@ fn media_type(body: &Value) -> &'static str {
 }
 
 fn error_response(error: &StatusError) -> Response<Body> {
-    let mut response = reply_response(Reply::Json { code: error.code, body: error.to_status(), warnings: Vec::new() });
+    let mut response = reply_response(Reply::Json {
+        code: error.code,
+        body: error.to_status(),
+        warnings: Vec::new(),
+    });
     if let Some(seconds) = error.retry_after {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

@@ -45,37 +45,173 @@ struct Custom {
 }
 
 /// One row of the table: group, version, kind, plural, short names, namespaced, subresources.
-type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, bool, &'static str);
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    bool,
+    &'static str,
+);
 
 /// The built-in kinds: those that are acted upon as in a real cluster, or that nothing needs to act upon.
 const BUILT_IN: &[Row] = &[
     ("", "v1", "ConfigMap", "configmaps", "cm", true, ""),
     ("", "v1", "Endpoints", "endpoints", "ep", true, ""),
     ("", "v1", "Event", "events", "ev", true, ""),
-    ("", "v1", "Namespace", "namespaces", "ns", false, "status finalize"),
+    (
+        "",
+        "v1",
+        "Namespace",
+        "namespaces",
+        "ns",
+        false,
+        "status finalize",
+    ),
     ("", "v1", "Node", "nodes", "no", false, "status"),
     ("", "v1", "Pod", "pods", "po", true, "status binding eviction"),
     ("", "v1", "Secret", "secrets", "", true, ""),
     ("", "v1", "Service", "services", "svc", true, "status"),
     ("", "v1", "ServiceAccount", "serviceaccounts", "sa", true, "token"),
-    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "", false, ""),
-    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "", false, ""),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "crd crds", false, "status"),
-    ("apiregistration.k8s.io", "v1", "APIService", "apiservices", "", false, "status"),
-    ("apps", "v1", "Deployment", "deployments", "deploy", true, "status scale"),
-    ("apps", "v1", "ReplicaSet", "replicasets", "rs", true, "status scale"),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        "",
+        false,
+        "",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        "",
+        false,
+        "",
+    ),
+    (
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "crd crds",
+        false,
+        "status",
+    ),
+    (
+        "apiregistration.k8s.io",
+        "v1",
+        "APIService",
+        "apiservices",
+        "",
+        false,
+        "status",
+    ),
+    (
+        "apps",
+        "v1",
+        "Deployment",
+        "deployments",
+        "deploy",
+        true,
+        "status scale",
+    ),
+    (
+        "apps",
+        "v1",
+        "ReplicaSet",
+        "replicasets",
+        "rs",
+        true,
+        "status scale",
+    ),
     ("coordination.k8s.io", "v1", "Lease", "leases", "", true, ""),
-    ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", true, ""),
+    (
+        "discovery.k8s.io",
+        "v1",
+        "EndpointSlice",
+        "endpointslices",
+        "",
+        true,
+        "",
+    ),
     ("events.k8s.io", "v1", "Event", "events", "ev", true, ""),
-    ("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", true, "status"),
-    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "netpol", true, ""),
-    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", true, "status"),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", false, ""),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", false, ""),
+    (
+        "networking.k8s.io",
+        "v1",
+        "Ingress",
+        "ingresses",
+        "ing",
+        true,
+        "status",
+    ),
+    (
+        "networking.k8s.io",
+        "v1",
+        "NetworkPolicy",
+        "networkpolicies",
+        "netpol",
+        true,
+        "",
+    ),
+    (
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        "pdb",
+        true,
+        "status",
+    ),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        "ClusterRole",
+        "clusterroles",
+        "",
+        false,
+        "",
+    ),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        "ClusterRoleBinding",
+        "clusterrolebindings",
+        "",
+        false,
+        "",
+    ),
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", "", true, ""),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", true, ""),
-    ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", false, ""),
-    ("storage.k8s.io", "v1", "StorageClass", "storageclasses", "sc", false, ""),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        "RoleBinding",
+        "rolebindings",
+        "",
+        true,
+        "",
+    ),
+    (
+        "scheduling.k8s.io",
+        "v1",
+        "PriorityClass",
+        "priorityclasses",
+        "pc",
+        false,
+        "",
+    ),
+    (
+        "storage.k8s.io",
+        "v1",
+        "StorageClass",
+        "storageclasses",
+        "sc",
+        false,
+        "",
+    ),
 ];
 
 // === impl Served ===
@@ -83,27 +219,45 @@ const BUILT_IN: &[Row] = &[
 impl Served {
     /// `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// `resource.group`, as error messages name it.
     pub fn qualified(&self) -> String {
-        if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
     }
 
     /// `Kind.group`, as error messages name it.
     pub fn qualified_kind(&self) -> String {
-        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
+        if self.group.is_empty() {
+            self.kind.clone()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
     }
 
     /// Whether `status` is written apart from the rest.
     pub fn has_status(&self) -> bool {
-        self.subresources.iter().any(|subresource| subresource == "status")
+        self.subresources
+            .iter()
+            .any(|subresource| subresource == "status")
     }
 
     /// The group under which objects are stored: events of both groups are the same objects.
     pub fn storage_group(&self) -> &str {
-        if self.resource == "events" { "" } else { &self.group }
+        if self.resource == "events" {
+            ""
+        } else {
+            &self.group
+        }
     }
 
     /// The apiVersion in which objects are stored.
@@ -154,31 +308,50 @@ impl Served {
 impl Kinds {
     /// A resource in one version; `None` when it is not served.
     pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<Served> {
-        let row = BUILT_IN.iter().find(|row| (row.0, row.1, row.3) == (group, version, resource));
+        let row = BUILT_IN
+            .iter()
+            .find(|row| (row.0, row.1, row.3) == (group, version, resource));
         if let Some(row) = row {
             return Some(Served::built_in(row));
         }
         let custom = self.custom.read();
-        Served::custom(&custom.get(&(group.to_owned(), resource.to_owned()))?.definition, version)
+        Served::custom(
+            &custom.get(&(group.to_owned(), resource.to_owned()))?.definition,
+            version,
+        )
     }
 
     /// Everything that is served, built-in kinds first, each group's preferred version first.
     pub fn all(&self) -> Vec<Served> {
         let custom = self.custom.read();
-        let custom = custom.values().map(|custom| &custom.definition).flat_map(|definition| {
-            definition.versions_by_priority().into_iter().filter_map(|version| Served::custom(definition, &version))
-        });
+        let custom = custom
+            .values()
+            .map(|custom| &custom.definition)
+            .flat_map(|definition| {
+                definition
+                    .versions_by_priority()
+                    .into_iter()
+                    .filter_map(|version| Served::custom(definition, &version))
+            });
         BUILT_IN.iter().map(Served::built_in).chain(custom).collect()
     }
 
     /// When the CRD of a resource last changed.
     pub fn changed_at(&self, group: &str, resource: &str) -> Option<Instant> {
-        Some(self.custom.read().get(&(group.to_owned(), resource.to_owned()))?.changed)
+        Some(
+            self.custom
+                .read()
+                .get(&(group.to_owned(), resource.to_owned()))?
+                .changed,
+        )
     }
 
     /// Counts the changes of a CRD: a watch of its objects ends when this moves on.
     pub fn epoch(&self, group: &str, resource: &str) -> u64 {
-        self.custom.read().get(&(group.to_owned(), resource.to_owned())).map_or(0, |custom| custom.epoch)
+        self.custom
+            .read()
+            .get(&(group.to_owned(), resource.to_owned()))
+            .map_or(0, |custom| custom.epoch)
     }
 
     /// Serves a custom resource, or serves it differently from now on.
@@ -188,15 +361,28 @@ impl Kinds {
         match custom.get_mut(&key) {
             Some(known) if known.definition.spec == definition.spec => known.definition = definition,
             Some(known) => {
-                *known = Custom { definition, changed: Instant::now(), epoch: known.epoch + 1 };
+                *known = Custom {
+                    definition,
+                    changed: Instant::now(),
+                    epoch: known.epoch + 1,
+                };
             }
-            None => drop(custom.insert(key, Custom { definition, changed: Instant::now(), epoch: 0 })),
+            None => drop(custom.insert(
+                key,
+                Custom {
+                    definition,
+                    changed: Instant::now(),
+                    epoch: 0,
+                },
+            )),
         }
     }
 
     /// No longer serves a custom resource.
     pub fn withdraw(&self, group: &str, resource: &str) {
-        self.custom.write().remove(&(group.to_owned(), resource.to_owned()));
+        self.custom
+            .write()
+            .remove(&(group.to_owned(), resource.to_owned()));
     }
 }
 

@@ -16,8 +16,22 @@ const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Kinds whose objects have no generation.
 const UNNUMBERED: &[&str] = &[
-    "ConfigMap", "Secret", "ServiceAccount", "Service", "Namespace", "Node", "Event", "Endpoints", "Role",
-    "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Lease", "PriorityClass", "StorageClass", "APIService",
+    "ConfigMap",
+    "Secret",
+    "ServiceAccount",
+    "Service",
+    "Namespace",
+    "Node",
+    "Event",
+    "Endpoints",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Lease",
+    "PriorityClass",
+    "StorageClass",
+    "APIService",
 ];
 
 /// The present time as Kubernetes writes it.
@@ -40,22 +54,41 @@ pub(super) fn begin(object: &mut Value, served: &Served, namespace: &str) -> Res
         object["metadata"] = json!({});
     }
     let metadata = &mut object["metadata"];
-    if metadata["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
-        return Err(StatusError::bad_request("resourceVersion should not be set on objects to be created"));
+    if metadata["resourceVersion"]
+        .as_str()
+        .is_some_and(|version| !version.is_empty())
+    {
+        return Err(StatusError::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     let prefix = metadata["generateName"].as_str().unwrap_or_default().to_owned();
     if metadata["name"].as_str().unwrap_or_default().is_empty() {
         if prefix.is_empty() {
-            let error = FieldError::new("metadata.name", Fault::Required, "name or generateName is required");
+            let error = FieldError::new(
+                "metadata.name",
+                Fault::Required,
+                "name or generateName is required",
+            );
             return Err(crate::field::invalid(&served.group, &served.kind, "", &[error]));
         }
         let mut random = rand::rng();
-        let suffix: String =
-            (0..5).filter_map(|_| LETTERS.choose(&mut random)).map(|letter| char::from(*letter)).collect();
+        let suffix: String = (0..5)
+            .filter_map(|_| LETTERS.choose(&mut random))
+            .map(|letter| char::from(*letter))
+            .collect();
         metadata["name"] = json!(format!("{prefix}{suffix}"));
     }
-    let Some(fields) = metadata.as_object_mut() else { return Ok(()) };
-    for name in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    let Some(fields) = metadata.as_object_mut() else {
+        return Ok(());
+    };
+    for name in [
+        "resourceVersion",
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         fields.remove(name);
     }
     if served.namespaced {
@@ -77,11 +110,20 @@ pub(super) fn keep(object: &mut Value, current: &Value) {
         object["metadata"] = json!({});
     }
     for name in [
-        "name", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp",
-        "deletionGracePeriodSeconds", "resourceVersion", "generateName",
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+        "generateName",
     ] {
         let value = current["metadata"].get(name).cloned();
-        let Some(fields) = object["metadata"].as_object_mut() else { return };
+        let Some(fields) = object["metadata"].as_object_mut() else {
+            return;
+        };
         match value {
             Some(value) => drop(fields.insert(name.to_owned(), value)),
             None => drop(fields.remove(name)),
@@ -97,23 +139,38 @@ pub(super) fn problems(object: &Value, current: Option<&Value>, served: &Served)
         let detail = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
                       and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
                       validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-        errors.push(FieldError::new("metadata.name", Fault::Invalid(name.into()), detail));
+        errors.push(FieldError::new(
+            "metadata.name",
+            Fault::Invalid(name.into()),
+            detail,
+        ));
     }
     for (field, longest) in [("labels", 63), ("annotations", usize::MAX)] {
         for (key, value) in object["metadata"][field].as_object().into_iter().flatten() {
             let Some(value) = value.as_str() else {
                 let detail = format!("metadata.{field}.{key} must be a string");
-                errors.push(FieldError::new(format!("metadata.{field}"), Fault::Invalid(value.clone()), detail));
+                errors.push(FieldError::new(
+                    format!("metadata.{field}"),
+                    Fault::Invalid(value.clone()),
+                    detail,
+                ));
                 continue;
             };
             if value.len() > longest {
                 let detail = "must be no more than 63 characters";
-                errors.push(FieldError::new("metadata.labels", Fault::Invalid(value.into()), detail));
+                errors.push(FieldError::new(
+                    "metadata.labels",
+                    Fault::Invalid(value.into()),
+                    detail,
+                ));
             }
         }
     }
     if let Some(current) = current.filter(|current| current["metadata"]["deletionTimestamp"].is_string()) {
-        let before = current["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let before = current["metadata"]["finalizers"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let new: Vec<String> = object["metadata"]["finalizers"]
             .as_array()
             .into_iter()
@@ -141,7 +198,9 @@ fn is_valid_name(name: &str, served: &Served) -> bool {
         let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
         edge(part.chars().next())
             && edge(part.chars().last())
-            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            && part
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     };
     name.len() <= 253 && name.split('.').all(is_label)
 }

@@ -3,15 +3,20 @@
 mod authentication;
 mod authorization;
 mod call;
+mod change;
+mod checks;
 mod custom;
 mod delete;
 mod discovery;
+mod escalation;
 mod faults;
 pub(crate) mod front;
+mod hooks;
 mod kinds;
 mod metadata;
 mod openapi;
 mod read;
+mod refusals;
 mod reviews;
 mod selectors;
 mod services;
@@ -167,12 +172,20 @@ impl Server {
     /// Why a resource is not served: there is none, or its CRD cannot be.
     fn unserved(&self, target: &call::Target) -> StatusError {
         let name = format!("{}.{}", target.resource, target.group);
-        let crd = self.0.stored("apiextensions.k8s.io", "customresourcedefinitions", "", &name);
+        let crd = self
+            .0
+            .stored("apiextensions.k8s.io", "customresourcedefinitions", "", &name);
         let broken = crd.is_some_and(|crd| {
             let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
-            conditions.into_iter().any(|condition| condition["reason"] == "InvalidCABundle")
+            conditions
+                .into_iter()
+                .any(|condition| condition["reason"] == "InvalidCABundle")
         });
-        if broken { StatusError::internal("error resolving resource") } else { not_found_path() }
+        if broken {
+            StatusError::internal("error resolving resource")
+        } else {
+            not_found_path()
+        }
     }
 
     /// What is no resource: health, version, discovery, OpenAPI.
@@ -193,16 +206,19 @@ impl Server {
             }
         };
         if call.method != http::Method::GET {
-            return Err(StatusError::new(405, "MethodNotAllowed", "the server does not allow this method"));
+            return Err(StatusError::new(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method",
+            ));
         }
         Ok(Some(reply))
     }
 
     /// Namespaces and roles that every cluster has.
     fn bootstrap(&self) {
-        let namespace = |name: &str| {
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        };
+        let namespace =
+            |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let everything = json!([
             {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
             {"nonResourceURLs": ["*"], "verbs": ["*"]},
@@ -220,17 +236,21 @@ impl Server {
             {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
             {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
         ]);
-        let group = |name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name});
+        let group =
+            |name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name});
         let basic = json!([{"apiGroups": ["authorization.k8s.io", "authentication.k8s.io"],
             "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"],
             "verbs": ["create"]}]);
-        let objects = ["default", "kube-system", "kube-public", "kube-node-lease"].map(namespace).into_iter().chain([
-            role("cluster-admin", everything),
-            binding("cluster-admin", group("system:masters")),
-            role("system:auth-delegator", reviews),
-            role("system:basic-user", basic),
-            binding("system:basic-user", group("system:authenticated")),
-        ]);
+        let objects = ["default", "kube-system", "kube-public", "kube-node-lease"]
+            .map(namespace)
+            .into_iter()
+            .chain([
+                role("cluster-admin", everything),
+                binding("cluster-admin", group("system:masters")),
+                role("system:auth-delegator", reviews),
+                role("system:basic-user", basic),
+                binding("system:basic-user", group("system:authenticated")),
+            ]);
         for object in objects {
             write::bootstrap(self, object);
         }
@@ -241,7 +261,13 @@ impl Server {
 
 impl Shared {
     /// An object as it is stored.
-    pub(crate) fn stored(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+    pub(crate) fn stored(
+        &self,
+        group: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Arc<Value>> {
         self.store.read(&Key {
             group: group.to_owned(),
             resource: resource.to_owned(),
@@ -252,11 +278,19 @@ impl Shared {
 
     /// All objects of a built-in resource, in one namespace or in all.
     pub(crate) fn all(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        let (objects, _) = self.store.list(Collection { group, resource, namespace });
+        let (objects, _) = self.store.list(Collection {
+            group,
+            resource,
+            namespace,
+        });
         objects.into_iter().map(|(_, object)| object).collect()
     }
 }
 
 fn not_found_path() -> StatusError {
-    StatusError::new(404, "NotFound", "the server could not find the requested resource")
+    StatusError::new(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+    )
 }

@@ -3,7 +3,6 @@
 //! Custom resources come with their real schemas. Built-in kinds come without any: kubectl then takes the Go types
 //! that it was built with, which know how lists merge; an incomplete schema would mislead it.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -21,13 +20,19 @@ pub(super) fn answer(kinds: &Kinds, path: &str) -> Option<Reply> {
         for served in &all {
             let folder = folder(served);
             let document = document(&all, &folder).to_string();
-            let hash = URL_SAFE_NO_PAD.encode(&Sha256::digest(document)[..16]);
+            let hash: String = Sha256::digest(document)
+                .iter()
+                .take(16)
+                .map(|byte| format!("{byte:02X}"))
+                .collect();
             let url = format!("/openapi/v3/{folder}?hash={hash}");
             paths.insert(folder, json!({"serverRelativeURL": url}));
         }
         return Some(Reply::json(json!({"paths": paths})));
     }
-    all.iter().any(|served| folder(served) == rest).then(|| Reply::json(document(&all, rest)))
+    all.iter()
+        .any(|served| folder(served) == rest)
+        .then(|| Reply::json(document(&all, rest)))
 }
 
 fn folder(served: &Served) -> String {
@@ -42,10 +47,17 @@ fn document(all: &[Served], wanted: &str) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for served in all.iter().filter(|served| folder(served) == wanted) {
-        let scope = if served.namespaced { "namespaces/{namespace}/" } else { "" };
+        let scope = if served.namespaced {
+            "namespaces/{namespace}/"
+        } else {
+            ""
+        };
         let path = format!("/{wanted}/{scope}{}/{{name}}", served.resource);
         paths.insert(path, json!({"patch": operation(served)}));
-        let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
+        let version = served
+            .definition
+            .as_ref()
+            .and_then(|definition| definition.version(&served.version));
         if let Some(version) = version {
             schemas.insert(schema_name(served), schema(served, &version.raw_schema));
             schemas.insert(format!("{}List", schema_name(served)), list_schema(served));
@@ -60,14 +72,21 @@ fn document(all: &[Served], wanted: &str) -> Value {
 }
 
 fn group_version_kind(served: &Served) -> Value {
-    json!({"group": served.group, "kind": served.kind, "version": served.version})
+    json!({"group": served.group, "version": served.version, "kind": served.kind})
 }
 
 fn operation(served: &Served) -> Value {
     let query = |name: &str, kind: &str| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}});
     let mut content = Map::new();
-    let types = ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
-    let strategic = served.definition.is_none().then_some("application/strategic-merge-patch+json");
+    let types = [
+        "application/apply-patch+yaml",
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    ];
+    let strategic = served
+        .definition
+        .is_none()
+        .then_some("application/strategic-merge-patch+json");
     for media_type in types.into_iter().chain(strategic) {
         content.insert(media_type.to_owned(), json!({"schema": {"type": "object"}}));
     }
@@ -107,13 +126,18 @@ fn schema(served: &Served, raw: &Value) -> Value {
     if !schema.is_object() {
         schema = json!({"type": "object"});
     }
-    schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(served)]);
+    let mut kind = group_version_kind(served);
+    kind.sort_all_objects();
+    schema["x-kubernetes-group-version-kind"] = json!([kind]);
     let properties = &mut schema["properties"];
     if !properties.is_object() {
         *properties = json!({});
     }
     for (name, description) in [
-        ("apiVersion", "The versioned schema of this representation of an object."),
+        (
+            "apiVersion",
+            "The versioned schema of this representation of an object.",
+        ),
         ("kind", "The REST resource that this object represents."),
     ] {
         if properties[name].is_null() {

@@ -7,6 +7,7 @@ use super::{
     Server,
     call::{Call, Reply, Target},
     kinds::Served,
+    refusals::not_found,
     selectors::Selectors,
     table,
 };
@@ -29,19 +30,6 @@ pub(super) fn key(target: &Target, served: &Served) -> Key {
     }
 }
 
-/// 404 for a named object.
-pub(super) fn not_found(served: &Served, name: &str) -> StatusError {
-    StatusError {
-        subject: Subject {
-            name: name.to_owned(),
-            group: served.group.clone(),
-            kind: served.resource.clone(),
-            ..Subject::default()
-        },
-        ..StatusError::new(404, "NotFound", format!("{} {name:?} not found", served.qualified()))
-    }
-}
-
 /// `GET` of one object.
 pub(super) async fn one(
     server: &Server,
@@ -49,14 +37,28 @@ pub(super) async fn one(
     target: &Target,
     served: &Served,
 ) -> Result<Reply, StatusError> {
-    let stored = server.0.store.read(&key(target, served)).ok_or_else(|| not_found(served, &target.name))?;
+    let stored = server
+        .0
+        .store
+        .read(&key(target, served))
+        .ok_or_else(|| not_found(served, &target.name))?;
     let object = server.present(served, &stored).await?;
     Ok(Reply::json(table::object(call, served, object)))
 }
 
 /// Answers with an object that was written.
-pub(super) fn written(call: &Call, served: &Served, code: u16, object: Value, warnings: Vec<String>) -> Reply {
-    Reply::Json { code, body: table::object(call, served, object), warnings }
+pub(super) fn written(
+    call: &Call,
+    served: &Served,
+    code: u16,
+    object: Value,
+    warnings: Vec<String>,
+) -> Reply {
+    Reply::Json {
+        code,
+        body: table::object(call, served, object),
+        warnings,
+    }
 }
 
 /// `GET` of a collection.
@@ -71,7 +73,11 @@ pub(super) async fn collection(
     let selectors = Selectors::parse(call, served, &target.name)?;
     wait_for(server, call.query("resourceVersion")).await?;
     let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
-    let scope = Collection { group: served.storage_group(), resource: &served.resource, namespace };
+    let scope = Collection {
+        group: served.storage_group(),
+        resource: &served.resource,
+        namespace,
+    };
     let (stored, mut revision) = server.0.store.list(scope);
     let mut start = None;
     if let Some((at, after)) = parse_continue(call.query("continue"))? {
@@ -85,9 +91,18 @@ pub(super) async fn collection(
     }
     let rest: Vec<_> = stored
         .into_iter()
-        .filter(|(key, _)| start.as_ref().is_none_or(|after| (&key.namespace, &key.name) > (&after.0, &after.1)))
+        .filter(|(key, _)| {
+            start
+                .as_ref()
+                .is_none_or(|after| (&key.namespace, &key.name) > (&after.0, &after.1))
+        })
         .collect();
-    let limit = call.query("limit").parse::<usize>().ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let limit = call
+        .query("limit")
+        .parse::<usize>()
+        .ok()
+        .filter(|limit| *limit > 0)
+        .unwrap_or(usize::MAX);
     let mut items = Vec::new();
     let mut metadata = json!({"resourceVersion": revision.to_string()});
     for (index, (_, stored)) in rest.iter().enumerate() {
@@ -106,7 +121,7 @@ pub(super) async fn collection(
             items.push(object);
         }
     }
-    Ok(Reply::json(table::list(call, served, items, metadata)))
+    Ok(Reply::json(table::list(call, served, items, &metadata)))
 }
 
 /// Options that contradict each other.
@@ -120,12 +135,18 @@ fn check_options(call: &Call) -> Result<(), StatusError> {
         problems.push(forbidden("resourceVersionMatch", detail));
     }
     if streams {
-        problems.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        problems.push(forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ));
     }
     if problems.is_empty() {
         return Ok(());
     }
-    Err(StatusError { subject: Subject::default(), ..field::invalid("meta.k8s.io", "ListOptions", "", &problems) })
+    Err(StatusError {
+        subject: Subject::default(),
+        ..field::invalid("meta.k8s.io", "ListOptions", "", &problems)
+    })
 }
 
 /// Reads a resourceVersion; empty and 0 mean any.
@@ -145,7 +166,8 @@ pub(super) fn parse_revision(text: &str) -> Result<u64, StatusError> {
 async fn wait_for(server: &Server, text: &str) -> Result<(), StatusError> {
     let wanted = parse_revision(text)?;
     let mut revision = server.0.store.subscribe();
-    let reached = tokio::time::timeout(FUTURE_PATIENCE, revision.wait_for(|current| *current >= wanted)).await;
+    let reached =
+        tokio::time::timeout(FUTURE_PATIENCE, revision.wait_for(|current| *current >= wanted)).await;
     if reached.is_ok() {
         return Ok(());
     }
@@ -171,7 +193,9 @@ fn parse_continue(token: &str) -> Result<Option<Continue>, StatusError> {
     let decoded = URL_SAFE_NO_PAD.decode(token).ok();
     let parsed = decoded.and_then(|bytes| serde_json::from_slice::<(u64, String, String)>(&bytes).ok());
     let Some((revision, namespace, name)) = parsed else {
-        return Err(StatusError::bad_request(format!("invalid continue token: continue key is not valid: {token:?}")));
+        return Err(StatusError::bad_request(format!(
+            "invalid continue token: continue key is not valid: {token:?}"
+        )));
     };
     Ok(Some((revision, (namespace, name))))
 }

@@ -15,16 +15,38 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 pub(super) const REVIEWS: &[(&str, &str, &str, bool)] = &[
     (AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", false),
     (AUTHENTICATION, "TokenReview", "tokenreviews", false),
-    (AUTHORIZATION, "LocalSubjectAccessReview", "localsubjectaccessreviews", true),
-    (AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews", false),
-    (AUTHORIZATION, "SelfSubjectRulesReview", "selfsubjectrulesreviews", false),
-    (AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews", false),
+    (
+        AUTHORIZATION,
+        "LocalSubjectAccessReview",
+        "localsubjectaccessreviews",
+        true,
+    ),
+    (
+        AUTHORIZATION,
+        "SelfSubjectAccessReview",
+        "selfsubjectaccessreviews",
+        false,
+    ),
+    (
+        AUTHORIZATION,
+        "SelfSubjectRulesReview",
+        "selfsubjectrulesreviews",
+        false,
+    ),
+    (
+        AUTHORIZATION,
+        "SubjectAccessReview",
+        "subjectaccessreviews",
+        false,
+    ),
 ];
 
 /// Answers a review; `None` when the path names none.
 pub(super) fn answer(server: &Server, call: &Call, target: &Target) -> Result<Option<Reply>, StatusError> {
     let is_review = |row: &&(&str, &str, &str, bool)| row.0 == target.group && row.2 == target.resource;
-    let Some((group, kind, ..)) = REVIEWS.iter().find(is_review) else { return Ok(None) };
+    let Some((group, kind, ..)) = REVIEWS.iter().find(is_review) else {
+        return Ok(None);
+    };
     if target.version != "v1" || !target.name.is_empty() {
         return Ok(None);
     }
@@ -46,11 +68,19 @@ pub(super) fn answer(server: &Server, call: &Call, target: &Target) -> Result<Op
         "SelfSubjectRulesReview" => rules(server, &call.user, spec["namespace"].as_str().unwrap_or_default()),
         _ => access(server, &subject(&spec), &spec),
     };
-    Ok(Some(Reply::Json { code: 201, body: review, warnings: Vec::new() }))
+    Ok(Some(Reply::Json {
+        code: 201,
+        body: review,
+        warnings: Vec::new(),
+    }))
 }
 
 fn subject(spec: &Value) -> User {
-    let groups = spec["groups"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let groups = spec["groups"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     User {
         name: spec["user"].as_str().unwrap_or_default().to_owned(),
         groups: groups.map(str::to_owned).collect(),
@@ -80,7 +110,8 @@ fn access(server: &Server, user: &User, spec: &Value) -> Value {
 
 fn rules(server: &Server, user: &User, namespace: &str) -> Value {
     let rules = authorization::rules(&server.shared().store, user, namespace);
-    let (others, resources): (Vec<Value>, Vec<Value>) =
-        rules.into_iter().partition(|rule| rule["nonResourceURLs"].is_array());
+    let (others, resources): (Vec<Value>, Vec<Value>) = rules
+        .into_iter()
+        .partition(|rule| rule["nonResourceURLs"].is_array());
     json!({"resourceRules": resources, "nonResourceRules": others, "incomplete": false})
 }

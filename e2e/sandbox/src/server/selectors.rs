@@ -28,7 +28,11 @@ impl Selectors {
     /// 400 when a selector is malformed, or the resource has no such field to select by.
     pub(super) fn parse(call: &Call, served: &Served, name: &str) -> Result<Self, StatusError> {
         let mut fields = Vec::new();
-        for part in call.query("fieldSelector").split(',').filter(|part| !part.is_empty()) {
+        for part in call
+            .query("fieldSelector")
+            .split(',')
+            .filter(|part| !part.is_empty())
+        {
             let (field, negated, value) = if let Some((field, value)) = part.split_once("!=") {
                 (field, true, value)
             } else if let Some((field, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
@@ -42,7 +46,10 @@ impl Selectors {
         if !name.is_empty() {
             fields.push(("metadata.name".to_owned(), false, name.to_owned()));
         }
-        Ok(Self { labels: parse_labels(call.query("labelSelector"))?, fields })
+        Ok(Self {
+            labels: parse_labels(call.query("labelSelector"))?,
+            fields,
+        })
     }
 
     /// Whether an object, in the version that is asked for, is selected.
@@ -74,11 +81,28 @@ impl Selectors {
 /// Fields that can be selected by, beyond those of every resource.
 fn known_field(field: &str, served: &Served) -> Result<(), StatusError> {
     let more: &[&str] = match served.resource.as_str() {
-        "pods" => &["spec.nodeName", "spec.restartPolicy", "spec.serviceAccountName", "status.phase", "status.podIP"],
+        "pods" => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.serviceAccountName",
+            "status.phase",
+            "status.podIP",
+        ],
         "events" => &[
-            "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
-            "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
-            "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "reason", "source", "type",
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "reason",
+            "source",
+            "type",
         ],
         "secrets" => &["type"],
         "namespaces" => &["status.phase"],
@@ -86,18 +110,24 @@ fn known_field(field: &str, served: &Served) -> Result<(), StatusError> {
         "services" => &["spec.clusterIP", "spec.type"],
         _ => &[],
     };
-    let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
+    let version = served
+        .definition
+        .as_ref()
+        .and_then(|definition| definition.version(&served.version));
     let selectable = version.is_some_and(|version| {
-        version.selectable.iter().any(|path| path.trim_start_matches('.') == field)
+        version
+            .selectable
+            .iter()
+            .any(|path| path.trim_start_matches('.') == field)
     });
     if ["metadata.name", "metadata.namespace"].contains(&field) || more.contains(&field) || selectable {
         return Ok(());
     }
     Err(StatusError::bad_request(match &served.definition {
         Some(_) => format!("field label not supported: {field}"),
-        None => format!(
-            "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        ),
+        None => {
+            format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }
     }))
 }
 
@@ -119,8 +149,15 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, StatusError> {
         let part = rest[..end].trim();
         rest = rest.get(end + 1..).unwrap_or_default().trim();
         let list = |values: &str| -> Result<Vec<String>, StatusError> {
-            let inner = values.trim().strip_prefix('(').and_then(|values| values.strip_suffix(')'));
-            Ok(inner.ok_or_else(malformed)?.split(',').map(|value| value.trim().to_owned()).collect())
+            let inner = values
+                .trim()
+                .strip_prefix('(')
+                .and_then(|values| values.strip_suffix(')'));
+            Ok(inner
+                .ok_or_else(malformed)?
+                .split(',')
+                .map(|value| value.trim().to_owned())
+                .collect())
         };
         let requirement = if let Some((key, values)) = part.split_once(" notin ") {
             Requirement::NotIn(key.trim().to_owned(), list(values)?)
@@ -163,7 +200,10 @@ mod tests {
             ("!a", false),
             ("c", false),
         ] {
-            let selectors = Selectors { labels: parse_labels(text).unwrap(), fields: Vec::new() };
+            let selectors = Selectors {
+                labels: parse_labels(text).unwrap(),
+                fields: Vec::new(),
+            };
             assert_eq!(selectors.select(&object), expected, "{text}");
         }
         assert!(parse_labels("a in 1").is_err());

@@ -30,26 +30,38 @@ pub(super) struct StoredEndpoints {
 
 impl StoredEndpoints {
     pub(super) fn new(store: Arc<Store>) -> Self {
-        Self { store, next: AtomicUsize::new(0) }
+        Self {
+            store,
+            next: AtomicUsize::new(0),
+        }
     }
 
     /// The ready addresses of a Service for one of its named ports, in order.
     fn ready(&self, namespace: &str, service: &str, port_name: &str) -> Vec<SocketAddr> {
-        let collection =
-            Collection { group: "discovery.k8s.io", resource: "endpointslices", namespace: Some(namespace) };
+        let collection = Collection {
+            group: "discovery.k8s.io",
+            resource: "endpointslices",
+            namespace: Some(namespace),
+        };
         let mut addresses = BTreeSet::new();
         for (_, slice) in self.store.list(collection).0 {
             if slice["metadata"]["labels"][SERVICE_NAME] != service {
                 continue;
             }
             let ports = slice["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let port = ports.iter().find(|port| port["name"].as_str().unwrap_or_default() == port_name);
-            let Some(port) = port.and_then(|port| u16::try_from(port["port"].as_u64()?).ok()) else { continue };
+            let port = ports
+                .iter()
+                .find(|port| port["name"].as_str().unwrap_or_default() == port_name);
+            let Some(port) = port.and_then(|port| u16::try_from(port["port"].as_u64()?).ok()) else {
+                continue;
+            };
             for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
                 if endpoint["conditions"]["ready"] == false {
                     continue;
                 }
-                let parsed = endpoint["addresses"][0].as_str().and_then(|address| address.parse::<IpAddr>().ok());
+                let parsed = endpoint["addresses"][0]
+                    .as_str()
+                    .and_then(|address| address.parse::<IpAddr>().ok());
                 addresses.extend(parsed.map(|address| SocketAddr::new(address, port)));
             }
         }
@@ -65,10 +77,19 @@ impl Endpoints for StoredEndpoints {
             namespace: namespace.to_owned(),
             name: service.to_owned(),
         };
-        let stored = self.store.read(&key).ok_or_else(|| ResolveError::ServiceNotFound(service.to_owned()))?;
-        let ports = stored["spec"]["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let stored = self
+            .store
+            .read(&key)
+            .ok_or_else(|| ResolveError::ServiceNotFound(service.to_owned()))?;
+        let ports = stored["spec"]["ports"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let Some(named) = ports.iter().find(|entry| entry["port"].as_i64() == Some(port)) else {
-            return Err(ResolveError::PortNotFound { service: service.to_owned(), port });
+            return Err(ResolveError::PortNotFound {
+                service: service.to_owned(),
+                port,
+            });
         };
         let ready = self.ready(namespace, service, named["name"].as_str().unwrap_or_default());
         if ready.is_empty() {
@@ -89,7 +110,10 @@ pub(super) fn allocate(server: &Server, served: &Served, object: &mut Value) {
     }
     if spec["clusterIP"].as_str().unwrap_or_default().is_empty() {
         let services = server.shared().all("", "services", None);
-        let taken: BTreeSet<&str> = services.iter().filter_map(|service| service["spec"]["clusterIP"].as_str()).collect();
+        let taken: BTreeSet<&str> = services
+            .iter()
+            .filter_map(|service| service["spec"]["clusterIP"].as_str())
+            .collect();
         // The first address of the range is that of the API server's own Service.
         let free = (2..=u16::MAX)
             .map(|number| format!("10.96.{}.{}", number >> 8, number & 0xff))
@@ -97,7 +121,10 @@ pub(super) fn allocate(server: &Server, served: &Served, object: &mut Value) {
         spec["clusterIP"] = json!(free.unwrap_or_default());
     }
     spec["clusterIPs"] = json!([spec["clusterIP"].clone()]);
-    for (field, value) in [("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))] {
+    for (field, value) in [
+        ("ipFamilies", json!(["IPv4"])),
+        ("ipFamilyPolicy", json!("SingleStack")),
+    ] {
         if spec[field].is_null() {
             spec[field] = value;
         }

@@ -10,14 +10,11 @@ use super::{
     call::{Call, Reply, Target},
     delete,
     kinds::Served,
-    read::{key, not_found},
+    read::key,
+    refusals::{not_found, stale},
     write,
 };
-use crate::{
-    StatusError,
-    json_path,
-    storage::version,
-};
+use crate::{StatusError, json_path, storage::version};
 
 /// How long a token lives that does not say, in seconds.
 const TOKEN_SECONDS: u64 = 3600;
@@ -36,7 +33,13 @@ pub(super) async fn answer(
         "token" => token(server, call, target, served)?,
         "finalize" => finalize(server, call, target, served)?,
         "scale" => scale(server, call, target, served).await?,
-        _ => return Err(StatusError::new(404, "NotFound", "the server could not find the requested resource")),
+        _ => {
+            return Err(StatusError::new(
+                404,
+                "NotFound",
+                "the server could not find the requested resource",
+            ));
+        }
     };
     Ok(Some(reply))
 }
@@ -50,8 +53,13 @@ fn method(call: &Call, allowed: &[http::Method]) -> Result<(), StatusError> {
 }
 
 fn created() -> Reply {
-    let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Reply::Json { code: 201, body, warnings: Vec::new() }
+    let body =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Reply::Json {
+        code: 201,
+        body,
+        warnings: Vec::new(),
+    }
 }
 
 /// `POST pods/NAME/binding`: a pod gets its node.
@@ -83,14 +91,27 @@ fn bind(server: &Server, call: &Call, target: &Target, served: &Served) -> Resul
 /// `POST pods/NAME/eviction`: deletes the pod. Disruption budgets are refused where there are any.
 async fn evict(server: &Server, call: &Call, target: &Target, served: &Served) -> Result<Reply, StatusError> {
     method(call, &[http::Method::POST])?;
-    if !server.shared().all("policy", "poddisruptionbudgets", Some(&target.namespace)).is_empty() {
+    if !server
+        .shared()
+        .all("policy", "poddisruptionbudgets", Some(&target.namespace))
+        .is_empty()
+    {
         let message = "the sandbox does not compute disruption budgets: delete the pod instead";
         return Err(StatusError::new(501, "NotImplemented", message));
     }
     let eviction = call.object()?;
-    let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-    let call = Call { body: options.to_string().into_bytes(), ..call.clone() };
-    let pod = Target { subresource: String::new(), ..target.clone() };
+    let options = eviction
+        .get("deleteOptions")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    let call = Call {
+        body: options.to_string().into_bytes(),
+        ..call.clone()
+    };
+    let pod = Target {
+        subresource: String::new(),
+        ..target.clone()
+    };
     delete::one(server, &call, &pod, served).await?;
     Ok(created())
 }
@@ -98,9 +119,15 @@ async fn evict(server: &Server, call: &Call, target: &Target, served: &Served) -
 /// `POST serviceaccounts/NAME/token`.
 fn token(server: &Server, call: &Call, target: &Target, served: &Served) -> Result<Reply, StatusError> {
     method(call, &[http::Method::POST])?;
-    server.shared().store.read(&key(target, served)).ok_or_else(|| not_found(served, &target.name))?;
+    server
+        .shared()
+        .store
+        .read(&key(target, served))
+        .ok_or_else(|| not_found(served, &target.name))?;
     let mut request = call.object()?;
-    let seconds = request["spec"]["expirationSeconds"].as_u64().unwrap_or(TOKEN_SECONDS);
+    let seconds = request["spec"]["expirationSeconds"]
+        .as_u64()
+        .unwrap_or(TOKEN_SECONDS);
     let lifetime = Duration::from_secs(seconds);
     let expires = Timestamp::now() + SignedDuration::try_from(lifetime).unwrap_or(SignedDuration::MAX);
     request["apiVersion"] = json!("authentication.k8s.io/v1");
@@ -110,7 +137,11 @@ fn token(server: &Server, call: &Call, target: &Target, served: &Served) -> Resu
         "token": server.token(&target.namespace, &target.name, lifetime),
         "expirationTimestamp": expires.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     });
-    Ok(Reply::Json { code: 201, body: request, warnings: Vec::new() })
+    Ok(Reply::Json {
+        code: 201,
+        body: request,
+        warnings: Vec::new(),
+    })
 }
 
 /// `PUT namespaces/NAME/finalize`: `spec.finalizers` and nothing else.
@@ -122,12 +153,17 @@ fn finalize(server: &Server, call: &Call, target: &Target, served: &Served) -> R
     let stored = store.read(&key).ok_or_else(|| not_found(served, &target.name))?;
     let sent = version(&wanted);
     if !sent.is_empty() && sent != version(&stored) {
-        return Err(write::stale(served, &target.name));
+        return Err(stale(served, &target.name));
     }
     let mut namespace = stored.as_ref().clone();
-    namespace["spec"]["finalizers"] = wanted["spec"]["finalizers"].as_array().cloned().unwrap_or_default().into();
-    let namespace =
-        store.replace(key.clone(), namespace, version(&stored)).map_err(|_| write::stale(served, &target.name))?;
+    namespace["spec"]["finalizers"] = wanted["spec"]["finalizers"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+        .into();
+    let namespace = store
+        .replace(key.clone(), namespace, version(&stored))
+        .map_err(|_| stale(served, &target.name))?;
     delete::finish(server, &key);
     Ok(Reply::json(namespace.as_ref().clone()))
 }
@@ -136,7 +172,11 @@ fn finalize(server: &Server, call: &Call, target: &Target, served: &Served) -> R
 async fn scale(server: &Server, call: &Call, target: &Target, served: &Served) -> Result<Reply, StatusError> {
     method(call, &[http::Method::GET, http::Method::PUT, http::Method::PATCH])?;
     let paths = Paths::new(served);
-    let stored = server.shared().store.read(&key(target, served)).ok_or_else(|| not_found(served, &target.name))?;
+    let stored = server
+        .shared()
+        .store
+        .read(&key(target, served))
+        .ok_or_else(|| not_found(served, &target.name))?;
     let current = server.present(served, &stored).await?;
     if call.method == http::Method::GET {
         return Ok(Reply::json(paths.view(&current)));
@@ -150,9 +190,12 @@ async fn scale(server: &Server, call: &Call, target: &Target, served: &Served) -
     };
     let sent = version(&wanted);
     if !sent.is_empty() && sent != version(&current) {
-        return Err(write::stale(served, &target.name));
+        return Err(stale(served, &target.name));
     }
-    let Some(replicas) = wanted["spec"]["replicas"].as_i64().or((wanted["spec"].is_object()).then_some(0)) else {
+    let Some(replicas) = wanted["spec"]["replicas"]
+        .as_i64()
+        .or((wanted["spec"].is_object()).then_some(0))
+    else {
         return Err(StatusError::bad_request("spec.replicas must be a number"));
     };
     if replicas < 0 {
@@ -161,7 +204,12 @@ async fn scale(server: &Server, call: &Call, target: &Target, served: &Served) -
             crate::field::Fault::Invalid(json!(replicas)),
             "must be greater than or equal to 0",
         );
-        return Err(crate::field::invalid("autoscaling", "Scale", &target.name, &[error]));
+        return Err(crate::field::invalid(
+            "autoscaling",
+            "Scale",
+            &target.name,
+            &[error],
+        ));
     }
     let mut patch = json!({});
     json_path::set(&mut patch, &paths.spec, json!(replicas));
@@ -171,9 +219,16 @@ async fn scale(server: &Server, call: &Call, target: &Target, served: &Served) -
         body: patch.to_string().into_bytes(),
         ..call.clone()
     };
-    let object = Target { subresource: String::new(), ..target.clone() };
+    let object = Target {
+        subresource: String::new(),
+        ..target.clone()
+    };
     let Reply::Json { body, .. } = write::change(server, &call, &object, served).await? else {
-        return Err(StatusError::new(500, "InternalError", "a write was not answered with an object"));
+        return Err(StatusError::new(
+            500,
+            "InternalError",
+            "a write was not answered with an object",
+        ));
     };
     Ok(Reply::json(paths.view(&body)))
 }
@@ -187,7 +242,10 @@ struct Paths {
 
 impl Paths {
     fn new(served: &Served) -> Self {
-        let version = served.definition.as_ref().and_then(|definition| definition.version(&served.version));
+        let version = served
+            .definition
+            .as_ref()
+            .and_then(|definition| definition.version(&served.version));
         let declared = |field: &str, default: &str| match version {
             Some(version) => version.scale[field].as_str().unwrap_or_default().to_owned(),
             None => default.to_owned(),
@@ -200,15 +258,20 @@ impl Paths {
     }
 
     fn view(&self, object: &Value) -> Value {
-        let number = |path: &str| json_path::first(object, path).and_then(|value| value.as_i64()).unwrap_or(0);
+        let number = |path: &str| {
+            json_path::first(object, path)
+                .and_then(|value| value.as_i64())
+                .unwrap_or(0)
+        };
         let metadata = &object["metadata"];
         let selector = json_path::first(object, &self.selector).map(|selector| match &selector {
             Value::String(text) => text.clone(),
             selector => {
                 let labels = selector["matchLabels"].as_object();
                 let pairs = labels.into_iter().flatten();
-                let pairs: Vec<_> =
-                    pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+                let pairs: Vec<_> = pairs
+                    .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                    .collect();
                 pairs.join(",")
             }
         });

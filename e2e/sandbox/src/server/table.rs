@@ -41,13 +41,13 @@ pub(super) fn object(call: &Call, served: &Served, object: Value) -> Value {
         Form::Metadata => metadata_only(&object),
         Form::Table => {
             let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-            table(call, served, &[object], metadata)
+            table(call, served, &[object], &metadata)
         }
     }
 }
 
 /// A list, in the form that the client asks for.
-pub(super) fn list(call: &Call, served: &Served, mut items: Vec<Value>, metadata: Value) -> Value {
+pub(super) fn list(call: &Call, served: &Served, mut items: Vec<Value>, metadata: &Value) -> Value {
     match form(call) {
         Form::Whole => {
             if served.definition.is_none() {
@@ -75,7 +75,7 @@ fn metadata_only(object: &Value) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
 }
 
-fn table(call: &Call, served: &Served, objects: &[Value], metadata: Value) -> Value {
+fn table(call: &Call, served: &Served, objects: &[Value], metadata: &Value) -> Value {
     let columns = columns(served);
     let definitions: Vec<Value> = columns
         .iter()
@@ -111,7 +111,10 @@ fn columns(served: &Served) -> Vec<Column> {
     };
     let mut columns = vec![column("Name", "string", ".metadata.name")];
     if let Some(definition) = &served.definition {
-        let declared = definition.version(&served.version).map(|version| version.columns.clone()).unwrap_or_default();
+        let declared = definition
+            .version(&served.version)
+            .map(|version| version.columns.clone())
+            .unwrap_or_default();
         if declared.is_empty() {
             columns.push(column("Age", "date", CREATED));
         }
@@ -127,20 +130,26 @@ fn columns(served: &Served) -> Vec<Column> {
             columns.push(column("Created At", "date", "time:.metadata.creationTimestamp"));
             return columns;
         }
-        "Deployment" => row(&mut columns, &[
-            ("Ready", "ready:deployment"),
-            ("Up-to-date", ".status.updatedReplicas"),
-            ("Available", ".status.availableReplicas"),
-        ]),
+        "Deployment" => row(
+            &mut columns,
+            &[
+                ("Ready", "ready:deployment"),
+                ("Up-to-date", ".status.updatedReplicas"),
+                ("Available", ".status.availableReplicas"),
+            ],
+        ),
         "Event" => {
             columns.clear();
-            row(&mut columns, &[
-                ("Last Seen", "seen:"),
-                ("Type", ".type"),
-                ("Reason", ".reason"),
-                ("Object", "about:"),
-                ("Message", "message:"),
-            ]);
+            row(
+                &mut columns,
+                &[
+                    ("Last Seen", "seen:"),
+                    ("Type", ".type"),
+                    ("Reason", ".reason"),
+                    ("Object", "about:"),
+                    ("Message", "message:"),
+                ],
+            );
             return columns;
         }
         "Lease" => row(&mut columns, &[("Holder", ".spec.holderIdentity")]),
@@ -148,15 +157,38 @@ fn columns(served: &Served) -> Vec<Column> {
             row(&mut columns, &[("Webhooks", "count:.webhooks")]);
         }
         "Namespace" => row(&mut columns, &[("Status", ".status.phase")]),
-        "Node" => row(&mut columns, &[("Status", "node:"), ("Version", ".status.nodeInfo.kubeletVersion")]),
-        "Pod" => row(&mut columns, &[("Ready", "ready:pod"), ("Status", "status:pod"), ("Restarts", "restarts:")]),
-        "ReplicaSet" => row(&mut columns, &[
-            ("Desired", ".spec.replicas"),
-            ("Current", ".status.replicas"),
-            ("Ready", ".status.readyReplicas"),
-        ]),
+        "Node" => row(
+            &mut columns,
+            &[
+                ("Status", "node:"),
+                ("Version", ".status.nodeInfo.kubeletVersion"),
+            ],
+        ),
+        "Pod" => row(
+            &mut columns,
+            &[
+                ("Ready", "ready:pod"),
+                ("Status", "status:pod"),
+                ("Restarts", "restarts:"),
+            ],
+        ),
+        "ReplicaSet" => row(
+            &mut columns,
+            &[
+                ("Desired", ".spec.replicas"),
+                ("Current", ".status.replicas"),
+                ("Ready", ".status.readyReplicas"),
+            ],
+        ),
         "Secret" => row(&mut columns, &[("Type", ".type"), ("Data", "count:.data")]),
-        "Service" => row(&mut columns, &[("Type", ".spec.type"), ("Cluster-IP", ".spec.clusterIP"), ("Port(s)", "ports:")]),
+        "Service" => row(
+            &mut columns,
+            &[
+                ("Type", ".spec.type"),
+                ("Cluster-IP", ".spec.clusterIP"),
+                ("Port(s)", "ports:"),
+            ],
+        ),
         _ => {}
     }
     columns.push(column("Age", "date", CREATED));
@@ -164,7 +196,11 @@ fn columns(served: &Served) -> Vec<Column> {
 }
 
 fn cell(object: &Value, column: &Column) -> Value {
-    if let Some((what, path)) = column.json_path.split_once(':').filter(|(what, _)| !what.starts_with(['.', '{'])) {
+    if let Some((what, path)) = column
+        .json_path
+        .split_once(':')
+        .filter(|(what, _)| !what.starts_with(['.', '{']))
+    {
         return computed(object, what, path);
     }
     let value = json_path::first(object, &column.json_path);
@@ -172,14 +208,23 @@ fn cell(object: &Value, column: &Column) -> Value {
         ("date", Some(time)) => json!(age(time.as_str().unwrap_or_default())),
         ("date", None) => json!("<unknown>"),
         // A number that is not there is zero where the real printers count.
-        (_, None) if column.json_path.starts_with(".status.") && column.json_path.ends_with("eplicas") => json!(0),
+        (_, None) if column.json_path.starts_with(".status.") && column.json_path.ends_with("eplicas") => {
+            json!(0)
+        }
         (_, value) => value.unwrap_or_default(),
     }
 }
 
 fn computed(object: &Value, what: &str, path: &str) -> Value {
-    let number = |path: &str| json_path::first(object, path).and_then(|value| value.as_i64()).unwrap_or(0);
-    let statuses = object["status"]["containerStatuses"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let number = |path: &str| {
+        json_path::first(object, path)
+            .and_then(|value| value.as_i64())
+            .unwrap_or(0)
+    };
+    let statuses = object["status"]["containerStatuses"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     match (what, path) {
         ("count", path) => match json_path::first(object, path) {
             Some(Value::Array(list)) => json!(list.len()),
@@ -187,14 +232,23 @@ fn computed(object: &Value, what: &str, path: &str) -> Value {
             _ => json!(0),
         },
         ("time", path) => json_path::first(object, path).unwrap_or_default(),
-        ("ready", "deployment") => json!(format!("{}/{}", number(".status.readyReplicas"), number(".spec.replicas"))),
+        ("ready", "deployment") => json!(format!(
+            "{}/{}",
+            number(".status.readyReplicas"),
+            number(".spec.replicas")
+        )),
         ("ready", _) => {
             let ready = statuses.iter().filter(|status| status["ready"] == true).count();
             let all = object["spec"]["containers"].as_array().map_or(0, Vec::len);
             json!(format!("{ready}/{all}"))
         }
         ("status", _) => pod_status(object, statuses),
-        ("restarts", _) => json!(statuses.iter().filter_map(|status| status["restartCount"].as_i64()).sum::<i64>()),
+        ("restarts", _) => json!(
+            statuses
+                .iter()
+                .filter_map(|status| status["restartCount"].as_i64())
+                .sum::<i64>()
+        ),
         ("node", _) => {
             let ready = super::custom::condition(object, "Ready") == Some("True");
             json!(if ready { "Ready" } else { "NotReady" })
@@ -207,12 +261,21 @@ fn computed(object: &Value, what: &str, path: &str) -> Value {
             json!(ports.join(","))
         }
         ("seen", _) => {
-            let times = ["/lastTimestamp", "/series/lastObservedTime", "/eventTime", "/metadata/creationTimestamp"];
+            let times = [
+                "/lastTimestamp",
+                "/series/lastObservedTime",
+                "/eventTime",
+                "/metadata/creationTimestamp",
+            ];
             let time = times.iter().find_map(|path| object.pointer(path)?.as_str());
             json!(age(time.unwrap_or_default()))
         }
         ("about", _) => {
-            let about = if object["regarding"].is_object() { &object["regarding"] } else { &object["involvedObject"] };
+            let about = if object["regarding"].is_object() {
+                &object["regarding"]
+            } else {
+                &object["involvedObject"]
+            };
             let kind = about["kind"].as_str().unwrap_or_default().to_lowercase();
             json!(format!("{kind}/{}", about["name"].as_str().unwrap_or_default()))
         }
@@ -237,8 +300,13 @@ fn pod_status(object: &Value, statuses: &[Value]) -> Value {
 
 /// How long ago a time was, as kubectl says it.
 fn age(time: &str) -> String {
-    let Ok(time) = time.parse::<Timestamp>() else { return "<unknown>".to_owned() };
-    let seconds = Timestamp::now().duration_since(time).max(SignedDuration::ZERO).as_secs();
+    let Ok(time) = time.parse::<Timestamp>() else {
+        return "<unknown>".to_owned();
+    };
+    let seconds = Timestamp::now()
+        .duration_since(time)
+        .max(SignedDuration::ZERO)
+        .as_secs();
     match seconds {
         0..120 => format!("{seconds}s"),
         120..600 => match seconds % 60 {

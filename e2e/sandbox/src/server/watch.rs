@@ -51,7 +51,11 @@ pub(super) async fn open(
     let revision = parse_revision(call.query("resourceVersion"))?;
     let streaming = call.flag("sendInitialEvents");
     let initial = streaming || (revision == 0 && !call.query.contains_key("sendInitialEvents"));
-    let seconds = call.query("timeoutSeconds").parse::<u64>().ok().filter(|seconds| *seconds > 0);
+    let seconds = call
+        .query("timeoutSeconds")
+        .parse::<u64>()
+        .ok()
+        .filter(|seconds| *seconds > 0);
     let seconds = seconds.unwrap_or_else(|| 1800 + super::metadata::random_below(1800));
     let watch = Watch {
         server: server.clone(),
@@ -64,22 +68,34 @@ pub(super) async fn open(
         epoch: server.0.kinds.epoch(&served.group, &served.resource),
         cuts: server.0.faults.cuts(),
     };
-    let (first, revision) = if initial { watch.initial(streaming).await? } else { (Vec::new(), revision) };
-    let revision = if revision == 0 { server.0.store.revision() } else { revision };
+    let (first, revision) = if initial {
+        watch.initial(streaming).await?
+    } else {
+        (Vec::new(), revision)
+    };
+    let revision = if revision == 0 {
+        server.0.store.revision()
+    } else {
+        revision
+    };
     Ok(Reply::Watch(watch.events(first, revision).boxed()))
 }
 
 fn check_options(call: &Call) -> Result<(), StatusError> {
     let invalid = |problem: &str| {
-        Err(StatusError::new(422, "Invalid", format!("ListOptions.meta.k8s.io \"\" is invalid: {problem}")))
+        Err(StatusError::new(
+            422,
+            "Invalid",
+            format!("ListOptions.meta.k8s.io \"\" is invalid: {problem}"),
+        ))
     };
     let rule = call.query("resourceVersionMatch");
     let sends = call.query.contains_key("sendInitialEvents");
     match (sends, rule) {
         (false, "") | (true, "NotOlderThan") => Ok(()),
-        (false, _) => {
-            invalid("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-        }
+        (false, _) => invalid(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
         (true, "") => invalid(
             "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         ),

@@ -155,7 +155,11 @@ impl Store {
     /// Every object of the cluster.
     pub fn everything(&self) -> Vec<(Key, Arc<Value>)> {
         let inner = self.inner.lock();
-        inner.objects.iter().map(|(key, object)| (key.clone(), object.clone())).collect()
+        inner
+            .objects
+            .iter()
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect()
     }
 
     /// Stores a new object and returns it with its resourceVersion.
@@ -186,8 +190,18 @@ impl Store {
         object["metadata"]["resourceVersion"] = json!(revision.to_string());
         let object = Arc::new(object);
         inner.objects.insert(key.clone(), object.clone());
-        let change = if previous.is_some() { Change::Modified } else { Change::Added };
-        inner.record(Event { revision, change, key, object: object.clone(), previous });
+        let change = if previous.is_some() {
+            Change::Modified
+        } else {
+            Change::Added
+        };
+        inner.record(Event {
+            revision,
+            change,
+            key,
+            object: object.clone(),
+            previous,
+        });
         self.revision.send_replace(revision);
         Ok(object)
     }
@@ -226,10 +240,16 @@ impl Store {
     pub fn since(&self, revision: u64, collection: Collection<'_>) -> Result<(Vec<Event>, u64), Expired> {
         let inner = self.inner.lock();
         if revision < inner.forgotten {
-            return Err(Expired { oldest: inner.forgotten });
+            return Err(Expired {
+                oldest: inner.forgotten,
+            });
         }
         let first = inner.log.partition_point(|event| event.revision <= revision);
-        let found = inner.log.range(first..).filter(|event| collection.contains(&event.key)).cloned();
+        let found = inner
+            .log
+            .range(first..)
+            .filter(|event| collection.contains(&event.key))
+            .cloned();
         Ok((found.collect(), inner.revision))
     }
 
@@ -262,10 +282,19 @@ pub fn version(object: &Value) -> &str {
 mod tests {
     use super::*;
 
-    const THINGS: Collection<'static> = Collection { group: "g", resource: "things", namespace: None };
+    const THINGS: Collection<'static> = Collection {
+        group: "g",
+        resource: "things",
+        namespace: None,
+    };
 
     fn key(namespace: &str, name: &str) -> Key {
-        Key { group: "g".into(), resource: "things".into(), namespace: namespace.into(), name: name.into() }
+        Key {
+            group: "g".into(),
+            resource: "things".into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 
     #[test]
@@ -273,9 +302,14 @@ mod tests {
         let store = Store::default();
         let first = store.create(key("a", "x"), json!({"metadata": {}})).unwrap();
         assert_eq!(store.create(key("a", "x"), json!({"metadata": {}})), Err(Stale));
-        store.replace(key("a", "x"), json!({"metadata": {}, "n": 1}), version(&first)).unwrap();
+        store
+            .replace(key("a", "x"), json!({"metadata": {}, "n": 1}), version(&first))
+            .unwrap();
         let before = store.revision();
-        assert_eq!(store.replace(key("a", "x"), json!({"metadata": {}}), version(&first)), Err(Stale));
+        assert_eq!(
+            store.replace(key("a", "x"), json!({"metadata": {}}), version(&first)),
+            Err(Stale)
+        );
         assert_eq!(store.remove(&key("a", "x"), version(&first)), Err(Stale));
         assert_eq!(store.revision(), before);
         assert_eq!(store.read(&key("a", "x")).unwrap()["n"], 1);
@@ -289,10 +323,23 @@ mod tests {
         store.create(key("b", "y"), json!({"metadata": {}})).unwrap();
         let last = store.remove(&key("a", "x"), version(&first)).unwrap();
         let (events, upto) = store.since(start, THINGS).unwrap();
-        let seen: Vec<_> = events.iter().map(|event| (event.change, event.key.name.as_str())).collect();
-        assert_eq!(seen, [(Change::Added, "x"), (Change::Added, "y"), (Change::Deleted, "x")]);
-        assert_eq!(version(&last), upto.to_string(), "a DELETED event carries a newer number");
-        let only_b = Collection { namespace: Some("b"), ..THINGS };
+        let seen: Vec<_> = events
+            .iter()
+            .map(|event| (event.change, event.key.name.as_str()))
+            .collect();
+        assert_eq!(
+            seen,
+            [(Change::Added, "x"), (Change::Added, "y"), (Change::Deleted, "x")]
+        );
+        assert_eq!(
+            version(&last),
+            upto.to_string(),
+            "a DELETED event carries a newer number"
+        );
+        let only_b = Collection {
+            namespace: Some("b"),
+            ..THINGS
+        };
         assert_eq!(store.since(start, only_b).unwrap().0.len(), 1);
         store.compact();
         assert_eq!(store.since(start, THINGS).unwrap_err(), Expired { oldest: upto });

@@ -50,7 +50,9 @@ impl Connection {
             .connect(name, stream)
             .await
             .map_err(|error| tls_error(&error, &target.host()))?;
-        let (sender, connection) = http1::Builder::new().title_case_headers(true).handshake(TokioIo::new(stream))
+        let (sender, connection) = http1::Builder::new()
+            .title_case_headers(true)
+            .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| error.to_string())?;
         tokio::spawn(async move {

@@ -9,9 +9,10 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::rotation::{
-    Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Endpoint, Issuer, KeyId, Leaf,
-    Mark, Observation, Phase, Plan, Publication, Rollout, Served, Serving, Step, Target, TargetId, Timing,
-    Trust, TrustBundle, Validity, Versioned, plan,
+    Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Issuer, KeyId, Leaf, Mark,
+    Observation, Phase, Plan, Publication, Rollout, Serving, Step, TargetId, Timing, Trust, TrustBundle,
+    Validity, Versioned, plan,
+    tests::lag::{Pod, Stage, WebhookConfiguration},
 };
 
 /// The steady clock goes no further than this many seconds before an event is just long ago.
@@ -42,40 +43,6 @@ pub(super) struct World {
     pub(super) compromised: BTreeSet<KeyId>,
     /// A step that must never be: what it wrote was empty or had ended.
     pub(super) bad_write: bool,
-}
-
-/// A target, and the API servers that read it late.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct WebhookConfiguration {
-    pub(super) bundle: Option<TrustBundle>,
-    /// What the slowest API server goes by.
-    pub(super) effective: Option<TrustBundle>,
-    /// What a tool that is behind would write again.
-    pub(super) before: Option<TrustBundle>,
-    pub(super) refuses: bool,
-    pub(super) refused: bool,
-}
-
-/// A server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Pod {
-    pub(super) chain: Option<Chain>,
-    pub(super) stage: Stage,
-    /// Whether the operator can dial it.
-    pub(super) observable: bool,
-    /// For how many seconds the Secret has held something else than it serves.
-    pub(super) behind: i64,
-}
-
-/// How far a pod has started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Stage {
-    /// It was given the Secret, and is not among the endpoints.
-    Created,
-    /// It is among the endpoints, and not ready.
-    Starting,
-    /// It gets requests.
-    Ready,
 }
 
 /// A step, and what the operator had read of its target.
@@ -136,9 +103,9 @@ impl World {
     }
 
     /// The same, after the operator had all the time it needs.
-    pub(super) fn settled(targets: usize, pods: &[bool]) -> Self {
+    pub(super) fn settled(targets: usize, pods: &[bool], timing: &Timing) -> Self {
         let mut world = Self::new(targets, pods);
-        assert!(world.settle(&timing()), "{world:#?}");
+        assert!(world.settle(timing), "{world:#?}");
         for target in &mut world.targets {
             target.before.clone_from(&target.bundle);
         }
@@ -356,7 +323,7 @@ impl World {
         };
         self.bad_write |= publication.bundle.is_empty()
             || self.has_ended(&publication.bundle)
-            || publication.leaf != Leaf::Keep && leaf.is_none_or(|leaf| !leaf.is_valid_at(self.now));
+            || publication.leaf != Leaf::Keep && leaf.is_none_or(|leaf| leaf.validity.not_after < self.now);
         self.serving = Some(Serving {
             leaf,
             as_asked: true,
@@ -398,60 +365,6 @@ impl World {
         }
         self.uptime = uptime;
         self.run = 1;
-    }
-}
-
-// === impl WebhookConfiguration ===
-
-impl WebhookConfiguration {
-    /// Somebody writes it.
-    pub(super) fn write(&mut self, bundle: &TrustBundle) {
-        self.refused = self.refuses;
-        if self.refuses || self.bundle.as_ref() == Some(bundle) {
-            return;
-        }
-        self.before = self
-            .bundle
-            .replace(bundle.clone())
-            .or_else(|| Some(bundle.clone()));
-    }
-
-    /// The API servers come to know it.
-    pub(super) fn propagate(&mut self) {
-        self.effective.clone_from(&self.bundle);
-    }
-
-    fn observe(&self, index: u8) -> Target {
-        Target {
-            id: TargetId {
-                api_version: "v1".to_owned(),
-                kind: "Webhook".to_owned(),
-                namespace: None,
-                name: index.to_string(),
-            },
-            bundle: self.bundle.clone(),
-            refused: self.refused.then(|| "forbidden".to_owned()),
-        }
-    }
-}
-
-// === impl Pod ===
-
-impl Pod {
-    fn is_behind(&self, served: Option<&Chain>) -> bool {
-        served.is_some_and(|served| self.chain.map(|chain| chain.leaf) != Some(served.leaf))
-    }
-
-    fn observe(&self, index: usize) -> Endpoint {
-        let is_dialled = self.observable && self.stage == Stage::Ready;
-        Endpoint {
-            name: index.to_string(),
-            ready: self.stage == Stage::Ready,
-            served: match self.chain {
-                Some(chain) if is_dialled => Served::Chain(chain),
-                _ => Served::Unobservable("connection refused".to_owned()),
-            },
-        }
     }
 }
 

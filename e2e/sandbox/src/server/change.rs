@@ -1,0 +1,76 @@
+//! What `PUT` and the kinds of `PATCH` do to an object.
+
+use serde_json::Value;
+
+use super::{
+    call::{Call, Target},
+    checks::identify,
+    kinds::Served,
+};
+use crate::{
+    StatusError, Subject,
+    field::{self, FieldError},
+    storage::version,
+};
+
+/// What a write does to an object.
+pub(super) enum Change {
+    Put(Value),
+    Json(Value),
+    Merge(Value),
+    Strategic(Value),
+    Apply(Value),
+}
+
+impl Change {
+    pub(super) fn parse(call: &Call, target: &Target, served: &Served) -> Result<Self, StatusError> {
+        let body = call.object()?;
+        if call.method == http::Method::PUT {
+            return Ok(Self::Put(body));
+        }
+        match call.content_type.as_str() {
+            "application/json-patch+json" => Ok(Self::Json(body)),
+            "application/merge-patch+json" => Ok(Self::Merge(body)),
+            "application/strategic-merge-patch+json" if served.definition.is_none() => {
+                Ok(Self::Strategic(body))
+            }
+            "application/apply-patch+yaml" => {
+                if call.query("fieldManager").is_empty() {
+                    let error = FieldError::new(
+                        "fieldManager",
+                        field::Fault::Required,
+                        "is required for apply patch",
+                    );
+                    return Err(StatusError {
+                        subject: Subject::default(),
+                        ..field::invalid("meta.k8s.io", "PatchOptions", "", &[error])
+                    });
+                }
+                identify(body, target, served).map(Self::Apply)
+            }
+            _ => {
+                let strategic = if served.definition.is_none() {
+                    "application/strategic-merge-patch+json, "
+                } else {
+                    ""
+                };
+                Err(StatusError::new(
+                    415,
+                    "UnsupportedMediaType",
+                    format!(
+                        "the body of the request was in an unknown format - accepted media types include: \
+                         application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml"
+                    ),
+                ))
+            }
+        }
+    }
+
+    /// Whether the client named the version that it saw.
+    pub(super) fn expects_version(&self) -> bool {
+        let (Self::Put(body) | Self::Merge(body) | Self::Strategic(body) | Self::Apply(body)) = self else {
+            return false;
+        };
+        !version(body).is_empty()
+    }
+}

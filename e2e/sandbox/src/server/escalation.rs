@@ -1,0 +1,64 @@
+//! RBAC's escalation check: nobody hands out rights that they do not have.
+
+use serde_json::Value;
+
+use super::{
+    Server, authorization,
+    call::{Call, Target},
+    kinds::Served,
+    refusals::forbidden,
+};
+use crate::StatusError;
+
+/// Nobody hands out rights that they do not have (RBAC's escalation check), unless `escalate` or `bind` allow it.
+pub(super) fn authorize_roles(
+    server: &Server,
+    call: &Call,
+    served: &Served,
+    object: &Value,
+    namespace: &str,
+) -> Result<(), StatusError> {
+    if served.group != "rbac.authorization.k8s.io" {
+        return Ok(());
+    }
+    let store = &server.0.store;
+    let may = |verb: &str, resource: &str, name: &str| {
+        let target = Target {
+            group: served.group.clone(),
+            version: served.version.clone(),
+            namespace: namespace.to_owned(),
+            resource: resource.to_owned(),
+            name: name.to_owned(),
+            subresource: String::new(),
+        };
+        authorization::allows(store, &call.user, verb, &target)
+    };
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let (wanted, allowed) = if served.kind.ends_with("Binding") {
+        let reference = &object["roleRef"];
+        let resource = if reference["kind"] == "ClusterRole" {
+            "clusterroles"
+        } else {
+            "roles"
+        };
+        let wanted = authorization::role_rules(store, reference, namespace);
+        (
+            wanted,
+            may("bind", resource, reference["name"].as_str().unwrap_or_default()),
+        )
+    } else {
+        (
+            object["rules"].as_array().cloned().unwrap_or_default(),
+            may("escalate", &served.resource, name),
+        )
+    };
+    if allowed || authorization::covers(store, &call.user, namespace, &wanted) {
+        return Ok(());
+    }
+    let message = format!(
+        "user {:?} (groups={:?}) is attempting to grant RBAC permissions not currently held",
+        call.user.name,
+        call.user.all_groups()
+    );
+    Err(forbidden(served, name, &message))
+}

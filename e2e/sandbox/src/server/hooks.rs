@@ -1,0 +1,149 @@
+//! Requests as admission webhooks see them.
+
+use serde_json::{Value, json};
+
+use super::{
+    Server,
+    call::{Call, Target},
+    checks::normalise,
+    custom::Converter,
+    kinds::Served,
+    metadata,
+};
+use crate::{StatusError, admission};
+
+/// A request as admission sees it.
+pub(super) struct Request<'a> {
+    pub(super) call: &'a Call,
+    pub(super) target: &'a Target,
+    pub(super) served: &'a Served,
+    pub(super) operation: &'static str,
+    pub(super) old: &'a Value,
+}
+
+impl Request<'_> {
+    fn admission(&self, server: &Server, object: Value) -> Result<admission::Request, StatusError> {
+        admission_request(
+            server,
+            self.call,
+            self.target,
+            self.served,
+            self.operation,
+            object,
+            self.old.clone(),
+        )
+    }
+
+    pub(super) async fn mutate(
+        &self,
+        server: &Server,
+        object: Value,
+    ) -> Result<(Value, Vec<String>), StatusError> {
+        let configurations = configurations(server, "mutatingwebhookconfigurations");
+        if configurations.is_empty() {
+            return Ok((object, Vec::new()));
+        }
+        let before = object.clone();
+        let request = self.admission(server, object)?;
+        let converter = Converter {
+            server,
+            served: self.served,
+        };
+        let normalise = |object: &mut Value| drop(normalise(self.call, self.served, object));
+        let admitted = admission::mutate(
+            &server.0.webhooks,
+            &configurations,
+            &request,
+            &converter,
+            normalise,
+        )
+        .await?;
+        let mut object = admitted.object;
+        if object != before {
+            metadata::keep(&mut object, &before);
+        }
+        Ok((object, admitted.warnings))
+    }
+
+    pub(super) async fn validate(&self, server: &Server, object: &Value) -> Result<Vec<String>, StatusError> {
+        let configurations = configurations(server, "validatingwebhookconfigurations");
+        if configurations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let request = self.admission(server, object.clone())?;
+        let converter = Converter {
+            server,
+            served: self.served,
+        };
+        admission::validate(&server.0.webhooks, &configurations, &request, &converter).await
+    }
+}
+
+/// What admission webhooks are told about a request.
+pub(super) fn admission_request(
+    server: &Server,
+    call: &Call,
+    target: &Target,
+    served: &Served,
+    operation: &'static str,
+    object: Value,
+    old_object: Value,
+) -> Result<admission::Request, StatusError> {
+    let seen = if object.is_null() { &old_object } else { &object };
+    let name = match target.name.as_str() {
+        "" => seen["metadata"]["name"].as_str().unwrap_or_default(),
+        name => name,
+    };
+    let namespace_labels = if served.kind == "Namespace" {
+        seen["metadata"]["labels"].clone()
+    } else {
+        let namespace = server.0.stored("", "namespaces", "", &target.namespace);
+        namespace
+            .map(|namespace| namespace["metadata"]["labels"].clone())
+            .unwrap_or_default()
+    };
+    let equivalents = served.definition.as_ref().map(|definition| {
+        let others = definition
+            .versions_by_priority()
+            .into_iter()
+            .filter(|version| *version != served.version);
+        others
+            .map(|version| admission::Version {
+                group: served.group.clone(),
+                version,
+            })
+            .collect()
+    });
+    let kind = match operation {
+        "CREATE" => "CreateOptions",
+        "DELETE" => "DeleteOptions",
+        _ if call.method == http::Method::PATCH => "PatchOptions",
+        _ => "UpdateOptions",
+    };
+    Ok(admission::Request {
+        resource: admission::Resource {
+            group: served.group.clone(),
+            version: served.version.clone(),
+            resource: served.resource.clone(),
+            subresource: target.subresource.clone(),
+        },
+        kind: served.kind.clone(),
+        name: name.to_owned(),
+        namespace: target.namespace.clone(),
+        namespace_labels,
+        operation,
+        user: call.user.info(),
+        object,
+        old_object,
+        dry_run: call.is_dry_run()?,
+        options: json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"}),
+        equivalents: equivalents.unwrap_or_default(),
+    })
+}
+
+pub(super) fn configurations(server: &Server, resource: &str) -> Vec<Value> {
+    let all = server.0.all("admissionregistration.k8s.io", resource, None);
+    all.iter()
+        .map(|configuration| configuration.as_ref().clone())
+        .collect()
+}

@@ -1,0 +1,52 @@
+//! Refusals that name an object: 403, 404 and 409.
+
+use super::{Server, kinds::Served};
+use crate::{StatusError, Subject, storage::Key};
+
+fn about(served: &Served, name: &str, code: u16, reason: &str, message: String) -> StatusError {
+    StatusError {
+        subject: Subject {
+            name: name.to_owned(),
+            group: served.group.clone(),
+            kind: served.resource.clone(),
+            ..Subject::default()
+        },
+        ..StatusError::new(code, reason, message)
+    }
+}
+
+/// 403: it may not be written.
+pub(super) fn forbidden(served: &Served, name: &str, why: &str) -> StatusError {
+    let message = format!("{} {name:?} is forbidden: {why}", served.qualified());
+    about(served, name, 403, "Forbidden", message)
+}
+
+/// 404: there is no such object.
+pub(super) fn not_found(served: &Served, name: &str) -> StatusError {
+    about(
+        served,
+        name,
+        404,
+        "NotFound",
+        format!("{} {name:?} not found", served.qualified()),
+    )
+}
+
+/// 409: there is one already.
+pub(super) fn exists(server: &Server, served: &Served, key: &Key) -> StatusError {
+    let stored = server.0.store.read(key);
+    let deleting = stored.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
+    let prefix = if deleting { "object is being deleted: " } else { "" };
+    let message = format!("{prefix}{} {:?} already exists", served.qualified(), key.name);
+    about(served, &key.name, 409, "AlreadyExists", message)
+}
+
+/// 409: somebody else was faster.
+pub(super) fn stale(served: &Served, name: &str) -> StatusError {
+    let message = format!(
+        "Operation cannot be fulfilled on {} {name:?}: the object has been modified; please apply your changes to the \
+         latest version and try again",
+        served.qualified()
+    );
+    about(served, name, 409, "Conflict", message)
+}

@@ -1,0 +1,71 @@
+//! What stands in the way.
+
+use std::fmt;
+
+use crate::domain::rotation::{endpoints, observation::TargetId, request::Request, situation::Situation};
+
+/// Something that stands in the way until someone sees to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// A target refuses the trust bundle. The other targets get it, and what this one trusts stays trusted.
+    Target {
+        /// Which object.
+        target: TargetId,
+        /// What the API server said.
+        message: String,
+    },
+    /// An endpoint goes on serving a certificate of before, although its server had its time.
+    Endpoint {
+        /// The pod or address.
+        endpoint: String,
+        /// What it serves.
+        message: String,
+    },
+    /// The value of `windlass.dev/rotate` asks for nothing.
+    Request(String),
+    /// A duration of the spec does not work; nothing new is issued.
+    Durations(String),
+}
+
+/// Everything that stands in the way, by name.
+pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
+    let problems = situation.timing.problems().into_iter();
+    let durations = problems.map(|problem| Blocked::Durations(problem.to_string()));
+
+    let refusing = situation
+        .refusing_targets()
+        .filter(|target| !situation.is_current(target));
+    let targets = refusing.map(|target| Blocked::Target {
+        target: target.id.clone(),
+        message: target.refused.clone().unwrap_or_default(),
+    });
+
+    let is_late = situation
+        .published_at()
+        .is_some_and(|published| situation.wait_left(&published, situation.timing.reload).is_none());
+    let behind = endpoints::behind(situation).filter(|_| is_late);
+    let behind = behind.map(|(endpoint, leaf)| Blocked::Endpoint {
+        endpoint: endpoint.name.clone(),
+        message: format!(
+            "serves a certificate that is valid until {}, not the one in the Secret",
+            leaf.validity.not_after
+        ),
+    });
+
+    let request = situation.observation.request.as_deref();
+    let request = request.and_then(|value| value.parse::<Request>().err());
+    let request = request.map(|error| Blocked::Request(error.to_string()));
+    durations.chain(targets).chain(behind).chain(request).collect()
+}
+
+// === impl Blocked ===
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Target { target, message } => write!(f, "{target} refuses the trust bundle: {message}"),
+            Self::Endpoint { endpoint, message } => write!(f, "{endpoint} {message}"),
+            Self::Request(message) | Self::Durations(message) => f.write_str(message),
+        }
+    }
+}

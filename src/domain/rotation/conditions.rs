@@ -1,0 +1,212 @@
+//! The conditions of a ServingCertificate. They speak of what works, and counts of how far a change has come.
+
+use std::fmt;
+
+use crate::domain::rotation::{
+    blocked::Blocked,
+    observation::Target,
+    report::{self, Tally},
+    situation::Situation,
+};
+
+/// The conditions of a ServingCertificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    /// Calls through every target verify what is served.
+    pub trusted: Verdict,
+    /// Every ready endpoint serves a certificate that is valid and trusted.
+    pub served: Verdict,
+    /// Both, and nothing is in the way of the next renewal.
+    pub ready: Verdict,
+}
+
+/// A condition's status, reason and message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it is met.
+    pub status: bool,
+    /// Why, in a word.
+    pub reason: Reason,
+    /// Why, in a sentence.
+    pub message: String,
+}
+
+/// Why a condition is or is not met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// It is met, and nothing is under way.
+    Current,
+    /// It is met, and a write is still to arrive everywhere.
+    Updating,
+    /// A target carries another trust bundle, and is being repaired.
+    Untrusted,
+    /// A target refuses the trust bundle.
+    Blocked,
+    /// There is no ready endpoint.
+    NoReadyEndpoints,
+    /// An endpoint serves a certificate that has ended or is not trusted.
+    NotServed,
+    /// There is no valid serving certificate.
+    NotIssued,
+    /// The durations of the spec do not work.
+    InvalidDurations,
+}
+
+/// The conditions, beside what stands in the way.
+pub(super) fn conditions(situation: &Situation<'_>, blocked: &[Blocked]) -> Conditions {
+    let trusted = trusted(situation);
+    let served = served(situation);
+    let ready = ready(situation, &trusted, &served, blocked);
+    Conditions {
+        trusted,
+        served,
+        ready,
+    }
+}
+
+fn trusted(situation: &Situation<'_>) -> Verdict {
+    let now = situation.now();
+    let fails = |target: &&Target| {
+        let bundle = target.bundle.clone().unwrap_or_default();
+        situation.bundle.is_empty()
+            || bundle.is_empty()
+            || situation
+                .served_chains()
+                .any(|chain| !bundle.verifies(&chain, now) && situation.bundle.verifies(&chain, now))
+    };
+    if let Some(target) = situation.refusing_targets().find(fails) {
+        let message = target.refused.clone().unwrap_or_default();
+        return Verdict::no(
+            Reason::Blocked,
+            format!("{} refuses the trust bundle: {message}", target.id),
+        );
+    }
+    if let Some(target) = situation.open_targets().find(fails) {
+        return Verdict::no(
+            Reason::Untrusted,
+            format!(
+                "{} does not trust what is served, and is being given the trust bundle",
+                target.id
+            ),
+        );
+    }
+    let Tally { total, current } = report::target_tally(situation);
+    if current < total {
+        return Verdict::yes(
+            Reason::Updating,
+            format!("{current} of {total} targets carry the trust bundle; the others trust what is served"),
+        );
+    }
+    Verdict::yes(
+        Reason::Current,
+        format!("all of {total} targets carry the trust bundle"),
+    )
+}
+
+fn served(situation: &Situation<'_>) -> Verdict {
+    let now = situation.now();
+    let ready = || {
+        situation
+            .observation
+            .endpoints
+            .iter()
+            .filter(|endpoint| endpoint.ready)
+    };
+    if ready().next().is_none() {
+        return Verdict::no(
+            Reason::NoReadyEndpoints,
+            "the Service has no ready endpoint".to_owned(),
+        );
+    }
+    let fails = ready().find(|endpoint| {
+        endpoint
+            .chain()
+            .is_some_and(|chain| !chain.leaf.is_valid_at(now) || !situation.bundle.verifies(chain, now))
+    });
+    if let Some(endpoint) = fails {
+        return Verdict::no(
+            Reason::NotServed,
+            format!(
+                "{} serves a certificate that has ended or is not trusted",
+                endpoint.name
+            ),
+        );
+    }
+    let Tally { total, current } = report::endpoint_tally(situation);
+    if current < total {
+        return Verdict::yes(
+            Reason::Updating,
+            format!("{current} of {total} ready endpoints were seen serving the certificate in the Secret"),
+        );
+    }
+    Verdict::yes(
+        Reason::Current,
+        format!("all of {total} ready endpoints serve the certificate in the Secret"),
+    )
+}
+
+fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked: &[Blocked]) -> Verdict {
+    for problem in blocked {
+        match problem {
+            Blocked::Durations(message) => return Verdict::no(Reason::InvalidDurations, message.clone()),
+            Blocked::Target { .. } => return Verdict::no(Reason::Blocked, problem.to_string()),
+            Blocked::Endpoint { .. } | Blocked::Request(_) => {}
+        }
+    }
+    if !situation
+        .leaf()
+        .is_some_and(|leaf| leaf.is_valid_at(situation.now()))
+    {
+        return Verdict::no(
+            Reason::NotIssued,
+            "there is no valid serving certificate yet".to_owned(),
+        );
+    }
+    for verdict in [trusted, served] {
+        if !verdict.status {
+            return verdict.clone();
+        }
+    }
+    let message = blocked.first().map_or_else(
+        || "the serving certificate is served, and trusted by every target".to_owned(),
+        Blocked::to_string,
+    );
+    let is_updating = [trusted, served]
+        .iter()
+        .any(|verdict| verdict.reason == Reason::Updating);
+    let reason = if is_updating {
+        Reason::Updating
+    } else {
+        Reason::Current
+    };
+    Verdict::yes(reason, message)
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    fn yes(reason: Reason, message: String) -> Self {
+        Self {
+            status: true,
+            reason,
+            message,
+        }
+    }
+
+    fn no(reason: Reason, message: String) -> Self {
+        Self {
+            status: false,
+            reason,
+            message,
+        }
+    }
+}
+
+// === impl Reason ===
+
+impl fmt::Display for Reason {
+    /// As a condition's reason is spelled.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
