@@ -51,7 +51,7 @@ impl Bed {
         let sandbox = Sandbox::start(windlass_sandbox::Options::default())
             .await
             .unwrap();
-        let client = client(&sandbox, "admin").await;
+        let client = client_of(&sandbox, "admin").await;
         let stop = CancellationToken::new();
         let bed = Self {
             client,
@@ -67,7 +67,7 @@ impl Bed {
         }
         let arguments =
             run::Args::parse_from(["run", "--serve=false", "--time-scale=0.02", "--probe-timeout=1s"]);
-        let operator = client_of_operator(&bed.sandbox).await;
+        let operator = client_of(&bed.sandbox, OPERATOR).await;
         tokio::spawn(async move { arguments.operate(operator, stop).await.unwrap() });
         bed
     }
@@ -221,7 +221,7 @@ impl Dialling {
     pub(crate) async fn finish(self) {
         self.stop.cancel();
         let handshakes = self.task.await.unwrap();
-        assert!(handshakes > 10, "{handshakes}");
+        assert!(handshakes > 10, "only {handshakes} handshakes");
     }
 }
 
@@ -317,15 +317,11 @@ pub(crate) async fn send(
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-async fn client(sandbox: &Sandbox, user: &str) -> Client {
+async fn client_of(sandbox: &Sandbox, user: &str) -> Client {
     let kubeconfig = sandbox.kubeconfig(user, &["system:masters"]).unwrap();
     let kubeconfig = Kubeconfig::from_yaml(&kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .unwrap();
     Client::try_from(config).unwrap()
-}
-
-async fn client_of_operator(sandbox: &Sandbox) -> Client {
-    client(sandbox, OPERATOR).await
 }

@@ -90,6 +90,7 @@ async fn what_is_damaged_or_deleted_is_repaired() {
                 .is_some_and(|secret| secret["metadata"]["uid"] != uid)
         })
         .await;
+        bed.idle().await;
         bed.stable("hook", |_| true).await;
     }
     dialling.finish().await;

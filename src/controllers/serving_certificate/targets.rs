@@ -170,13 +170,6 @@ mod tests {
     use super::*;
     use crate::domain::{pki::sample, trust_bundle::TrustBundle};
 
-    fn bundle(generations: &[u32]) -> TrustBundle {
-        let roots = generations
-            .iter()
-            .map(|generation| sample::authority(*generation).certificate().clone());
-        TrustBundle::new(roots).unwrap()
-    }
-
     fn target(bundles: &[Option<&TrustBundle>]) -> Value {
         let webhooks: Vec<_> = bundles
             .iter()
@@ -199,7 +192,9 @@ mod tests {
     #[test]
     fn a_target_carries_what_all_of_its_webhooks_do() {
         let mut certificates = Certificates::default();
-        let (one, both, all) = (bundle(&[1]), bundle(&[1, 2]), bundle(&[1, 2, 3]));
+        let roots = [1, 2, 3].map(|generation| sample::authority(generation).certificate().clone());
+        let bundle = |count: usize| TrustBundle::new(roots[..count].iter().cloned()).unwrap();
+        let (one, both, all) = (bundle(1), bundle(2), bundle(3));
         let mut summary = |bundle: &TrustBundle| -> rotation::TrustBundle {
             bundle
                 .certificates()
