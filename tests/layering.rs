@@ -1,5 +1,7 @@
 //! The layers of `src/`: an arrow may only point down, and `domain` does no IO.
 
+#![expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]
+
 use std::{
     collections::BTreeSet,
     fs,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{crds, webhook_definitions};
-use crate::domain::bundle::{Bundle, InstallMode, JsonPath, Problem, WebhookDefinition, WebhookType, rule};
+use super::{conversion_webhooks, converted, versions};
+use crate::domain::bundle::{Bundle, InstallMode, JsonPath, Problem, rule};
 use crate::domain::object;
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -11,17 +11,6 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_listed(bundle, problems);
     check_single_converter(bundle, problems);
     check_crds(bundle, problems);
-}
-
-/// The names of the CustomResourceDefinitions that conversion webhooks convert.
-pub(super) fn converted(bundle: &Bundle) -> BTreeSet<&str> {
-    definitions(bundle)
-        .flat_map(|(_, webhook)| webhook.conversion_crds())
-        .collect()
-}
-
-fn definitions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
-    webhook_definitions(bundle).filter(|(_, webhook)| webhook.webhook_type() == Some(WebhookType::Conversion))
 }
 
 fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -33,7 +22,7 @@ fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut names: Vec<&str> = supported.iter().map(|mode| mode.name()).collect();
     names.sort_unstable();
     let names = names.join(" ");
-    for (path, webhook) in definitions(bundle) {
+    for (path, webhook) in conversion_webhooks(bundle) {
         let message = format!(
             "bundle contains conversion webhook \"{}\" and supports install modes [{names}] - conversion webhooks are \
              only supported for bundles that only support AllNamespaces install mode",
@@ -45,7 +34,7 @@ fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
 
 fn check_listed(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let owned: BTreeSet<&str> = bundle.csv().owned_crds().collect();
-    for (path, webhook) in definitions(bundle) {
+    for (path, webhook) in conversion_webhooks(bundle) {
         let name = webhook.generate_name();
         let list = path.field("conversionCRDs");
         if webhook.conversion_crds().next().is_none() {
@@ -71,7 +60,7 @@ fn check_listed(bundle: &Bundle, problems: &mut Vec<Problem>) {
 /// One webhook converts a CustomResourceDefinition, and lists it once.
 fn check_single_converter(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut converters: BTreeMap<&str, Vec<(JsonPath, &str)>> = BTreeMap::new();
-    for (path, webhook) in definitions(bundle) {
+    for (path, webhook) in conversion_webhooks(bundle) {
         for (index, crd) in webhook.conversion_crds().enumerate() {
             let path = path.field("conversionCRDs").item(index);
             converters
@@ -110,7 +99,7 @@ fn check_crds(bundle: &Bundle, problems: &mut Vec<Problem>) {
             let path = JsonPath::of("spec.conversion.strategy");
             problems.push(crd.problem(&path, rule::CONVERSION_UNDECLARED, message));
         }
-        if converted.contains(name) && crds::versions(crd).count() == 1 {
+        if converted.contains(name) && versions(crd).count() == 1 {
             let message = format!(
                 "custom resource definition '{name}' has one version, but a conversion webhook is defined for it"
             );

@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-use super::{conversions, names};
+use super::{converted, names, versions};
 use crate::domain::bundle::{Bundle, JsonPath, Manifest, Problem, rule};
 use crate::domain::object;
 
@@ -141,7 +139,7 @@ fn check_preserve_unknown_fields(bundle: &Bundle, crd: &Manifest, problems: &mut
         return;
     }
     let name = crd.name();
-    let message = if conversions::converted(bundle).contains(name) {
+    let message = if converted(bundle).contains(name) {
         format!(
             "custom resource definition '{name}' must have .spec.preserveUnknownFields set to false to let API Server \
              call webhook to do the conversion"
@@ -170,11 +168,4 @@ fn check_group(crd: &Manifest, problems: &mut Vec<Problem>) {
         let path = JsonPath::of("metadata.annotations").field(ANNOTATION);
         problems.push(crd.problem(&path, rule::CRD_PROTECTED_GROUP, message));
     }
-}
-
-/// Each version of `crd` with its path.
-pub(super) fn versions(crd: &Manifest) -> impl Iterator<Item = (JsonPath, &Value)> {
-    let list = JsonPath::of("spec.versions");
-    let versions = object::items(&crd.object, "/spec/versions").iter().enumerate();
-    versions.map(move |(index, version)| (list.item(index), version))
 }

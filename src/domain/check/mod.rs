@@ -17,7 +17,14 @@ mod ports;
 mod rules;
 mod webhooks;
 
-use crate::domain::bundle::{Bundle, Files, JsonPath, Problem, Reading, WebhookDefinition};
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::domain::bundle::{
+    Bundle, Files, JsonPath, Manifest, Problem, Reading, WebhookDefinition, WebhookType,
+};
+use crate::domain::object;
 
 /// Every problem of `bundle`, ordered by file and path.
 pub fn check(bundle: &Bundle) -> Vec<Problem> {
@@ -75,4 +82,22 @@ fn webhook_definitions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, Webho
     let list = JsonPath::of("spec.webhookdefinitions");
     let definitions = bundle.csv().webhooks().enumerate();
     definitions.map(move |(index, definition)| (list.item(index), definition))
+}
+
+/// The names of the CustomResourceDefinitions that conversion webhooks convert.
+fn converted(bundle: &Bundle) -> BTreeSet<&str> {
+    conversion_webhooks(bundle)
+        .flat_map(|(_, webhook)| webhook.conversion_crds())
+        .collect()
+}
+
+fn conversion_webhooks(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
+    webhook_definitions(bundle).filter(|(_, webhook)| webhook.webhook_type() == Some(WebhookType::Conversion))
+}
+
+/// Each version of `crd` with its path.
+fn versions(crd: &Manifest) -> impl Iterator<Item = (JsonPath, &Value)> {
+    let list = JsonPath::of("spec.versions");
+    let versions = object::items(&crd.object, "/spec/versions").iter().enumerate();
+    versions.map(move |(index, version)| (list.item(index), version))
 }

@@ -2,12 +2,7 @@
 
 use std::fmt;
 
-use crate::domain::rotation::{
-    blocked::Blocked,
-    observation::Target,
-    report::{self, Tally},
-    situation::Situation,
-};
+use crate::domain::rotation::{blocked::Blocked, observation::Target, situation::Situation, tally::Tally};
 
 /// The conditions of a ServingCertificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +85,7 @@ fn trusted(situation: &Situation<'_>) -> Verdict {
             ),
         );
     }
-    let Tally { total, current } = report::target_tally(situation);
+    let Tally { total, current } = Tally::of_targets(situation);
     if current < total {
         return Verdict::yes(
             Reason::Updating,
@@ -132,7 +127,7 @@ fn served(situation: &Situation<'_>) -> Verdict {
             ),
         );
     }
-    let Tally { total, current } = report::endpoint_tally(situation);
+    let Tally { total, current } = Tally::of_endpoints(situation);
     if current < total {
         return Verdict::yes(
             Reason::Updating,

@@ -33,6 +33,7 @@ mod report;
 mod request;
 mod situation;
 mod step;
+mod tally;
 mod timing;
 
 #[cfg(test)]
@@ -48,9 +49,10 @@ pub use self::{
     clock::{Clock, Mark},
     conditions::{Conditions, Reason, Verdict},
     observation::{Endpoint, Observation, Rollout, Served, Serving, Target, TargetId, Versioned},
-    report::{Phase, Tally},
+    report::Phase,
     request::{ParseRequestError, Request},
     step::{Leaf, Publication, Step},
+    tally::Tally,
     timing::{Timing, TimingProblem},
 };
 

@@ -6,9 +6,9 @@ use crate::domain::rotation::{
     Plan,
     authorities::Trust,
     blocked, conditions, endpoints,
-    observation::Served,
     situation::{Situation, Urgency},
     step::Step,
+    tally::Tally,
 };
 
 /// Where a rotation stands.
@@ -24,15 +24,6 @@ pub enum Phase {
     Distributing,
 }
 
-/// So many of so many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// All.
-    pub total: usize,
-    /// Those that have what they should.
-    pub current: usize,
-}
-
 /// The plan with these steps.
 pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> Plan {
     let blocked = blocked::blocked(situation);
@@ -43,8 +34,8 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> Plan {
         blocked,
         leaf_renewal: situation.leaf().map(|leaf| situation.timing.leaf_renewal(leaf)),
         authority_renewal: situation.authority_renewal(),
-        endpoints: endpoint_tally(situation),
-        targets: target_tally(situation),
+        endpoints: Tally::of_endpoints(situation),
+        targets: Tally::of_targets(situation),
         steps,
     }
 }
@@ -106,36 +97,4 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         .chain(written)
         .filter(SignedDuration::is_positive)
         .fold(timing.longest_sleep, SignedDuration::min)
-}
-
-/// How many ready endpoints serve the certificate in the Secret.
-pub(super) fn endpoint_tally(situation: &Situation<'_>) -> Tally {
-    let published = situation.leaf().map(|leaf| leaf.fingerprint);
-    let ready = || {
-        situation
-            .observation
-            .endpoints
-            .iter()
-            .filter(|endpoint| endpoint.ready)
-    };
-    let serves = |served: &Served| match served {
-        Served::Chain(chain) => Some(chain.leaf.fingerprint) == published,
-        Served::Unobservable(_) => false,
-    };
-    Tally {
-        total: ready().count(),
-        current: ready().filter(|endpoint| serves(&endpoint.served)).count(),
-    }
-}
-
-/// How many targets carry the trust bundle.
-pub(super) fn target_tally(situation: &Situation<'_>) -> Tally {
-    let targets = &situation.observation.targets;
-    Tally {
-        total: targets.len(),
-        current: targets
-            .iter()
-            .filter(|target| situation.is_current(target))
-            .count(),
-    }
 }

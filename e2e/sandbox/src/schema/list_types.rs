@@ -4,18 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::builtin;
-
-/// How a list merges.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListType {
-    /// As a whole.
-    Atomic,
-    /// Item by item, by value.
-    Set,
-    /// Item by item, by the values of these fields.
-    Map(Vec<String>),
-}
+use super::{
+    builtin,
+    list_type::{ListType, Path},
+};
 
 /// How the lists and maps of a kind merge.
 #[derive(Clone, Debug)]
@@ -26,9 +18,6 @@ enum Source {
     Custom(Arc<Value>),
     BuiltIn(&'static str),
 }
-
-/// A place in an object: names of fields; `*` for the items of a list.
-pub(super) type Path<'a> = [&'a str];
 
 // === impl TypeSchema ===
 

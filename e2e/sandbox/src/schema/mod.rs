@@ -3,13 +3,15 @@
 mod builtin;
 mod cel;
 mod defaulting;
+mod list_type;
 mod list_types;
 mod pruning;
 mod validation;
 
 use serde_json::Value;
 
-pub use list_types::{ListType, TypeSchema};
+pub use list_type::ListType;
+pub use list_types::TypeSchema;
 
 use crate::field::FieldError;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::list_types::{ListType, TypeSchema};
+use super::{list_type::ListType, list_types::TypeSchema};
 use crate::field::{Fault, FieldError};
 
 /// What is wrong with a whole object. What did not change since `old` is passed over.

@@ -299,8 +299,6 @@ fn without_nulls(mut object: Value) -> Value {
     object
 }
 
-/// Prunes and defaults; what was unknown becomes warnings, or an error where the client asked for that.
-
 /// Everything but what says nothing about the desired state.
 fn counts(object: &Value) -> Value {
     let mut object = object.clone();
