@@ -85,10 +85,10 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, Reconc
     let Some(secret) = context.index.find(&key) else {
         return Ok(Next::Change);
     };
-    if object::label(&secret, names::SERVING_CERTIFICATE).is_some() {
+    let trust = read_trust(&context, &secret, &key);
+    if trust.is_ok() && object::label(&secret, names::SERVING_CERTIFICATE).is_some() {
         return Ok(Next::Change);
     }
-    let trust = read_trust(&context, &secret, &key);
     for target in asking(&context.index, &key) {
         let problem = match &trust {
             Ok(trust) => {
