@@ -186,3 +186,88 @@ fn signer(secret: &Value, place: &Place, certificate: &pki::Certificate) -> Opti
     let key = PrivateKey::from_pem(&data(secret, place.key)?).ok()?;
     CertificateAuthority::new(certificate.clone(), key).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        cluster::kinds,
+        controllers::serving_certificate::mint::Mint,
+        domain::{
+            pki::sample,
+            rotation::{AuthorityTemplate, Change, Timing},
+        },
+    };
+
+    fn wanted() -> Wanted {
+        let object = json!({
+            "apiVersion": names::API_VERSION, "kind": "ServingCertificate",
+            "metadata": {"namespace": "system", "name": "hook"},
+            "spec": {"serviceName": "hook", "secretName": "hook-cert"},
+        });
+        let key = ObjectKey::of(&object).unwrap();
+        Wanted::read(key, Arc::new(object)).unwrap()
+    }
+
+    /// A Secret with a current and a next CA, and what it was made from.
+    fn secret() -> (Value, Authorities) {
+        let mut certificates = Certificates::default();
+        let names = sample::names();
+        let mut mint = Mint {
+            names: &names,
+            now: sample::NOW,
+            keys: vec![sample::key(), sample::key()],
+            signers: Vec::new(),
+            certificates: &mut certificates,
+        };
+        let template = |generation| AuthorityTemplate {
+            generation,
+            validity: Timing::default().authority_validity(sample::NOW),
+        };
+        let found = Change::Found {
+            current: Some((template(1), sample::NOW)),
+            next: template(2),
+            retiring: Vec::new(),
+            request: None,
+        };
+        let authorities = Authorities::default().after(&found, &mut mint).unwrap();
+        let signers = mint.signers;
+        let key = kinds::SECRET.object(Some("windlass-system"), "system.hook");
+        let secret = AuthoritySecret::write(&key, &wanted().key, None, &authorities, &signers, &certificates);
+        (secret.unwrap(), authorities)
+    }
+
+    fn read(secret: &Value) -> AuthoritySecret {
+        AuthoritySecret::read(secret, &wanted(), &sample::names(), &mut Certificates::default())
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let (secret, authorities) = secret();
+        assert!(AuthoritySecret::is_ours(&secret, &wanted().key));
+        let back = read(&secret);
+        assert_eq!(back.authorities, authorities);
+        assert_eq!(back.signers.len(), 2);
+    }
+
+    #[test]
+    fn what_is_damaged_is_as_if_it_were_lost() {
+        let lose = |key: &str, value: Value| {
+            let (mut secret, _) = secret();
+            secret["data"][key] = value;
+            let back = read(&secret).authorities;
+            let has_key = |authority: Option<Authority>| authority.map(|authority| authority.has_key);
+            (has_key(back.current), has_key(back.next))
+        };
+        assert_eq!(lose("current.key", encoded("garbage")), (Some(false), Some(true)));
+        assert_eq!(lose("next.crt", Value::Null), (Some(true), None));
+        assert_eq!(lose("state.json", encoded("{")), (None, None));
+        let (other, _) = secret();
+        assert_eq!(
+            lose("next.key", other["data"]["next.key"].clone()),
+            (Some(true), Some(false))
+        );
+    }
+}

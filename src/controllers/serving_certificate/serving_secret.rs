@@ -18,8 +18,7 @@ use crate::{
     },
 };
 
-/// What the Secret holds.
-#[derive(Debug)]
+/// What the Secret holds. Cannot be printed: a key is in it.
 pub(super) struct ServingSecret {
     /// Its resourceVersion.
     pub(super) version: String,
