@@ -67,11 +67,11 @@ fn code(source: &str) -> String {
         .join("\n")
 }
 
-/// Whether a file is compiled for tests alone, as the module around it says.
+/// Whether a file is compiled for tests alone: it is in a folder of tests, or the module around it says so.
 fn is_test(path: &Path) -> bool {
     let name = path.file_stem().unwrap().to_string_lossy();
     let parent = fs::read_to_string(path.with_file_name("mod.rs")).unwrap_or_default();
-    parent.contains(&format!("#[cfg(test)]\nmod {name};"))
+    parent.contains(&format!("#[cfg(test)]\nmod {name};")) || path.iter().any(|folder| folder == "tests")
 }
 
 /// The layers that a piece of code names: `crate::x` and `crate::{x, y::z}`.

@@ -12,7 +12,7 @@ use crate::{
     api::names,
     cluster::{Change, Index, RequestError, kinds, watches::Watch},
     controllers::{
-        Context,
+        Context, controller,
         worker::{self, Next, Queue},
     },
     domain::object::{self, ObjectKey},
@@ -42,25 +42,8 @@ pub async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(
     }
     let queue = Arc::new(Queue::new());
     let router = route(context.clone(), queue.clone());
-    let work = async {
-        tokio::select! {
-            () = context.watches.completed() => {}
-            () = shutdown.cancelled() => return Ok(()),
-        }
-        let reconcile = |service: ObjectKey| reconcile(context.clone(), service);
-        worker::run(
-            WORKER,
-            queue,
-            context.metrics.clone(),
-            reconcile,
-            shutdown.clone(),
-        )
-        .await
-    };
-    tokio::select! {
-        result = work => result,
-        () = router => Ok(()),
-    }
+    let reconcile = |service: ObjectKey| reconcile(context.clone(), service);
+    controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
 }
 
 async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, ReconcileError> {

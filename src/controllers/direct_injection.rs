@@ -23,7 +23,7 @@ use crate::{
         watches::{Selector, Watch},
     },
     controllers::{
-        Context,
+        Context, controller,
         worker::{self, Next, Queue},
     },
     domain::{
@@ -60,25 +60,8 @@ pub async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(
     }
     let queue = Arc::new(Queue::new());
     let router = route(context.clone(), queue.clone());
-    let work = async {
-        tokio::select! {
-            () = context.watches.completed() => {}
-            () = shutdown.cancelled() => return Ok(()),
-        }
-        let reconcile = |secret: ObjectKey| reconcile(context.clone(), secret);
-        worker::run(
-            WORKER,
-            queue,
-            context.metrics.clone(),
-            reconcile,
-            shutdown.clone(),
-        )
-        .await
-    };
-    tokio::select! {
-        result = work => result,
-        () = router => Ok(()),
-    }
+    let reconcile = |secret: ObjectKey| reconcile(context.clone(), secret);
+    controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
 }
 
 async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, ReconcileError> {

@@ -3,6 +3,7 @@
 pub mod annotated_service;
 pub mod bundle_deployment;
 mod context;
+mod controller;
 pub mod direct_injection;
 mod injection;
 pub mod serving_certificate;

@@ -25,13 +25,12 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
 
 use crate::{
     api::BundleDeployment,
     cluster::{RequestError, apply::ApplyError, kinds},
     controllers::{
-        Context,
+        Context, controller,
         worker::{self, Next, Queue},
     },
     domain::{object, status::Standing},
@@ -132,30 +131,8 @@ pub async fn run(
         proofs: Proofs::default(),
         timing,
     });
-    let work = async {
-        // Half a view of the cluster is none: what was not seen yet looks as if it were gone.
-        tokio::select! {
-            () = context.watches.completed() => {}
-            () = shutdown.cancelled() => return Ok(()),
-        }
-        info!(
-            controller = WORKER.controller,
-            "Every watch has seen all there is; starting"
-        );
-        let reconcile = |name: String| reconciler.clone().reconcile(name);
-        worker::run(
-            WORKER,
-            queue,
-            context.metrics.clone(),
-            reconcile,
-            shutdown.clone(),
-        )
-        .await
-    };
-    tokio::select! {
-        result = work => result,
-        () = router => Ok(()),
-    }
+    let reconcile = |name: String| reconciler.clone().reconcile(name);
+    controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
 }
 
 // === impl Reconciler ===

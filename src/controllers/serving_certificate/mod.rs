@@ -33,12 +33,11 @@ use jiff::SignedDuration;
 use thiserror::Error;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
 
 use crate::{
     cluster::{RequestError, keys::GenerateKeyError},
     controllers::{
-        Context,
+        Context, controller,
         worker::{self, Next, Queue},
     },
     domain::{
@@ -143,31 +142,18 @@ pub async fn run(
         run: rand::random(),
         started: Instant::now(),
     });
-    let work = async {
-        // A target that was not seen yet would be taken for one that asks for nothing.
-        tokio::select! {
-            () = context.watches.completed() => {}
-            () = shutdown.cancelled() => return Ok(()),
-        }
-        info!(
-            controller = WORKER.controller,
-            "Every watch has seen all there is; starting"
-        );
-        routing::add_orphans(&context, &queue);
-        let reconcile = |certificate: ObjectKey| reconciler.clone().reconcile(certificate);
-        worker::run(
-            WORKER,
-            queue.clone(),
-            context.metrics.clone(),
-            reconcile,
-            shutdown.clone(),
-        )
-        .await
-    };
-    tokio::select! {
-        result = work => result,
-        () = router => Ok(()),
-    }
+    let begin = || routing::add_orphans(&context, &queue);
+    let reconcile = |certificate: ObjectKey| reconciler.clone().reconcile(certificate);
+    controller::run(
+        &context,
+        WORKER,
+        queue.clone(),
+        router,
+        begin,
+        reconcile,
+        shutdown,
+    )
+    .await
 }
 
 // === impl Reconciler ===

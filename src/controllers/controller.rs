@@ -1,0 +1,62 @@
+//! A controller as a whole: a router that fills its queue, and a worker that begins once every watch has seen all.
+
+use std::{
+    fmt::{Debug, Display},
+    hash::Hash,
+    sync::Arc,
+};
+
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::{
+    Context,
+    worker::{self, Next, Queue, Settings},
+};
+
+/// Runs `router` and a worker until `shutdown`. `begin` is called once, when the worker begins.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub(super) async fn run<K, E, R, F>(
+    context: &Context,
+    settings: Settings,
+    queue: Arc<Queue<K>>,
+    router: impl Future<Output = ()>,
+    begin: impl FnOnce(),
+    reconcile: R,
+    shutdown: CancellationToken,
+) -> Result<(), JoinError>
+where
+    K: Clone + Debug + Display + Eq + Hash + Send + Sync + 'static,
+    E: std::error::Error + Send + 'static,
+    R: Fn(K) -> F,
+    F: Future<Output = Result<Next, E>> + Send + 'static,
+{
+    let work = async {
+        // Half a view of the cluster is none: what was not seen yet looks as if it were gone.
+        tokio::select! {
+            () = context.watches.completed() => {}
+            () = shutdown.cancelled() => return Ok(()),
+        }
+        info!(
+            controller = settings.controller,
+            "Every watch has seen all there is; starting"
+        );
+        begin();
+        worker::run(
+            settings,
+            queue,
+            context.metrics.clone(),
+            reconcile,
+            shutdown.clone(),
+        )
+        .await
+    };
+    tokio::select! {
+        result = work => result,
+        () = router => Ok(()),
+    }
+}
