@@ -162,7 +162,7 @@ mod tests {
             assert_eq!(
                 checked_in,
                 file.text().unwrap(),
-                "{} is out of date: run `cargo run -- manifests --output-dir manifests`",
+                "{} is out of date: run `cargo run --bin windlass -- manifests --output-dir manifests`",
                 file.name
             );
         }
