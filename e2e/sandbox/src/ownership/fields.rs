@@ -155,105 +155,63 @@ impl Fields {
         union
     }
 
+    /// The members for which `keeps` holds, given their name, themselves and what the other set has in their place.
+    fn select(&self, other: &Self, keeps: &impl Fn(&str, &Self, Option<&Self>) -> bool) -> Self {
+        self.select_as("", Some(other), keeps)
+    }
+
+    fn select_as(
+        &self,
+        name: &str,
+        other: Option<&Self>,
+        keeps: &impl Fn(&str, &Self, Option<&Self>) -> bool,
+    ) -> Self {
+        let children = self
+            .children
+            .iter()
+            .map(|(name, below)| {
+                let other = other.and_then(|other| other.children.get(name));
+                (name.clone(), below.select_as(name, other, keeps))
+            })
+            .filter(|(_, selected)| !selected.is_empty())
+            .collect();
+        Self {
+            member: keeps(name, self, other),
+            children,
+        }
+    }
+
     /// The members of this set that are not in the other, nor hold something that is.
     pub(super) fn difference(&self, other: &Self) -> Self {
-        let children = self
-            .children
-            .iter()
-            .map(|(name, below)| {
-                let rest = other
-                    .children
-                    .get(name)
-                    .map_or_else(|| below.clone(), |other| below.difference(other));
-                (name.clone(), rest)
-            })
-            .filter(|(_, rest)| !rest.is_empty())
-            .collect();
-        Self {
-            member: self.member && !other.member && other.children.is_empty(),
-            children,
-        }
-    }
-
-    /// The members of this set that the other does not reach: fields that are there now and were not before. An
-    /// object that is new is a field of its own, besides those in it.
-    pub(super) fn additions(&self, before: &Self) -> Self {
-        let children = self
-            .children
-            .iter()
-            .map(|(name, below)| {
-                let rest = match before.children.get(name) {
-                    Some(before) => below.additions(before),
-                    // What holds the metadata of an object is nobody's.
-                    None if name == "f:metadata" => below.additions(&Self::default()),
-                    None => below.whole(),
-                };
-                (name.clone(), rest)
-            })
-            .filter(|(_, rest)| !rest.is_empty())
-            .collect();
-        Self {
-            member: self.member && !before.member && before.children.is_empty(),
-            children,
-        }
-    }
-
-    /// The same fields, with all that contain others.
-    fn whole(&self) -> Self {
-        let children = self
-            .children
-            .iter()
-            .map(|(name, below)| (name.clone(), below.whole()))
-            .collect();
-        Self {
-            member: true,
-            children,
-        }
+        self.select(other, &|_, own, other| {
+            own.member && other.is_none_or(|other| !other.member && other.children.is_empty())
+        })
     }
 
     /// The members of this set that are not in the other.
     pub(super) fn without(&self, other: &Self) -> Self {
-        let children = self
-            .children
-            .iter()
-            .map(|(name, below)| {
-                let rest = other
-                    .children
-                    .get(name)
-                    .map_or_else(|| below.clone(), |other| below.without(other));
-                (name.clone(), rest)
-            })
-            .filter(|(_, rest)| !rest.is_empty())
-            .collect();
-        Self {
-            member: self.member && !other.member,
-            children,
-        }
+        self.select(other, &|_, own, other| {
+            own.member && other.is_none_or(|other| !other.member)
+        })
     }
 
     /// The members of this set that nobody keeps. A map stays while somebody owns a part of it; an item of a list
     /// goes with the last who owns the item itself.
     pub(super) fn released_by(&self, others: &Self) -> Self {
-        let children = self
-            .children
-            .iter()
-            .map(|(name, below)| {
-                let rest = match others.children.get(name) {
-                    Some(others) => {
-                        let mut rest = below.released_by(others);
-                        rest.member &= name.starts_with("k:") || others.children.is_empty();
-                        rest
-                    }
-                    None => below.clone(),
-                };
-                (name.clone(), rest)
-            })
-            .filter(|(_, rest)| !rest.is_empty())
-            .collect();
-        Self {
-            member: self.member && !others.member,
-            children,
-        }
+        self.select(others, &|name, own, others| {
+            let is_kept =
+                |others: &Self| others.member || !(name.starts_with("k:") || others.children.is_empty());
+            own.member && !others.is_some_and(is_kept)
+        })
+    }
+
+    /// The members of this set that the other does not reach: fields that are there now and were not before. An
+    /// object that is new is a field of its own, besides those in it; only what holds metadata is nobody's.
+    pub(super) fn additions(&self, before: &Self) -> Self {
+        self.select(before, &|name, own, before| match before {
+            None => own.member || name != "f:metadata",
+            Some(before) => own.member && !before.member && before.children.is_empty(),
+        })
     }
 
     /// The members of this set that are in the other as well.
