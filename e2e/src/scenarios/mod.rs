@@ -11,6 +11,7 @@ mod install;
 mod refusal;
 mod removal;
 mod rotation;
+mod schemas;
 mod secrets;
 mod traffic;
 
@@ -64,6 +65,8 @@ scenarios! {
     refusal::a_broken_bundle_is_refused_before_anything_is_written,
     refusal::a_foreign_object_is_not_adopted,
     refusal::an_install_mode_that_is_not_supported_is_refused,
+    schemas::bundle_deployments_that_make_no_sense_are_refused,
+    schemas::serving_certificates_that_make_no_sense_are_refused,
     rotation::the_leaf_rotates_under_load,
     rotation::the_ca_rotates_under_load,
     rotation::a_server_that_never_reloads_is_restarted_without_a_failed_call,

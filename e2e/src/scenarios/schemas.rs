@@ -1,0 +1,139 @@
+//! What the schemas and rules of Windlass's own kinds refuse.
+
+use serde_json::{Value, json};
+
+use super::traffic;
+use crate::{
+    bed::Bed,
+    request,
+    steps::{self, BUNDLE_DEPLOYMENTS, serving_certificates, succeed},
+};
+
+/// A change of a good object, as a JSON merge patch, and a part of what is said to it.
+type Case = (Value, &'static str);
+
+/// Sends each changed object, which must be refused with its words.
+async fn refused(bed: &Bed, path: &str, good: &Value, cases: &[Case]) -> anyhow::Result<()> {
+    let mut wrong = Vec::new();
+    for (change, words) in cases {
+        let mut object = good.clone();
+        json_patch::merge(&mut object, change);
+        let answer = request::send(&bed.client, "POST", &format!("{path}?dryRun=All"), Some(&object)).await?;
+        if answer.code != 422 || !answer.message().contains(words) {
+            wrong.push(format!("{change} should be refused with {words:?}: {answer}"));
+        }
+    }
+    anyhow::ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // What is changed must have been good.
+    succeed(&bed.client, "POST", &format!("{path}?dryRun=All"), Some(good)).await?;
+    Ok(())
+}
+
+pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(bed: &Bed) -> anyhow::Result<()> {
+    let good = steps::bundle_deployment("sample", "sample-system", "sample.v1");
+    let long = "a".repeat(64);
+    let cases: &[Case] = &[
+        (
+            json!({"metadata": {"name": long}}),
+            "the name becomes a label value",
+        ),
+        (json!({"spec": {"namespace": ""}}), "spec.namespace"),
+        (json!({"spec": {"namespace": "Not-A-Label"}}), "spec.namespace"),
+        (
+            json!({"spec": {"namespace": null}}),
+            "spec.namespace: Required value",
+        ),
+        (
+            json!({"spec": {"source": {"directory": null}}}),
+            "name exactly one source",
+        ),
+        (
+            json!({"spec": {"source": {"configMaps": [{"name": "a"}]}}}),
+            "name exactly one source",
+        ),
+        (
+            json!({"spec": {"source": {"directory": {"path": ""}}}}),
+            "spec.source.directory.path",
+        ),
+        (
+            json!({"spec": {"watchNamespaces": "all"}}),
+            "spec.watchNamespaces",
+        ),
+        (
+            json!({"spec": {"crdUpgradeSafety": "Whatever"}}),
+            "spec.crdUpgradeSafety",
+        ),
+        (
+            json!({"spec": {"certificates": {"duration": "soon"}}}),
+            "spec.certificates.duration",
+        ),
+        (
+            json!({"spec": {"certificates": {"duration": "2h", "caDuration": "3h"}}}),
+            "caDuration must be at least twice as long as duration",
+        ),
+        (
+            json!({"spec": {"certificates": {"duration": "0s"}}}),
+            "duration must be longer than 0s",
+        ),
+    ];
+    refused(bed, BUNDLE_DEPLOYMENTS, &good, cases).await?;
+    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&good)).await?;
+    let moved = json!({"spec": {"namespace": "elsewhere"}});
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let answer = request::send(&bed.client, "PATCH", &path, Some(&moved)).await?;
+    anyhow::ensure!(
+        answer.code == 422 && answer.message().contains("an installed operator cannot move"),
+        "an operator was moved: {answer}"
+    );
+    Ok(())
+}
+
+pub(super) async fn serving_certificates_that_make_no_sense_are_refused(bed: &Bed) -> anyhow::Result<()> {
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    let path = serving_certificates(traffic::NAMESPACE);
+    let good = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "one"},
+        "spec": {"serviceName": "one", "secretName": "one-cert"},
+    });
+    let cases: &[Case] = &[
+        (
+            json!({"spec": {"serviceName": null}}),
+            "spec.serviceName: Required value",
+        ),
+        (json!({"spec": {"secretName": ""}}), "spec.secretName"),
+        (
+            json!({"spec": {"duration": "2h", "ca": {"duration": "3h"}}}),
+            "ca.duration must be at least twice as long",
+        ),
+        (
+            json!({"spec": {"duration": "0s"}}),
+            "duration must be longer than 0s",
+        ),
+        (
+            json!({"spec": {"privateKey": {"algorithm": "RSA", "size": 1024}}}),
+            "2048, 3072 or 4096 with RSA",
+        ),
+        (
+            json!({"spec": {"privateKey": {"algorithm": "ECDSA", "size": 384}}}),
+            "size: 256 with ECDSA",
+        ),
+        (
+            json!({"spec": {"privateKey": {"algorithm": "Ed25519"}}}),
+            "spec.privateKey.algorithm",
+        ),
+        (
+            json!({"spec": {"reload": {"strategy": "Sometimes"}}}),
+            "spec.reload.strategy",
+        ),
+        (json!({"spec": {"dnsNames": [""]}}), "spec.dnsNames[0]"),
+    ];
+    refused(bed, &path, &good, cases).await?;
+    succeed(&bed.client, "POST", &path, Some(&good)).await?;
+    let renamed = json!({"spec": {"secretName": "other"}});
+    let answer = request::send(&bed.client, "PATCH", &format!("{path}/one"), Some(&renamed)).await?;
+    anyhow::ensure!(
+        answer.code == 422 && answer.message().contains("the Secret cannot change"),
+        "a Secret was renamed: {answer}"
+    );
+    Ok(())
+}
