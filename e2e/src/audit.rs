@@ -25,13 +25,12 @@ struct Right {
     verb: String,
 }
 
-/// Checks that the operator was allowed everything that it asked for; and, if `whole`, that it asked for everything
-/// that its roles allow.
+/// Checks that the operator was allowed everything that it asked for. The rights that it did not use.
 ///
 /// # Errors
 ///
-/// Every request that was forbidden, and every right that was not used.
-pub fn check(log: &Path, whole: bool) -> anyhow::Result<()> {
+/// Every request that was forbidden.
+pub fn check(log: &Path) -> anyhow::Result<Vec<String>> {
     let file = File::open(log).with_context(|| format!("reading the audit log {}", log.display()))?;
     let mut used = BTreeSet::new();
     let mut problems = BTreeSet::new();
@@ -44,20 +43,29 @@ pub fn check(log: &Path, whole: bool) -> anyhow::Result<()> {
         if text(&event, "/annotations/authorization.k8s.io~1decision") == "forbid" {
             problems.insert(format!("forbidden: {right} ({})", text(&event, "/requestURI")));
         }
+        // Whoever applies what is not there must be allowed to create it too.
+        if right.verb == "patch" && event["responseStatus"]["code"] == 201 {
+            used.insert(Right {
+                verb: "create".to_owned(),
+                ..right.clone()
+            });
+        }
         used.insert(right);
-    }
-    anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
-    if whole {
-        let granted = granted(&windlass::cli::manifests::objects()?);
-        problems.extend(
-            granted
-                .difference(&used)
-                .map(|right| format!("never used: {right}")),
-        );
     }
     let problems: Vec<_> = problems.into_iter().collect();
     anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
-    Ok(())
+    anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
+    let granted = granted(&windlass::cli::manifests::objects()?);
+    let (any, named): (BTreeSet<_>, BTreeSet<_>) =
+        granted.into_iter().partition(|right| right.resource == "*");
+    let needs = |right: &Right| {
+        used.iter()
+            .any(|used| used.verb == right.verb && !named.contains(used))
+    };
+    let unused = named
+        .difference(&used)
+        .chain(any.iter().filter(|right| !needs(right)));
+    Ok(unused.map(ToString::to_string).collect())
 }
 
 /// The rights in the roles among `objects`.
@@ -130,12 +138,12 @@ mod tests {
 
     use super::*;
 
-    fn checked(events: &[Value], whole: bool) -> anyhow::Result<()> {
+    fn checked(events: &[Value]) -> anyhow::Result<Vec<String>> {
         let mut log = tempfile::NamedTempFile::new()?;
         for event in events {
             writeln!(log, "{event}")?;
         }
-        check(log.path(), whole)
+        check(log.path())
     }
 
     fn event(verb: &str, resource: &str, decision: &str) -> Value {
@@ -145,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_forbidden_request_is_named() {
-        checked(&[event("list", "pods", "allow")], false).unwrap();
-        let error = checked(&[event("watch", "pods", "forbid")], false).unwrap_err();
+        checked(&[event("list", "pods", "allow")]).unwrap();
+        let error = checked(&[event("watch", "pods", "forbid")]).unwrap_err();
         assert_eq!(error.to_string(), "forbidden: watch pods (/where)");
     }
 
@@ -155,24 +163,20 @@ mod tests {
         let mut other = event("watch", "pods", "forbid");
         other["user"]["username"] = json!("admin");
         assert_eq!(
-            checked(&[other], false).unwrap_err().to_string(),
+            checked(&[other]).unwrap_err().to_string(),
             "the operator asked for nothing"
         );
     }
 
     #[test]
     fn a_right_that_was_never_used_is_named() {
-        let error = checked(&[event("list", "pods", "allow")], true).unwrap_err();
-        let lines: Vec<_> = error.to_string().lines().map(ToOwned::to_owned).collect();
-        assert!(
-            lines.contains(&"never used: patch bundledeployments/status.windlass.dev".to_owned()),
-            "{lines:?}"
-        );
-        assert!(
-            !lines
-                .iter()
-                .any(|line| line.ends_with(" pods") || line.contains("escalate")),
-            "{lines:?}"
-        );
+        let mut created = event("patch", "services", "allow");
+        created["responseStatus"] = json!({"code": 201});
+        let unused = checked(&[event("list", "pods", "allow"), created]).unwrap();
+        let names = |right: &str| unused.iter().any(|unused| unused == right);
+        assert!(names("patch bundledeployments/status.windlass.dev") && names("delete services"));
+        assert!(names("list *.*"), "only pods were listed");
+        assert!(!names("list pods") && !names("patch services") && !names("create services"));
+        assert!(!unused.iter().any(|right| right.contains("escalate")));
     }
 }

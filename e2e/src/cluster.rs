@@ -19,7 +19,7 @@ const TOKEN_SECONDS: u32 = 86_400;
 /// The cluster below a test bed.
 pub enum Cluster {
     /// A sandbox, of which nothing is left.
-    Sandbox(Sandbox),
+    Sandbox(Box<Sandbox>),
     /// One that was there before and stays.
     Named(Box<Named>),
 }
@@ -46,7 +46,7 @@ impl Cluster {
         let sandbox = Sandbox::start(windlass_sandbox::Options::default())
             .await
             .context("starting the sandbox")?;
-        Ok(Self::Sandbox(sandbox))
+        Ok(Self::Sandbox(Box::new(sandbox)))
     }
 
     /// The cluster of the current context of a kubeconfig, whose user must be its admin. Its API server must reach
