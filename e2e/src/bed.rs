@@ -7,18 +7,15 @@ use std::{
 };
 
 use anyhow::Context;
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::Client;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_node::Program;
-use windlass_sandbox::Sandbox;
 
 use crate::{
+    cluster::{self, Cluster},
     operator::Operator,
     programs, request, sample,
     steps::{self, PATIENCE, get, serving_certificates, until},
@@ -32,6 +29,22 @@ const OPERATOR_ACCOUNT: &str = "windlass";
 
 /// Set to keep the folder of a bed: logs of the operator and of the pods.
 const KEEP: &str = "WINDLASS_E2E_KEEP";
+
+/// What is kept of a scenario that failed.
+const EVIDENCE: &[&str] = &[
+    steps::BUNDLE_DEPLOYMENTS,
+    "/apis/windlass.dev/v1alpha1/servingcertificates",
+    steps::CRDS,
+    steps::VALIDATING,
+    steps::MUTATING,
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/replicasets",
+    "/api/v1/namespaces",
+    "/api/v1/pods",
+    "/api/v1/services",
+    "/apis/discovery.k8s.io/v1/endpointslices",
+    "/apis/events.k8s.io/v1/events",
+];
 
 /// How a bed is set up.
 #[derive(Clone, Debug)]
@@ -55,7 +68,7 @@ pub struct Bed {
     directory: TempDir,
     stop: CancellationToken,
     node: Option<JoinHandle<()>>,
-    _sandbox: Sandbox,
+    cluster: Cluster,
 }
 
 // === impl Options ===
@@ -81,24 +94,37 @@ impl Bed {
     ///
     /// When the sandbox, the node or the operator's RBAC cannot be set up.
     pub async fn on_sandbox(options: Options) -> anyhow::Result<Self> {
-        let sandbox = Sandbox::start(windlass_sandbox::Options::default())
-            .await
-            .context("starting the sandbox")?;
+        Self::on(Cluster::sandbox().await?, options).await
+    }
+
+    /// A bed on a cluster that nothing else uses.
+    ///
+    /// # Errors
+    ///
+    /// When the node or the operator's RBAC cannot be set up.
+    pub async fn on(cluster: Cluster, options: Options) -> anyhow::Result<Self> {
         let mut directory = TempDir::with_prefix("windlass-e2e-")?;
         if std::env::var_os(KEEP).is_some() {
             directory.disable_cleanup(true);
             tracing::info!(folder = %directory.path().display(), "Keeping the folder of the bed");
         }
-        let client = client(&sandbox.kubeconfig("admin", &["system:masters"])?).await?;
-        apply_manifests(&client).await?;
+        let admin = cluster.admin()?;
+        let client = cluster::client(&admin).await?;
+        if let Err(error) = apply_manifests(&client).await {
+            cluster.clear().await?;
+            return Err(error);
+        }
         let kubeconfig = directory.path().join("operator.kubeconfig");
-        let account = sandbox.kubeconfig_for_service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT);
+        let account = cluster
+            .service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
+            .await?;
         fs::write(&kubeconfig, account)?;
         let bundles = directory.path().join("bundles");
         fs::create_dir(&bundles)?;
         let stop = CancellationToken::new();
-        let node_client = client_of(&sandbox.kubeconfig("system:node:node", &["system:masters"])?).await?;
-        let node = start_node(node_client, &options, directory.path(), stop.clone())?;
+        let node_client = Client::try_from(cluster::config(&admin).await?)?;
+        let node_options = cluster.node(node_options(&options, directory.path())).await?;
+        let node = start_node(node_client, node_options, stop.clone());
         Ok(Self {
             client,
             operator: Operator {
@@ -111,7 +137,7 @@ impl Bed {
             directory,
             stop,
             node: Some(node),
-            _sandbox: sandbox,
+            cluster,
         })
     }
 
@@ -171,7 +197,7 @@ impl Bed {
     ///
     /// When its kubeconfig cannot be read.
     pub async fn operator_client(&self) -> anyhow::Result<Client> {
-        client(&fs::read_to_string(&self.operator.kubeconfig)?).await
+        cluster::client(&fs::read_to_string(&self.operator.kubeconfig)?).await
     }
 
     /// The trust bundle of a ServingCertificate, in base64: `ca.crt` of its Secret.
@@ -244,9 +270,35 @@ impl Bed {
         }
     }
 
-    /// Ends the node and its processes, and the cluster.
-    pub async fn stop(mut self) {
+    /// Keeps the bed's folder, and writes into it what there is in the cluster but Secrets. Where it is.
+    ///
+    /// # Errors
+    ///
+    /// When the objects cannot be read or written.
+    pub async fn keep(&mut self) -> anyhow::Result<PathBuf> {
+        self.directory.disable_cleanup(true);
+        let folder = self.directory.path().to_owned();
+        let objects = folder.join("objects");
+        fs::create_dir_all(&objects)?;
+        for collection in EVIDENCE {
+            let found = steps::list(&self.client, collection).await?;
+            let name = collection.rsplit('/').next().unwrap_or(collection);
+            fs::write(
+                objects.join(format!("{name}.json")),
+                serde_json::to_vec_pretty(&found)?,
+            )?;
+        }
+        Ok(folder)
+    }
+
+    /// Ends the node and its processes, and the cluster, or leaves it as it was before.
+    ///
+    /// # Errors
+    ///
+    /// When something of the bed stays in the cluster.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
         self.stop_node().await;
+        self.cluster.clear().await
     }
 }
 
@@ -256,20 +308,9 @@ impl Drop for Bed {
     }
 }
 
-/// A client that never retries by itself.
-async fn client(kubeconfig: &str) -> anyhow::Result<Client> {
-    let mut config = config(kubeconfig).await?;
-    config.default_retry = false;
-    Ok(Client::try_from(config)?)
-}
-
-async fn client_of(kubeconfig: &str) -> anyhow::Result<Client> {
-    Ok(Client::try_from(config(kubeconfig).await?)?)
-}
-
-async fn config(kubeconfig: &str) -> anyhow::Result<Config> {
-    let parsed = Kubeconfig::from_yaml(kubeconfig)?;
-    Ok(Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await?)
+/// The operator's user name.
+pub(crate) fn operator_user() -> String {
+    format!("system:serviceaccount:{OPERATOR_NAMESPACE}:{OPERATOR_ACCOUNT}")
 }
 
 /// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here.
@@ -333,12 +374,7 @@ fn operator_arguments(options: &Options) -> Vec<String> {
     scaled.chain(options.operator_arguments.iter().cloned()).collect()
 }
 
-fn start_node(
-    client: Client,
-    options: &Options,
-    directory: &Path,
-    stop: CancellationToken,
-) -> anyhow::Result<JoinHandle<()>> {
+fn node_options(options: &Options, directory: &Path) -> windlass_node::Options {
     let program = |arguments: &[&str]| Program {
         path: options.program.clone(),
         arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
@@ -350,18 +386,21 @@ fn start_node(
             program(&[programs::SAMPLE_OPERATOR]),
         );
     }
-    let options = windlass_node::Options {
+    windlass_node::Options {
         images,
         stand_in: program(&[programs::SAMPLE_OPERATOR, "--stand-in"]),
         refresh_delay: options.refresh_delay.clone(),
         directory: directory.join("node"),
         ..windlass_node::Options::default()
-    };
-    Ok(tokio::spawn(async move {
+    }
+}
+
+fn start_node(client: Client, options: windlass_node::Options, stop: CancellationToken) -> JoinHandle<()> {
+    tokio::spawn(async move {
         if let Err(error) = windlass_node::run(client, options, stop).await {
             tracing::error!(%error, "The node ended");
         }
-    }))
+    })
 }
 
 fn copy(source: &Path, target: &Path) -> std::io::Result<()> {

@@ -1,8 +1,11 @@
 //! Scenarios, each written once, and what they need to run.
 
+pub mod audit;
 pub mod bed;
+pub mod cluster;
 pub mod demo;
 pub mod gate;
+mod inventory;
 pub mod load;
 pub mod operator;
 pub mod programs;
@@ -11,3 +14,4 @@ pub mod resource;
 pub mod sample;
 pub mod scenarios;
 pub mod steps;
+pub mod trial;

@@ -27,9 +27,6 @@ use crate::{
 /// How many failures are kept with their text.
 const KEPT_FAILURES: usize = 20;
 
-/// How long a client goes on retrying the API server's own 429.
-const RETRY_LIMIT: Duration = Duration::from_secs(30);
-
 /// What was sent and what came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -371,7 +368,7 @@ impl Worker {
                     return None;
                 }
             };
-            if !answer.is_reinitializing() || started.elapsed() > RETRY_LIMIT {
+            if !answer.is_reinitializing() || started.elapsed() > request::RETRY_LIMIT {
                 if answer.code < 400 || kind == "deny" {
                     self.counters.success(kind, started.elapsed());
                 }
@@ -382,7 +379,7 @@ impl Worker {
                 detail.reinitializing += 1;
                 detail.longest_reinitializing = detail.longest_reinitializing.max(started.elapsed());
             }
-            tokio::time::sleep(answer.retry_after.unwrap_or(Duration::from_secs(1))).await;
+            tokio::time::sleep(answer.pause()).await;
         }
     }
 }

@@ -1,12 +1,18 @@
 //! Plain requests to an API server, with the whole answer.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context;
 use http::{Request, header};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use serde_json::Value;
+
+/// How long a client goes on retrying what the API server itself turns away.
+pub(crate) const RETRY_LIMIT: Duration = Duration::from_secs(30);
 
 /// What the API server answered, an error or not.
 #[derive(Clone, Debug)]
@@ -59,6 +65,28 @@ pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value
     })
 }
 
+/// Sends a request, again while the API server asks for that after a change of a CRD: see
+/// [`Answer::is_reinitializing`].
+///
+/// # Errors
+///
+/// When no answer comes.
+pub async fn send_patiently(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> anyhow::Result<Answer> {
+    let started = Instant::now();
+    loop {
+        let answer = send(client, method, path, body).await?;
+        if !answer.is_reinitializing() || started.elapsed() > RETRY_LIMIT {
+            return Ok(answer);
+        }
+        tokio::time::sleep(answer.pause()).await;
+    }
+}
+
 /// The string at a JSON pointer; empty when there is none.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
@@ -70,6 +98,11 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 // === impl Answer ===
 
 impl Answer {
+    /// How long to wait before the request is sent again.
+    pub fn pause(&self) -> Duration {
+        self.retry_after.unwrap_or(Duration::from_secs(1))
+    }
+
     /// `message` of a `Status`.
     pub fn message(&self) -> &str {
         text(&self.body, "/message")
@@ -80,9 +113,13 @@ impl Answer {
         self.message().contains("denied the request")
     }
 
-    /// Whether this is the API server's own pause after a change of a CRD.
+    /// Whether this is the API server's own pause after a change of a CRD: lists wait for the new storage, and a request
+    /// that had the old one at hand is turned away by `WithWaitGroup`, which takes its end for that of the server.
+    /// Both come with `Retry-After`, which client-go and kube obey.
     pub fn is_reinitializing(&self) -> bool {
-        self.code == 429 && self.message().contains("storage is (re)initializing")
+        let waits_for_storage = self.code == 429 && self.message().contains("storage is (re)initializing");
+        let lost_storage = self.code == 503 && self.message() == "apiserver is shutting down";
+        waits_for_storage || lost_storage
     }
 }
 

@@ -41,7 +41,7 @@ pub fn serving_certificates(namespace: &str) -> String {
 ///
 /// When the API server answers anything else.
 pub async fn get(client: &Client, path: &str) -> anyhow::Result<Option<Value>> {
-    let answer = request::send(client, "GET", path, None).await?;
+    let answer = request::send_patiently(client, "GET", path, None).await?;
     match answer.code {
         200 => Ok(Some(answer.body)),
         404 => Ok(None),
@@ -70,7 +70,7 @@ pub async fn succeed(
     path: &str,
     body: Option<&Value>,
 ) -> anyhow::Result<Answer> {
-    let answer = request::send(client, method, path, body).await?;
+    let answer = request::send_patiently(client, method, path, body).await?;
     if answer.code >= 300 {
         bail!("{method} {path}: {answer}");
     }

@@ -145,9 +145,10 @@ pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Repor
         );
     }
     let stopped = running.stop().await;
-    demo.bed.stop().await;
+    let ended = demo.bed.stop().await;
     outcome?;
     stopped?;
+    ended?;
     Ok(demo.total)
 }
 

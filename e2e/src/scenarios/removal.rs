@@ -30,7 +30,8 @@ pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Resul
             for number in 0_u32.. {
                 let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
                     "metadata": {"name": format!("during-{number}")}, "spec": {"size": 1, "color": "red"}});
-                let created = crate::request::send(&client, "POST", &widgets, Some(&object)).await?;
+                let created =
+                    crate::request::send_patiently(&client, "POST", &widgets, Some(&object)).await?;
                 if created.code == 404 || created.code == 403 && created.message().contains("terminating") {
                     return Ok(number);
                 }
@@ -39,7 +40,7 @@ pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Resul
                     "create {number} during the removal: {created}"
                 );
                 let path = format!("{widgets}/during-{number}");
-                let deleted = crate::request::send(&client, "DELETE", &path, None).await?;
+                let deleted = crate::request::send_patiently(&client, "DELETE", &path, None).await?;
                 anyhow::ensure!(
                     deleted.code < 300 || deleted.code == 404,
                     "delete {number}: {deleted}"

@@ -1,0 +1,182 @@
+//! What a real API server's audit log says about the operator's rights.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::{bed, request::text};
+
+/// Verbs that no request has: whoever writes a role is asked whether they have them ("Privilege escalation prevention
+/// and bootstrapping" in the Kubernetes documentation of RBAC).
+const ASKED_WITHIN: [&str; 2] = ["escalate", "bind"];
+
+/// One right: a verb on a resource, or on a subresource as `resource/subresource`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    group: String,
+    resource: String,
+    verb: String,
+}
+
+/// Checks that the operator was allowed everything that it asked for. The rights that it did not use.
+///
+/// # Errors
+///
+/// Every request that was forbidden.
+pub fn check(log: &Path) -> anyhow::Result<Vec<String>> {
+    let file = File::open(log).with_context(|| format!("reading the audit log {}", log.display()))?;
+    let mut used = BTreeSet::new();
+    let mut problems = BTreeSet::new();
+    for line in BufReader::new(file).lines() {
+        let event: Value = serde_json::from_str(&line?).context("reading the audit log")?;
+        if text(&event, "/user/username") != bed::operator_user() {
+            continue;
+        }
+        let right = Right::of(&event);
+        if text(&event, "/annotations/authorization.k8s.io~1decision") == "forbid" {
+            problems.insert(format!("forbidden: {right} ({})", text(&event, "/requestURI")));
+        }
+        // Whoever applies what is not there must be allowed to create it too.
+        if right.verb == "patch" && event["responseStatus"]["code"] == 201 {
+            used.insert(Right {
+                verb: "create".to_owned(),
+                ..right.clone()
+            });
+        }
+        used.insert(right);
+    }
+    let problems: Vec<_> = problems.into_iter().collect();
+    anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
+    let granted = granted(&windlass::cli::manifests::objects()?);
+    let (any, named): (BTreeSet<_>, BTreeSet<_>) =
+        granted.into_iter().partition(|right| right.resource == "*");
+    let needs = |right: &Right| {
+        used.iter()
+            .any(|used| used.verb == right.verb && !named.contains(used))
+    };
+    let unused = named
+        .difference(&used)
+        .chain(any.iter().filter(|right| !needs(right)));
+    Ok(unused.map(ToString::to_string).collect())
+}
+
+/// The rights in the roles among `objects`.
+fn granted(objects: &[Value]) -> BTreeSet<Right> {
+    let rules = objects
+        .iter()
+        .flat_map(|object| object["rules"].as_array().into_iter().flatten());
+    let mut rights = BTreeSet::new();
+    for rule in rules {
+        for group in words(rule, "apiGroups") {
+            for resource in words(rule, "resources") {
+                for verb in words(rule, "verbs").filter(|verb| !ASKED_WITHIN.contains(verb)) {
+                    rights.insert(Right {
+                        group: group.to_owned(),
+                        resource: resource.to_owned(),
+                        verb: verb.to_owned(),
+                    });
+                }
+            }
+        }
+    }
+    rights
+}
+
+fn words<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    rule[field]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+// === impl Right ===
+
+impl Right {
+    /// The right that a request of an audit event needed.
+    fn of(event: &Value) -> Self {
+        let resource = text(event, "/objectRef/resource");
+        let resource = match text(event, "/objectRef/subresource") {
+            "" => resource.to_owned(),
+            subresource => format!("{resource}/{subresource}"),
+        };
+        Self {
+            group: text(event, "/objectRef/apiGroup").to_owned(),
+            resource,
+            verb: text(event, "/verb").to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            group,
+            resource,
+            verb,
+        } = self;
+        match group.as_str() {
+            "" => write!(f, "{verb} {resource}"),
+            group => write!(f, "{verb} {resource}.{group}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn checked(events: &[Value]) -> anyhow::Result<Vec<String>> {
+        let mut log = tempfile::NamedTempFile::new()?;
+        for event in events {
+            writeln!(log, "{event}")?;
+        }
+        check(log.path())
+    }
+
+    fn event(verb: &str, resource: &str, decision: &str) -> Value {
+        json!({"user": {"username": bed::operator_user()}, "verb": verb, "requestURI": "/where",
+               "objectRef": {"resource": resource}, "annotations": {"authorization.k8s.io/decision": decision}})
+    }
+
+    #[test]
+    fn a_forbidden_request_is_named() {
+        checked(&[event("list", "pods", "allow")]).unwrap();
+        let error = checked(&[event("watch", "pods", "forbid")]).unwrap_err();
+        assert_eq!(error.to_string(), "forbidden: watch pods (/where)");
+    }
+
+    #[test]
+    fn requests_of_others_do_not_count() {
+        let mut other = event("watch", "pods", "forbid");
+        other["user"]["username"] = json!("admin");
+        assert_eq!(
+            checked(&[other]).unwrap_err().to_string(),
+            "the operator asked for nothing"
+        );
+    }
+
+    #[test]
+    fn a_right_that_was_never_used_is_named() {
+        let mut created = event("patch", "services", "allow");
+        created["responseStatus"] = json!({"code": 201});
+        let unused = checked(&[event("list", "pods", "allow"), created]).unwrap();
+        let names = |right: &str| unused.iter().any(|unused| unused == right);
+        assert!(names("patch bundledeployments/status.windlass.dev") && names("delete services"));
+        assert!(names("list *.*"), "only pods were listed");
+        assert!(!names("list pods") && !names("patch services") && !names("create services"));
+        assert!(!unused.iter().any(|right| right.contains("escalate")));
+    }
+}

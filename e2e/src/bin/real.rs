@@ -1,0 +1,121 @@
+//! Every scenario on the cluster that `E2E_KUBECONFIG` names, one after the other. `e2e/real` starts one.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Parser;
+use libtest_mimic::Trial;
+use windlass_e2e::{
+    audit,
+    cluster::Cluster,
+    programs,
+    scenarios::{SCENARIOS, Scenario},
+    trial,
+};
+use windlass_node::Network;
+
+/// Runs scenarios on the cluster that a kubeconfig names. To have one started for them, use e2e/real.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Names of scenarios, or parts of names. Default: all.
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+
+    /// Lists the scenarios that would run.
+    #[arg(long)]
+    list: bool,
+
+    /// The cluster, which must be for this alone: what appears in it during a scenario is deleted after it.
+    #[arg(
+        long,
+        env = "E2E_KUBECONFIG",
+        value_name = "FILE",
+        required_unless_present = "list"
+    )]
+    kubeconfig: Option<PathBuf>,
+
+    /// Where its API server reaches this machine, as an IPv4 network all of which is local here.
+    #[arg(
+        long,
+        env = "E2E_POD_NETWORK",
+        value_name = "CIDR",
+        default_value = "127.244.0.0/16"
+    )]
+    pod_network: Network,
+
+    /// Its audit log: it must show that the operator was allowed whatever it asked for. Where all scenarios run, the
+    /// rights that it did not use are named.
+    #[arg(long, env = "E2E_AUDIT_LOG", value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .map_err(|_| anyhow!("another part of the program has already chosen a TLS provider"))?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    if let Some(outcome) = runtime.block_on(programs::dispatch()) {
+        return outcome;
+    }
+    drop(runtime);
+    let arguments = Arguments::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter("warn,windlass_e2e=info")
+        .with_writer(std::io::stderr)
+        .init();
+    let selected = selected(&arguments.scenarios)?;
+    if arguments.list {
+        for scenario in selected {
+            println!("{}", scenario.name);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let kubeconfig = arguments.kubeconfig.context("no kubeconfig")?;
+    let program = std::env::current_exe()?;
+    let network = arguments.pod_network;
+    let whole = selected.len() == SCENARIOS.len();
+    let mut trials: Vec<Trial> = selected
+        .into_iter()
+        .map(|scenario| {
+            let (kubeconfig, program) = (kubeconfig.clone(), program.clone());
+            Trial::test(scenario.name, move || {
+                trial::run(scenario, &program, async || {
+                    Cluster::named(&kubeconfig, network).await
+                })
+            })
+        })
+        .collect();
+    if let Some(log) = arguments.audit_log {
+        trials.push(Trial::test(
+            "the_operator_has_the_rights_that_it_needs",
+            move || {
+                let unused = audit::check(&log).map_err(|error| format!("{error:#}"))?;
+                if whole && !unused.is_empty() {
+                    eprintln!("Rights that no scenario used: {}", unused.join(", "));
+                }
+                Ok(())
+            },
+        ));
+    }
+    let one_by_one = libtest_mimic::Arguments {
+        test_threads: Some(1),
+        ..libtest_mimic::Arguments::default()
+    };
+    Ok(libtest_mimic::run(&one_by_one, trials).exit_code())
+}
+
+/// The scenarios with these names or parts of names; all when there are none.
+fn selected(names: &[String]) -> anyhow::Result<Vec<&'static Scenario>> {
+    let matches = |name: &str, scenario: &Scenario| scenario.name.contains(name);
+    for name in names {
+        if !SCENARIOS.iter().any(|scenario| matches(name, scenario)) {
+            bail!("there is no scenario {name:?}; --list names all");
+        }
+    }
+    let all = names.is_empty();
+    Ok(SCENARIOS
+        .iter()
+        .filter(|scenario| all || names.iter().any(|name| matches(name, scenario)))
+        .collect())
+}

@@ -1,0 +1,159 @@
+//! The cluster below a test bed: a sandbox of its own, or one that a kubeconfig names.
+
+use std::{net::SocketAddr, path::Path};
+
+use anyhow::Context;
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+use windlass_node::Network;
+use windlass_sandbox::Sandbox;
+
+use crate::{inventory::Inventory, request, steps};
+
+/// How long a ServiceAccount's token lives: longer than any scenario.
+const TOKEN_SECONDS: u32 = 86_400;
+
+/// The cluster below a test bed.
+pub enum Cluster {
+    /// A sandbox, of which nothing is left.
+    Sandbox(Box<Sandbox>),
+    /// One that was there before and stays.
+    Named(Box<Named>),
+}
+
+/// A cluster that a kubeconfig names. It must be for scenarios alone.
+pub struct Named {
+    /// The admin's kubeconfig, with absolute paths.
+    kubeconfig: Value,
+    /// Where its API server looks for pods of this machine.
+    pods: Network,
+    /// What was there before.
+    before: Inventory,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// A new sandbox.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub async fn sandbox() -> anyhow::Result<Self> {
+        let sandbox = Sandbox::start(windlass_sandbox::Options::default())
+            .await
+            .context("starting the sandbox")?;
+        Ok(Self::Sandbox(Box::new(sandbox)))
+    }
+
+    /// The cluster of the current context of a kubeconfig, whose user must be its admin. Its API server must reach
+    /// `pods`, all of which must be local to this machine or network namespace.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig cannot be read, or the cluster cannot be asked what is in it.
+    pub async fn named(kubeconfig: &Path, pods: Network) -> anyhow::Result<Self> {
+        let kubeconfig = Kubeconfig::read_from(kubeconfig)
+            .with_context(|| format!("reading the kubeconfig {}", kubeconfig.display()))?;
+        let kubeconfig = serde_json::to_value(kubeconfig)?;
+        let client = client(&kubeconfig.to_string()).await?;
+        let before = Inventory::take(&client)
+            .await
+            .context("asking what is in the cluster")?;
+        Ok(Self::Named(Box::new(Named {
+            kubeconfig,
+            pods,
+            before,
+        })))
+    }
+
+    /// The kubeconfig of the cluster's admin.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn admin(&self) -> anyhow::Result<String> {
+        match self {
+            Self::Sandbox(sandbox) => Ok(sandbox.kubeconfig("admin", &["system:masters"])?),
+            Self::Named(named) => Ok(named.kubeconfig.to_string()),
+        }
+    }
+
+    /// The kubeconfig of a ServiceAccount that exists.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster gives it no token.
+    pub async fn service_account(&self, namespace: &str, name: &str) -> anyhow::Result<String> {
+        match self {
+            Self::Sandbox(sandbox) => Ok(sandbox.kubeconfig_for_service_account(namespace, name)),
+            Self::Named(named) => named.service_account(namespace, name).await,
+        }
+    }
+
+    /// A node that the API server reaches, set up as `options` say in all else.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig cannot be used.
+    pub async fn node(&self, options: windlass_node::Options) -> anyhow::Result<windlass_node::Options> {
+        let Self::Named(named) = self else {
+            return Ok(options);
+        };
+        let server = config(&named.kubeconfig.to_string()).await?.cluster_url;
+        let port = server.port_u16().unwrap_or(443);
+        let address = server.host().and_then(|host| host.parse().ok());
+        Ok(windlass_node::Options {
+            addresses: named.pods,
+            // No kube-proxy makes the Service's address work here.
+            api_server: address.map(|ip| SocketAddr::new(ip, port)),
+            ..options
+        })
+    }
+
+    /// Removes from a cluster that stays what was not in it before.
+    ///
+    /// # Errors
+    ///
+    /// When something does not go.
+    pub async fn clear(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Sandbox(_) => Ok(()),
+            Self::Named(named) => named.before.restore(&client(&self.admin()?).await?).await,
+        }
+    }
+}
+
+// === impl Named ===
+
+impl Named {
+    async fn service_account(&self, namespace: &str, name: &str) -> anyhow::Result<String> {
+        let client = client(&self.kubeconfig.to_string()).await?;
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+        let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"expirationSeconds": TOKEN_SECONDS}});
+        let answer = steps::succeed(&client, "POST", &path, Some(&asked)).await?;
+        let token = request::text(&answer.body, "/status/token");
+        let mut kubeconfig = self.kubeconfig.clone();
+        for context in kubeconfig["contexts"].as_array_mut().into_iter().flatten() {
+            context["context"]["user"] = json!(name);
+        }
+        kubeconfig["users"] = json!([{"name": name, "user": {"token": token}}]);
+        Ok(kubeconfig.to_string())
+    }
+}
+
+/// A client that never retries by itself.
+pub(crate) async fn client(kubeconfig: &str) -> anyhow::Result<Client> {
+    let mut config = config(kubeconfig).await?;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
+}
+
+pub(crate) async fn config(kubeconfig: &str) -> anyhow::Result<Config> {
+    let parsed = Kubeconfig::from_yaml(kubeconfig)?;
+    Ok(Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await?)
+}

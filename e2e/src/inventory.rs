@@ -1,0 +1,144 @@
+//! What is in a cluster that scenarios share: each leaves it as it was.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::{
+    request::{self, text},
+    steps::{self, CRDS, MUTATING, VALIDATING},
+};
+
+const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const NAMESPACES: &str = "/api/v1/namespaces";
+
+/// The collections in which scenarios leave something; what is in a namespace goes with that.
+///
+/// In the order of removal: what would keep others from being removed goes first. Webhooks whose server has ended refuse
+/// every change; namespaces go only when every API answers.
+const COLLECTIONS: &[&str] = &[
+    VALIDATING,
+    MUTATING,
+    API_SERVICES,
+    CRDS,
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    NAMESPACES,
+    "/api/v1/nodes",
+];
+
+/// How long a removal may take: a namespace takes a real server some 10 seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The paths of the objects that are in the cluster-wide collections.
+#[derive(Clone, Debug)]
+pub(crate) struct Inventory(BTreeSet<String>);
+
+// === impl Inventory ===
+
+impl Inventory {
+    /// What is there now.
+    pub(crate) async fn take(client: &Client) -> anyhow::Result<Self> {
+        let mut paths = BTreeSet::new();
+        for collection in COLLECTIONS {
+            for object in steps::list(client, collection).await? {
+                paths.insert(path(collection, &object));
+            }
+        }
+        Ok(Self(paths))
+    }
+
+    /// Removes everything else, and waits until it is gone. No operator may be running.
+    pub(crate) async fn restore(&self, client: &Client) -> anyhow::Result<()> {
+        steps::until("the cluster is as it was before", PATIENCE, async || {
+            for collection in COLLECTIONS {
+                let added = self.added(client, collection).await?;
+                for object in &added {
+                    remove(client, collection, object).await?;
+                }
+                if !added.is_empty() {
+                    let left: Vec<_> = added.iter().map(|object| path(collection, object)).collect();
+                    return Ok(Err(left.join(", ")));
+                }
+            }
+            Ok(Ok(()))
+        })
+        .await
+    }
+
+    async fn added(&self, client: &Client, collection: &str) -> anyhow::Result<Vec<Value>> {
+        let mut objects = steps::list(client, collection).await?;
+        objects.retain(|object| {
+            // The API server adds and removes those of its own kinds by itself: they name no Service.
+            let own = collection == API_SERVICES && object["spec"]["service"].is_null();
+            !own && !self.0.contains(&path(collection, object))
+        });
+        Ok(objects)
+    }
+}
+
+fn path(collection: &str, object: &Value) -> String {
+    format!("{collection}/{}", text(object, "/metadata/name"))
+}
+
+/// Deletes an object, and frees it from what would hold it.
+async fn remove(client: &Client, collection: &str, object: &Value) -> anyhow::Result<()> {
+    match collection {
+        CRDS => release(client, object).await?,
+        NAMESPACES => end_pods(client, object).await?,
+        _ => {}
+    }
+    if object["metadata"]["deletionTimestamp"].is_null() {
+        attempt(client, "DELETE", &path(collection, object), None).await?;
+    }
+    Ok(())
+}
+
+/// Takes away what holds the objects of a CRD: a conversion whose webhook has ended, and finalizers that nobody handles
+/// any more.
+async fn release(client: &Client, crd: &Value) -> anyhow::Result<()> {
+    if crd["spec"]["conversion"]["strategy"] == "Webhook" {
+        let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+        attempt(client, "PATCH", &path(CRDS, crd), Some(&none)).await?;
+    }
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let Some(stored) = versions.into_iter().find(|version| version["storage"] == true) else {
+        return Ok(());
+    };
+    let root = format!("/apis/{}/{}", text(crd, "/spec/group"), text(stored, "/name"));
+    let plural = text(crd, "/spec/names/plural");
+    let listed = request::send(client, "GET", &format!("{root}/{plural}"), None).await?;
+    for object in listed.body["items"].as_array().into_iter().flatten() {
+        if object["metadata"]["finalizers"].is_null() {
+            continue;
+        }
+        let name = text(object, "/metadata/name");
+        let at = match text(object, "/metadata/namespace") {
+            "" => format!("{root}/{plural}/{name}"),
+            namespace => format!("{root}/namespaces/{namespace}/{plural}/{name}"),
+        };
+        let freed = json!({"metadata": {"finalizers": null}});
+        attempt(client, "PATCH", &at, Some(&freed)).await?;
+    }
+    Ok(())
+}
+
+/// Removes the pods of a namespace whose node has ended, so that nothing waits for them, and what would make new ones.
+async fn end_pods(client: &Client, namespace: &Value) -> anyhow::Result<()> {
+    let name = text(namespace, "/metadata/name");
+    let deployments = format!("/apis/apps/v1/namespaces/{name}/deployments");
+    attempt(client, "DELETE", &deployments, None).await?;
+    let now = json!({"gracePeriodSeconds": 0});
+    let pods = format!("/api/v1/namespaces/{name}/pods");
+    attempt(client, "DELETE", &pods, Some(&now)).await
+}
+
+/// Sends a request whose refusal is no harm: what it was for is looked at again.
+async fn attempt(client: &Client, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<()> {
+    let answer = request::send(client, method, path, body).await?;
+    if answer.code >= 300 {
+        tracing::debug!(method, path, %answer, "Refused for now");
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! One scenario in a bed of its own, as a test.
+
+use std::path::Path;
+
+use anyhow::Context;
+use libtest_mimic::Failed;
+
+use crate::{
+    bed::{Bed, Options},
+    cluster::Cluster,
+    scenarios::Scenario,
+};
+
+/// Runs a scenario on the cluster that `cluster` makes; `program` is the executable of [`Options::program`].
+///
+/// # Errors
+///
+/// What went wrong, the end of the operator's log, and where the other logs and the objects are kept.
+pub fn run(
+    scenario: &Scenario,
+    program: &Path,
+    cluster: impl AsyncFnOnce() -> anyhow::Result<Cluster>,
+) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut bed = Bed::on(cluster().await?, Options::new(program)).await?;
+        let outcome = scenario.run(&bed).await;
+        let evidence = match &outcome {
+            Ok(()) => String::new(),
+            Err(_) => evidence(&mut bed).await,
+        };
+        let stopped = bed.stop().await.context("cleaning up");
+        outcome
+            .and(stopped)
+            .map_err(|error| format!("{error:?}\n{evidence}").into())
+    })
+}
+
+async fn evidence(bed: &mut Bed) -> String {
+    let tail = bed.log_tail();
+    let kept = match bed.keep().await {
+        Ok(folder) => format!("Logs and objects are kept in {}", folder.display()),
+        Err(error) => format!("Not everything could be kept: {error:#}"),
+    };
+    format!("The end of the operator's log:\n{tail}\n{kept}")
+}
