@@ -61,10 +61,7 @@ pub struct Args {
     /// How long servers take to read a changed Secret at the most; not scaled.
     #[arg(long, hide = true)]
     pub reload_delay: Option<GoDuration>,
-    /// Logs are set up by the program around the operator.
-    #[arg(skip)]
-    pub embedded: bool,
-    /// Takes the place of /metrics, /livez and /readyz when false.
+    /// Whether /livez, /readyz and /metrics are served.
     #[arg(long, default_value_t = true, action = ArgAction::Set, hide = true)]
     pub serve: bool,
 }
