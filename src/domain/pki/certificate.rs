@@ -178,7 +178,11 @@ impl Certificate {
         let Ok((_, issuer)) = X509Certificate::from_der(&issuer.der) else {
             return false;
         };
-        parsed.verify_signature(Some(issuer.public_key())).is_ok()
+        // What is around the signature is not signed: the outer algorithm must repeat the one that is (RFC 5280,
+        // 4.1.1.2), and a signature is whole bytes.
+        parsed.signature_algorithm == parsed.tbs_certificate.signature
+            && parsed.signature_value.unused_bits == 0
+            && parsed.verify_signature(Some(issuer.public_key())).is_ok()
     }
 }
 
