@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::{bed, request::text};
 
 /// Verbs that no request has: whoever writes a role is asked whether they have them ("Privilege escalation prevention
-/// and bootstrapping" in the Kubernetes documentation of RBAC).
+/// and bootstrapping" in the Kubernetes documentation of RBAC). That they are needed is shown by the scenario
+/// `nothing_is_granted_that_the_operator_may_not_grant`, which takes each of them away.
 const ASKED_WITHIN: [&str; 2] = ["escalate", "bind"];
 
 /// One right: a verb on a resource, or on a subresource as `resource/subresource`.

@@ -21,7 +21,10 @@ use axum::{
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+
+use crate::steps;
 
 /// Where the operator is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,15 @@ struct Shared {
     cut: Mutex<Option<(u64, Cut)>>,
     closed: Notify,
     log: Mutex<Vec<String>>,
+    rivals: Mutex<Vec<Rival>>,
+}
+
+/// A write of somebody else that comes just before one of the operator's.
+#[derive(Clone)]
+struct Rival {
+    client: Client,
+    path: String,
+    patch: Value,
 }
 
 #[derive(Clone)]
@@ -72,6 +84,7 @@ impl Gate {
             cut: Mutex::new(None),
             closed: Notify::new(),
             log: Mutex::new(Vec::new()),
+            rivals: Mutex::new(Vec::new()),
         });
         let router = Router::new().fallback(forward).with_state(Upstream {
             client,
@@ -120,6 +133,21 @@ impl Gate {
         *self.shared.cut.lock() = None;
     }
 
+    /// Patches the object at `path` as `client` when the operator's next write to it has come to the gate, and before
+    /// it goes on to the API server: what the operator wrote it for is no longer so.
+    pub fn overtake(&self, client: &Client, path: &str, patch: Value) {
+        self.shared.rivals.lock().push(Rival {
+            client: client.clone(),
+            path: path.to_owned(),
+            patch,
+        });
+    }
+
+    /// Whether every write of [`Gate::overtake`] was done.
+    pub fn has_overtaken(&self) -> bool {
+        self.shared.rivals.lock().is_empty()
+    }
+
     /// Whether the last three writes were the same.
     pub fn repeats(&self) -> bool {
         let log = self.shared.log.lock();
@@ -135,6 +163,24 @@ impl Gate {
 impl Drop for Gate {
     fn drop(&mut self) {
         self.server.abort();
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn next_rival(&self, path: &str) -> Option<Rival> {
+        let mut rivals = self.rivals.lock();
+        let next = rivals.iter().position(|rival| rival.path == path)?;
+        Some(rivals.remove(next))
+    }
+}
+
+// === impl Rival ===
+
+impl std::fmt::Debug for Rival {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.path, self.patch)
     }
 }
 
@@ -168,6 +214,12 @@ async fn forward(State(upstream): State<Upstream>, request: Request) -> Response
             .log
             .lock()
             .push(format!("{} {}", request.method(), request.uri().path()));
+    }
+    if write
+        && let Some(rival) = shared.next_rival(request.uri().path())
+        && let Err(error) = steps::succeed(&rival.client, "PATCH", &rival.path, Some(&rival.patch)).await
+    {
+        return (StatusCode::BAD_GATEWAY, format!("{error:#}")).into_response();
     }
     match cut {
         Some((at, Cut::After)) if write && number == at => {

@@ -24,6 +24,7 @@ const COLLECTIONS: &[&str] = &[
     CRDS,
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
     NAMESPACES,
     "/api/v1/nodes",
 ];

@@ -8,6 +8,7 @@ use std::{
 use anyhow::Context;
 use http::{Request, header};
 use http_body_util::BodyExt;
+use hyper::body::Bytes;
 use kube::{Client, client::Body};
 use serde_json::Value;
 
@@ -33,6 +34,41 @@ pub struct Answer {
 ///
 /// When no answer came: the connection failed, or its body ended early.
 pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
+    let (code, retry_after, bytes) = exchange(client, method, path, "application/json", body).await?;
+    Ok(Answer {
+        code,
+        body: serde_json::from_slice(&bytes).unwrap_or_default(),
+        retry_after,
+    })
+}
+
+/// Reads the collection or object at `path` in the form that `accept` asks for: one JSON value, or those of a watch
+/// until the API server ends it.
+///
+/// # Errors
+///
+/// When the API server refuses, or answers anything else than JSON.
+pub async fn read_as(client: &Client, path: &str, accept: &str) -> anyhow::Result<Vec<Value>> {
+    let (code, _, bytes) = exchange(client, "GET", path, accept, None).await?;
+    anyhow::ensure!(
+        code == 200,
+        "GET {path} as {accept}: HTTP {code}: {}",
+        String::from_utf8_lossy(&bytes)
+    );
+    let values = serde_json::Deserializer::from_slice(&bytes).into_iter();
+    values
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("GET {path} as {accept}"))
+}
+
+/// The code, `Retry-After` and the body of one answer.
+async fn exchange(
+    client: &Client,
+    method: &str,
+    path: &str,
+    accept: &str,
+    body: Option<&Value>,
+) -> anyhow::Result<(u16, Option<Duration>, Bytes)> {
     let content_type = match (method, body) {
         ("PATCH", Some(Value::Array(_))) => "application/json-patch+json",
         ("PATCH", _) => "application/merge-patch+json",
@@ -43,7 +79,7 @@ pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value
         .method(method)
         .uri(path)
         .header(header::CONTENT_TYPE, content_type)
-        .header(header::ACCEPT, "application/json")
+        .header(header::ACCEPT, accept)
         .body(Body::from(bytes))?;
     let response = client.send(request).await.context("no answer")?;
     let code = response.status().as_u16();
@@ -58,11 +94,7 @@ pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value
         .await
         .context("the answer was cut off")?
         .to_bytes();
-    Ok(Answer {
-        code,
-        body: serde_json::from_slice(&bytes).unwrap_or_default(),
-        retry_after,
-    })
+    Ok((code, retry_after, bytes))
 }
 
 /// Sends a request, again while the API server asks for that after a change of a CRD: see

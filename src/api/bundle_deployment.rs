@@ -30,7 +30,9 @@ use crate::api::{
     printcolumn(name = "Armed", type_ = "string", json_path = ".status.conditions[?(@.type==\"Armed\")].status"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Bundle", type_ = "string", json_path = ".status.bundle.name", priority = 1),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentSpec {
@@ -45,10 +47,9 @@ pub struct BundleDeploymentSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(min = 1, max = 63)))]
     pub watch_namespaces: Vec<String>,
-    /// Where the bundle comes from.
+    /// Where the bundle comes from: exactly one of directory, configMaps and image.
     pub source: Source,
-    /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
-    /// affinity, annotations.
+    /// What OLM calls the deployment configuration: env, resources, nodeSelector, tolerations, affinity and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub config: Option<Value>,

@@ -36,15 +36,49 @@ use crate::api::{
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status"
     ),
-    printcolumn(name = "Targets", type_ = "integer", json_path = ".status.targets.total"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
+    ),
     printcolumn(name = "Not After", type_ = "string", json_path = ".status.notAfter"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
         name = "Renewal",
         type_ = "string",
         json_path = ".status.renewalTime",
         priority = 1
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "CA",
+        type_ = "integer",
+        json_path = ".status.ca.current.generation",
+        priority = 1
+    ),
+    printcolumn(
+        name = "CA Renewal",
+        type_ = "string",
+        json_path = ".status.ca.renewalTime",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Endpoints",
+        type_ = "integer",
+        json_path = ".status.endpoints.ready",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Targets",
+        type_ = "integer",
+        json_path = ".status.targets.total",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].message",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("duration(self.duration) + duration(self.duration) <= duration(self.ca.duration)").message("ca.duration must be at least twice as long as duration, or CAs would be replaced faster than what they sign"))]

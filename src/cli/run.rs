@@ -112,7 +112,7 @@ impl Args {
                     .with_context(|| format!("cannot read the --bundle-dir {}", directory.display()))
             })
             .transpose()?;
-        let cluster = Cluster::new(client.clone(), self.request_timeout.0.unsigned_abs());
+        let cluster = Cluster::new(client, self.request_timeout.0.unsigned_abs());
         let index = Arc::new(Index::new());
         let (watches, watching) = Watches::new(cluster.clone(), index.clone());
         let metrics = Arc::new(Metrics::new());
@@ -123,10 +123,10 @@ impl Args {
         });
         let context = Arc::new(Context {
             applier: Applier::new(cluster.clone(), index.clone()),
+            events: Events::new(cluster.clone(), std::env::var("POD_NAME").ok()),
             cluster,
             index,
             watches: watches.clone(),
-            events: Events::new(client, std::env::var("POD_NAME").ok()),
             prober: Prober {
                 timeout: self.probe_timeout.0.unsigned_abs(),
             },

@@ -1,82 +1,193 @@
 //! Kubernetes events about our objects.
 
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{
-    Client,
-    runtime::events::{Event, EventType, Recorder, Reporter},
-};
-use serde_json::Value;
+use std::{collections::HashMap, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tracing::warn;
 
-use crate::domain::object;
+use crate::{
+    api::names,
+    cluster::{Cluster, RequestError, kinds},
+    domain::{
+        object::{self, ObjectKey},
+        patch::guarded,
+    },
+};
 
-/// Publishes events. Equal ones are counted up by the API's series, not repeated.
+/// Publishes events. One that says the same as one of the last minutes is counted there, and not repeated.
+///
+/// The recorder of kube-runtime takes events for the same that differ in their note, and would go on showing the
+/// first: which certificate was issued, which rotation was asked for.
 #[derive(Clone)]
 pub struct Events {
-    recorder: Recorder,
+    cluster: Cluster,
+    /// Who reports: the pod.
+    instance: String,
+    published: Arc<Mutex<HashMap<Subject, Series>>>,
 }
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Subject {
+    about: ObjectKey,
+    uid: String,
+    event_type: &'static str,
+    action: String,
+    reason: String,
+    note: String,
+}
+
+/// An event that was published, and how often it has happened.
+#[derive(Clone, Debug)]
+struct Series {
+    event: ObjectKey,
+    count: u32,
+    last: Timestamp,
+}
+
+/// Who publishes, as `kubectl describe` shows it below From.
+const CONTROLLER: &str = "windlass.dev/operator";
+
+/// Where events about objects without a namespace go; the API server takes them nowhere else.
+const NAMESPACE_OF_CLUSTER_SCOPED: &str = "default";
+
+/// After how long without a repetition an event is a new one, as in client-go.
+const SERIES_ENDS: SignedDuration = SignedDuration::from_mins(6);
 
 /// The most bytes that the API server takes as a note.
 const LONGEST_NOTE: usize = 1024;
 
+/// The longest name of an object, in characters.
+const LONGEST_NAME: usize = 253;
+
 // === impl Events ===
 
 impl Events {
-    /// Publishes through `client`, as `windlass` on `instance` (a pod name).
-    pub fn new(client: Client, instance: Option<String>) -> Self {
-        let reporter = Reporter {
-            controller: "windlass.dev/operator".to_owned(),
-            instance,
-        };
+    /// Publishes through `cluster`, as `instance` (a pod name).
+    pub fn new(cluster: Cluster, instance: Option<String>) -> Self {
         Self {
-            recorder: Recorder::new(client, reporter),
+            cluster,
+            instance: instance.unwrap_or_else(|| CONTROLLER.to_owned()),
+            published: Arc::default(),
         }
     }
 
     /// Says that something went as it should.
     pub async fn note(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.publish(EventType::Normal, about, action, reason, note).await;
+        self.publish("Normal", about, action, reason, note).await;
     }
 
     /// Says that something needs attention.
     pub async fn warn(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.publish(EventType::Warning, about, action, reason, note)
-            .await;
+        self.publish("Warning", about, action, reason, note).await;
     }
 
     /// An event that cannot be published is no reason to stop: it goes to the log.
-    async fn publish(&self, event_type: EventType, about: &Value, action: &str, reason: &str, note: &str) {
-        let event = Event {
-            type_: event_type,
-            reason: reason.to_owned(),
-            note: Some(shorten(note)),
+    async fn publish(&self, event_type: &'static str, about: &Value, action: &str, reason: &str, note: &str) {
+        let Some(key) = ObjectKey::of(about) else { return };
+        let subject = Subject {
+            about: key,
+            uid: object::text(about, "/metadata/uid")
+                .unwrap_or_default()
+                .to_owned(),
+            event_type,
             action: action.to_owned(),
-            secondary: None,
+            reason: reason.to_owned(),
+            note: shorten(note, LONGEST_NOTE),
         };
-        let text = |pointer| object::text(about, pointer).map(str::to_owned);
-        let reference = ObjectReference {
-            api_version: text("/apiVersion"),
-            kind: text("/kind"),
-            name: text("/metadata/name"),
-            namespace: text("/metadata/namespace"),
-            uid: text("/metadata/uid"),
-            ..ObjectReference::default()
-        };
-        if let Err(error) = self.recorder.publish(&event, &reference).await {
+        if let Err(error) = self.say(subject, Timestamp::now()).await {
             warn!(%error, reason, "Cannot publish an event");
         }
     }
+
+    async fn say(&self, subject: Subject, now: Timestamp) -> Result<(), RequestError> {
+        let earlier = {
+            let mut published = self.published.lock();
+            published.retain(|_, series| now.duration_since(series.last) < SERIES_ENDS);
+            published.get(&subject).cloned()
+        };
+        let series = match earlier {
+            Some(earlier) => self.count_up(&earlier, now).await?,
+            None => None,
+        };
+        let series = match series {
+            Some(series) => series,
+            None => self.create(&subject, now).await?,
+        };
+        self.published.lock().insert(subject, series);
+        Ok(())
+    }
+
+    /// `None` when the event is gone.
+    async fn count_up(&self, earlier: &Series, now: Timestamp) -> Result<Option<Series>, RequestError> {
+        let count = earlier.count + 1;
+        let series = json!({"count": count, "lastObservedTime": MicroTime(now)});
+        let patch = guarded(&[], "/series", &series);
+        match self.cluster.patch(&earlier.event, &patch, names::EVENTS).await {
+            Ok(_) => Ok(Some(Series {
+                event: earlier.event.clone(),
+                count,
+                last: now,
+            })),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create(&self, subject: &Subject, now: Timestamp) -> Result<Series, RequestError> {
+        let event = event(subject, &self.instance, now);
+        self.cluster.create(&event, names::EVENTS).await?;
+        Ok(Series {
+            event: ObjectKey::of(&event).ok_or(RequestError::Nameless)?,
+            count: 1,
+            last: now,
+        })
+    }
 }
 
-fn shorten(note: &str) -> String {
-    if note.len() <= LONGEST_NOTE {
-        return note.to_owned();
+/// An event of `events.k8s.io/v1`.
+fn event(subject: &Subject, instance: &str, now: Timestamp) -> Value {
+    let about = &subject.about;
+    let suffix = format!(".{:x}", now.as_nanosecond());
+    let name = about.name.chars().take(LONGEST_NAME - suffix.len());
+    let key = kinds::EVENT.object(
+        Some(about.namespace.as_deref().unwrap_or(NAMESPACE_OF_CLUSTER_SCOPED)),
+        &(name.collect::<String>() + &suffix),
+    );
+    let mut regarding = json!({
+        "apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": subject.uid,
+    });
+    // Whoever looks for the events of an object without a namespace asks for those without one.
+    if let Some(namespace) = &about.namespace {
+        regarding["namespace"] = namespace.as_str().into();
     }
-    let end = (0..=LONGEST_NOTE - '…'.len_utf8())
+    json!({
+        "apiVersion": key.api_version,
+        "kind": key.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "eventTime": MicroTime(now),
+        "type": subject.event_type,
+        "action": subject.action,
+        "reason": subject.reason,
+        "note": subject.note,
+        "regarding": regarding,
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance,
+    })
+}
+
+fn shorten(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let end = (0..=longest - '…'.len_utf8())
         .rev()
-        .find(|end| note.is_char_boundary(*end))
+        .find(|end| text.is_char_boundary(*end))
         .unwrap_or(0);
-    format!("{}…", &note[..end])
+    format!("{}…", &text[..end])
 }
 
 #[cfg(test)]
@@ -85,10 +196,38 @@ mod tests {
 
     use super::*;
 
+    fn subject(namespace: Option<&str>, name: &str) -> Subject {
+        Subject {
+            about: kinds::SERVING_CERTIFICATE.object(namespace, name),
+            uid: "1".to_owned(),
+            event_type: "Normal",
+            action: "Rotate".to_owned(),
+            reason: "RotationStarted".to_owned(),
+            note: "Started the rotation".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_event_is_where_describe_looks_for_it() {
+        let about = |namespace| event(&subject(namespace, "a"), "pod", Timestamp::UNIX_EPOCH);
+        let namespaced = about(Some("n"));
+        assert_eq!(namespaced["metadata"]["namespace"], "n");
+        assert_eq!(namespaced["regarding"]["namespace"], "n");
+        let cluster_scoped = about(None);
+        assert_eq!(cluster_scoped["metadata"]["namespace"], "default");
+        assert_eq!(cluster_scoped["regarding"].get("namespace"), None);
+    }
+
+    #[test]
+    fn the_name_of_an_event_fits_however_long_that_of_its_object_is() {
+        let event = event(&subject(Some("n"), &"a".repeat(253)), "pod", Timestamp::MAX);
+        assert_eq!(object::text(&event, "/metadata/name").map(str::len), Some(253));
+    }
+
     proptest! {
         #[test]
         fn a_note_never_exceeds_what_the_api_server_takes(note in "\\PC{0,600}") {
-            prop_assert!(shorten(&note).len() <= LONGEST_NOTE);
+            prop_assert!(shorten(&note, LONGEST_NOTE).len() <= LONGEST_NOTE);
         }
     }
 }

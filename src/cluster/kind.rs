@@ -48,6 +48,8 @@ pub mod kinds {
     pub const ENDPOINT_SLICE: Kind = Kind::new("discovery.k8s.io/v1", "EndpointSlice");
     /// Deployments.
     pub const DEPLOYMENT: Kind = Kind::new("apps/v1", "Deployment");
+    /// Events.
+    pub const EVENT: Kind = Kind::new("events.k8s.io/v1", "Event");
     /// ReplicaSets.
     pub const REPLICA_SET: Kind = Kind::new("apps/v1", "ReplicaSet");
     /// CustomResourceDefinitions.

@@ -62,3 +62,6 @@ pub const CONVERSION: &str = "windlass-conversion";
 
 /// Field manager of status.
 pub const STATUS: &str = "windlass-status";
+
+/// Field manager of events.
+pub const EVENTS: &str = "windlass-events";

@@ -44,8 +44,8 @@ struct Arguments {
     )]
     pod_network: Network,
 
-    /// Its audit log: it must show that the operator was allowed whatever it asked for. Where all scenarios run, the
-    /// rights that it did not use are named.
+    /// Its audit log: it must show that the operator was allowed whatever it asked for and, where all scenarios run,
+    /// that it used each right that it has.
     #[arg(long, env = "E2E_AUDIT_LOG", value_name = "FILE")]
     audit_log: Option<PathBuf>,
 }
@@ -92,7 +92,7 @@ fn main() -> anyhow::Result<ExitCode> {
             move || {
                 let unused = audit::check(&log).map_err(|error| format!("{error:#}"))?;
                 if whole && !unused.is_empty() {
-                    eprintln!("Rights that no scenario used: {}", unused.join(", "));
+                    return Err(format!("no scenario used these rights:\n{}", unused.join("\n")).into());
                 }
                 Ok(())
             },

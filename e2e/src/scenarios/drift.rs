@@ -3,9 +3,13 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::rotation::CERTIFICATE;
+use super::{
+    rotation::CERTIFICATE,
+    stubs::{self, version},
+};
 use crate::{
     bed::Bed,
+    gate::Gate,
     request::text,
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, succeed, until},
 };
@@ -15,8 +19,25 @@ fn annotation() -> Value {
     json!({"windlass.dev/inject-ca-from": format!("sample-system/{CERTIFICATE}")})
 }
 
-/// A target of each kind that others create: where it goes, the object, and where its caBundle is.
-fn annotated_targets() -> Vec<(&'static str, Value, &'static str)> {
+/// A target that others create.
+struct Target {
+    /// Where it goes.
+    collection: &'static str,
+    object: Value,
+    /// Where its caBundle is.
+    bundle: &'static str,
+    /// Another field of what its caBundle is for, and a value that it may get.
+    other: (&'static str, Value),
+}
+
+impl Target {
+    fn path(&self) -> String {
+        format!("{}/{}", self.collection, text(&self.object, "/metadata/name"))
+    }
+}
+
+/// A target of each kind that others create.
+fn annotated_targets() -> Vec<Target> {
     let service =
         |path: &str| json!({"namespace": "sample-system", "name": CERTIFICATE, "path": path, "port": 443});
     let rule = json!({"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "resources": ["nothings"], "operations": ["CREATE"]});
@@ -25,20 +46,31 @@ fn annotated_targets() -> Vec<(&'static str, Value, &'static str)> {
         "sideEffects": "None", "admissionReviewVersions": ["v1"],
     }]);
     let metadata = |name: &str| json!({"name": name, "annotations": annotation()});
+    let target = |collection, object, bundle, other| Target {
+        collection,
+        object,
+        bundle,
+        other,
+    };
+    let path = |pointer| (pointer, json!("/elsewhere"));
+    let webhook = "/webhooks/0/clientConfig/caBundle";
+    let webhook_path = "/webhooks/0/clientConfig/service/path";
     vec![
-        (
+        target(
             VALIDATING,
             json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
                    "metadata": metadata("platform"), "webhooks": webhooks}),
-            "/webhooks/0/clientConfig/caBundle",
+            webhook,
+            path(webhook_path),
         ),
-        (
+        target(
             MUTATING,
             json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
                    "metadata": metadata("platform"), "webhooks": webhooks}),
-            "/webhooks/0/clientConfig/caBundle",
+            webhook,
+            path(webhook_path),
         ),
-        (
+        target(
             CRDS,
             json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "metadata": metadata("gears.platform.example.com"),
@@ -46,60 +78,69 @@ fn annotated_targets() -> Vec<(&'static str, Value, &'static str)> {
                     "versions": [version("v1", true), version("v1beta1", false)],
                     "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": service("/convert")}}}}}),
             "/spec/conversion/webhook/clientConfig/caBundle",
+            path("/spec/conversion/webhook/clientConfig/service/path"),
         ),
-        (
+        target(
             "/apis/apiregistration.k8s.io/v1/apiservices",
             json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": metadata("v1.aggregated.example.com"),
                    "spec": {"group": "aggregated.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
                             "service": {"namespace": "sample-system", "name": CERTIFICATE, "port": 443}}}),
             "/spec/caBundle",
+            ("/spec/versionPriority", json!(200)),
         ),
-        (
+        target(
             "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs",
             json!({"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": metadata("hooks"),
                    "spec": {"clientConfig": {"service": service("/hooks")}}}),
             "/spec/clientConfig/caBundle",
+            path("/spec/clientConfig/service/path"),
+        ),
+        target(
+            "/apis/config.karmada.io/v1alpha1/resourceinterpreterwebhookconfigurations",
+            json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
+                   "metadata": metadata("interpreters"), "webhooks": [{
+                       "name": "one.example.com", "clientConfig": {"service": service("/interpret")},
+                       "rules": [{"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "kinds": ["Nothing"], "operations": ["InterpretReplica"]}],
+                       "interpreterContextVersions": ["v1alpha1"]}]}),
+            webhook,
+            path(webhook_path),
         ),
     ]
 }
 
-fn version(name: &str, storage: bool) -> Value {
-    json!({"name": name, "served": true, "storage": storage,
-           "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
-}
-
-/// Cluster API's CRD, as far as an ExtensionConfig needs it here.
-fn extension_config_crd() -> Value {
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "extensionconfigs.runtime.cluster.x-k8s.io"},
-        "spec": {"group": "runtime.cluster.x-k8s.io", "scope": "Cluster",
-                 "names": {"plural": "extensionconfigs", "singular": "extensionconfig", "kind": "ExtensionConfig", "listKind": "ExtensionConfigList"},
-                 "versions": [version("v1beta2", true)]}})
+/// Creates the sample's install and the targets. The CRDs of Cluster API and Karmada come after the operator has started:
+/// they may come and go.
+async fn install_beside_targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    stubs::define(
+        bed,
+        "runtime.cluster.x-k8s.io/v1beta2",
+        "ExtensionConfig",
+        "extensionconfigs",
+        false,
+    )
+    .await?;
+    let karmada = (
+        "config.karmada.io/v1alpha1",
+        "ResourceInterpreterWebhookConfiguration",
+    );
+    let plural = "resourceinterpreterwebhookconfigurations";
+    stubs::define(bed, karmada.0, karmada.1, plural, false).await?;
+    let targets = annotated_targets();
+    for target in &targets {
+        succeed(&bed.client, "POST", target.collection, Some(&target.object)).await?;
+    }
+    Ok(targets)
 }
 
 pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    // Cluster API comes after the operator has started: its CRD may come and go.
-    succeed(&bed.client, "POST", CRDS, Some(&extension_config_crd())).await?;
+    let created = install_beside_targets(bed).await?;
     let mut targets = vec![(
         format!("{CRDS}/widgets.sample.windlass.dev"),
         "/spec/conversion/webhook/clientConfig/caBundle",
     )];
-    for (collection, object, pointer) in annotated_targets() {
-        until(&format!("{collection} is served"), PATIENCE, async || {
-            Ok(get(&bed.client, collection)
-                .await?
-                .map(drop)
-                .ok_or_else(|| "404".to_owned()))
-        })
-        .await?;
-        succeed(&bed.client, "POST", collection, Some(&object)).await?;
-        targets.push((
-            format!("{collection}/{}", text(&object, "/metadata/name")),
-            pointer,
-        ));
-    }
+    targets.extend(created.iter().map(|target| (target.path(), target.bundle)));
     for collection in [VALIDATING, MUTATING] {
         for object in list(&bed.client, collection).await? {
             let path = format!("{collection}/{}", text(&object, "/metadata/name"));
@@ -118,6 +159,33 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Resul
         succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
         carries(bed, path, pointer, &trust).await?;
     }
+    Ok(())
+}
+
+pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &Bed) -> anyhow::Result<()> {
+    let gate = Gate::open(bed.operator_client().await?).await?;
+    let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;
+    let _operator = bed.operator.with_kubeconfig(&kubeconfig).start()?;
+    let targets = install_beside_targets(bed).await?;
+    let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+    let stranger = bed.foreign_trust_bundle()?;
+    for target in &targets {
+        let path = target.path();
+        carries(bed, &path, target.bundle, &trust).await?;
+        let (field, value) = &target.other;
+        let replaced =
+            |pointer: &str, value: &Value| json!([{"op": "replace", "path": pointer, "value": value}]);
+        gate.overtake(&bed.client, &path, replaced(field, value));
+        let patch = replaced(target.bundle, &json!(stranger));
+        succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+        carries(bed, &path, target.bundle, &trust).await?;
+        let object = get(&bed.client, &path).await?.context("the target is gone")?;
+        anyhow::ensure!(
+            object.pointer(field) == Some(value),
+            "{path} lost what somebody else wrote to {field}: {object}"
+        );
+    }
+    anyhow::ensure!(gate.has_overtaken(), "no write of the operator was overtaken");
     Ok(())
 }
 

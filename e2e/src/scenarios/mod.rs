@@ -8,11 +8,14 @@ mod crash;
 mod drift;
 mod idle;
 mod install;
+mod kubectl;
 mod refusal;
 mod removal;
+mod rights;
 mod rotation;
 mod schemas;
 mod secrets;
+mod stubs;
 mod traffic;
 
 use std::pin::Pin;
@@ -71,12 +74,17 @@ scenarios! {
     rotation::the_ca_rotates_under_load,
     rotation::a_server_that_never_reloads_is_restarted_without_a_failed_call,
     drift::every_kind_of_target_is_repaired,
+    drift::what_others_write_at_the_same_moment_is_kept,
     drift::a_removed_configuration_comes_back,
     secrets::a_deleted_serving_secret_is_issued_again,
     secrets::a_deleted_ca_secret_is_made_again,
     crash::an_install_resumes_from_every_write,
     crash::a_ca_rotation_resumes_from_every_write,
     claims::the_second_claim_is_refused_and_takes_over_when_the_first_is_gone,
+    rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
+    rights::nothing_is_granted_that_the_operator_may_not_grant,
+    kubectl::get_shows_what_the_objects_say,
+    kubectl::describe_finds_the_events,
     removal::webhooks_go_before_their_servers,
     removal::conversion_that_stored_objects_need_is_kept,
     idle::nothing_is_written_when_nothing_changes,

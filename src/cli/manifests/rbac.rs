@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Document, NAME, NAMESPACE, labels};
 
-const READ: [&str; 3] = ["get", "list", "watch"];
+const INJECT: [&str; 4] = ["get", "list", "watch", "patch"];
 const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
 /// The ServiceAccount, its roles and their bindings.
@@ -46,7 +46,7 @@ fn rules() -> Vec<Value> {
         rule(
             &["windlass.dev"],
             &["bundledeployments"],
-            &["get", "list", "watch", "patch"],
+            &["list", "watch", "patch"],
         ),
         rule(&["windlass.dev"], &["servingcertificates"], &KEEP),
         rule(
@@ -64,20 +64,12 @@ fn rules() -> Vec<Value> {
             &["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
             &KEEP,
         ),
-        rule(
-            &["apiregistration.k8s.io"],
-            &["apiservices"],
-            &["get", "list", "watch", "patch"],
-        ),
-        rule(
-            &["runtime.cluster.x-k8s.io"],
-            &["extensionconfigs"],
-            &["get", "list", "watch", "patch"],
-        ),
+        rule(&["apiregistration.k8s.io"], &["apiservices"], &INJECT),
+        rule(&["runtime.cluster.x-k8s.io"], &["extensionconfigs"], &INJECT),
         rule(
             &["config.karmada.io"],
             &["resourceinterpreterwebhookconfigurations"],
-            &["get", "list", "watch", "patch"],
+            &INJECT,
         ),
         rule(&[""], &["namespaces"], &["get", "list", "create", "patch"]),
         rule(&[""], &["serviceaccounts", "services", "configmaps"], &KEEP),
@@ -85,11 +77,16 @@ fn rules() -> Vec<Value> {
         rule(&["apps"], &["deployments"], &KEEP),
         rule(&["apps"], &["replicasets"], &["list"]),
         rule(&[""], &["pods"], &["list"]),
-        rule(&["discovery.k8s.io"], &["endpointslices"], &READ),
+        rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
         rule(
             &["rbac.authorization.k8s.io"],
-            &["roles", "rolebindings", "clusterroles", "clusterrolebindings"],
+            &["roles", "clusterroles"],
             &with(&["escalate", "bind"]),
+        ),
+        rule(
+            &["rbac.authorization.k8s.io"],
+            &["rolebindings", "clusterrolebindings"],
+            &KEEP,
         ),
         rule(&["policy"], &["poddisruptionbudgets"], &KEEP),
         rule(&["networking.k8s.io"], &["networkpolicies"], &KEEP),

@@ -10,7 +10,7 @@ use crate::{
         TargetsStatus, Verdict, names,
     },
     controllers::status::merge_patch,
-    domain::rotation::{self, Authority, Blocked, Change, Leaf, Observation, Plan, Step},
+    domain::rotation::{self, Authority, Blocked, Change, Leaf, Observation, Plan, Reason, Step},
 };
 
 /// The most failing targets that a status lists.
@@ -164,11 +164,18 @@ impl Reconciler {
             return;
         }
         let (reason, message) = (&condition.reason, &condition.message);
+        // A certificate comes before the pods that mount it.
+        let is_new = ready(&wanted.status).is_none() && *reason == Reason::NoReadyEndpoints.to_string();
         tracing::info!(certificate = %wanted.key, ready = holds, reason, message, "The rotation stands otherwise");
         if holds {
             self.context
                 .events
                 .note(&wanted.object, "Rotate", READY, message)
+                .await;
+        } else if is_new {
+            self.context
+                .events
+                .note(&wanted.object, "Rotate", reason, message)
                 .await;
         } else {
             self.context

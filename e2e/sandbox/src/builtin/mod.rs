@@ -1,10 +1,12 @@
 //! Built-in kinds: the defaults and the checks that operators rely on.
 
+mod events;
 mod pods;
 mod validation;
 
 use serde_json::{Value, json};
 
+pub use events::event_in;
 pub use validation::validate;
 
 /// Fills in what the real server fills in.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Server, kinds::Served, metadata::now};
 use crate::{
-    StatusError, admission, conversion,
+    StatusError, admission, builtin, conversion,
     crd::Definition,
     schema::TypeSchema,
     storage::{Collection, Key, version},
@@ -47,10 +47,8 @@ impl Server {
             return Ok(object);
         }
         let Some(definition) = &served.definition else {
-            // Built-in kinds are served in one version; events alone in two groups, with one form here.
-            let mut object = object;
-            object["apiVersion"] = json!(api_version);
-            return Ok(object);
+            // Built-in kinds are served in one version; events alone in two groups.
+            return Ok(builtin::event_in(object, api_version));
         };
         let kind = &definition.names.kind;
         let converted = conversion::convert(

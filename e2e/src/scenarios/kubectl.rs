@@ -1,0 +1,329 @@
+//! What kubectl shows of Windlass's objects, asked for as kubectl asks.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::rotation::CERTIFICATE;
+use crate::{
+    bed::Bed,
+    request::{self, text},
+    steps::{
+        BUNDLE_DEPLOYMENTS, PATIENCE, get, install, list, ready, rotate, serving_certificates, succeed, until,
+    },
+};
+
+/// `Accept` of `kubectl get`.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/// Where the sample bundles are installed.
+const NAMESPACE: &str = "sample-system";
+
+/// A column: its name, whether `-o wide` alone shows it, and what it shows.
+type Column = (&'static str, bool, Shown);
+
+/// What a cell shows of an object.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// What is at a JSON pointer.
+    Field(&'static str),
+    /// A field of the condition of a type.
+    Condition(&'static str, &'static str),
+    /// For how long the object has been there.
+    Age,
+}
+
+const BUNDLE_DEPLOYMENT: &[Column] = &[
+    ("Name", false, Shown::Field("/metadata/name")),
+    ("Package", false, Shown::Field("/status/bundle/package")),
+    ("Version", false, Shown::Field("/status/bundle/version")),
+    ("Namespace", false, Shown::Field("/spec/namespace")),
+    ("Armed", false, Shown::Condition("Armed", "status")),
+    ("Ready", false, Shown::Condition("Ready", "status")),
+    ("Reason", false, Shown::Condition("Ready", "reason")),
+    ("Age", false, Shown::Age),
+    ("Bundle", true, Shown::Field("/status/bundle/name")),
+    ("Message", true, Shown::Condition("Ready", "message")),
+];
+
+const SERVING_CERTIFICATE: &[Column] = &[
+    ("Name", false, Shown::Field("/metadata/name")),
+    ("Service", false, Shown::Field("/spec/serviceName")),
+    ("Secret", false, Shown::Field("/spec/secretName")),
+    ("Phase", false, Shown::Field("/status/phase")),
+    ("Ready", false, Shown::Condition("Ready", "status")),
+    ("Reason", false, Shown::Condition("Ready", "reason")),
+    ("Not After", false, Shown::Field("/status/notAfter")),
+    ("Age", false, Shown::Age),
+    ("Renewal", true, Shown::Field("/status/renewalTime")),
+    ("CA", true, Shown::Field("/status/ca/current/generation")),
+    ("CA Renewal", true, Shown::Field("/status/ca/renewalTime")),
+    ("Endpoints", true, Shown::Field("/status/endpoints/ready")),
+    ("Targets", true, Shown::Field("/status/targets/total")),
+    ("Message", true, Shown::Condition("Ready", "message")),
+];
+
+// === impl Shown ===
+
+impl Shown {
+    fn is_in(self, object: &Value, cell: &Value) -> bool {
+        match self {
+            Self::Field(pointer) => object.pointer(pointer).is_some_and(|value| value == cell),
+            Self::Condition(condition_type, field) => {
+                let conditions = object["status"]["conditions"].as_array();
+                conditions.into_iter().flatten().any(|condition| {
+                    condition["type"] == condition_type && !cell.is_null() && condition[field] == *cell
+                })
+            }
+            // A few seconds or minutes.
+            Self::Age => cell
+                .as_str()
+                .is_some_and(|age| age.ends_with('s') || age.ends_with('m')),
+        }
+    }
+}
+
+pub(super) async fn get_shows_what_the_objects_say(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
+    bed.settled(NAMESPACE, CERTIFICATE).await?;
+    names_are_short(bed).await?;
+    let certificates = serving_certificates(NAMESPACE);
+    for (collection, columns) in [
+        (BUNDLE_DEPLOYMENTS, BUNDLE_DEPLOYMENT),
+        (&certificates, SERVING_CERTIFICATE),
+        (
+            "/apis/windlass.dev/v1alpha1/servingcertificates",
+            SERVING_CERTIFICATE,
+        ),
+    ] {
+        // The status may change between the two answers: then both are asked for again.
+        until(&format!("{collection} is shown as it is"), PATIENCE, async || {
+            let table = request::read_as(&bed.client, collection, TABLE).await?;
+            let table = table.first().context("no table")?;
+            Ok(difference(table, &list(&bed.client, collection).await?, columns)?.map_or(Ok(()), Err))
+        })
+        .await?;
+    }
+    bed.bundle("sample.v2")?;
+    let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let before = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    // What `kubectl get --watch` has shown meanwhile.
+    let watch = format!(
+        "{BUNDLE_DEPLOYMENTS}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dsample&resourceVersion={}",
+        text(&before, "/metadata/resourceVersion")
+    );
+    let shown = request::read_as(&bed.client, &watch, TABLE).await?;
+    let versions: Vec<_> = shown
+        .iter()
+        .map(|event| {
+            let cells = &event["object"]["rows"][0]["cells"];
+            (cells[2].clone(), cells[5].clone())
+        })
+        .collect();
+    let expected = [("1.0.0", "True"), ("2.0.0", "False"), ("2.0.0", "True")];
+    let mut expected = expected.iter().peekable();
+    for (version, ready) in &versions {
+        expected.next_if(|(next, is_ready)| version == next && ready == is_ready);
+    }
+    anyhow::ensure!(
+        expected.peek().is_none(),
+        "the watch did not show the upgrade: {versions:?}"
+    );
+    Ok(())
+}
+
+/// How a table differs from the objects that it shows.
+fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::Result<Option<String>> {
+    let definitions = table["columnDefinitions"]
+        .as_array()
+        .context("a table has columns")?;
+    let defined: Vec<_> = definitions
+        .iter()
+        .map(|column| (text(column, "/name"), column["priority"] != 0))
+        .collect();
+    let expected: Vec<_> = columns.iter().map(|(name, wide, _)| (*name, *wide)).collect();
+    anyhow::ensure!(
+        defined == expected,
+        "the columns are {defined:?}, not {expected:?}"
+    );
+    let rows = table["rows"].as_array().context("a table has rows")?;
+    anyhow::ensure!(!objects.is_empty(), "there is nothing to be shown");
+    anyhow::ensure!(
+        rows.len() == objects.len(),
+        "{} rows, {} objects",
+        rows.len(),
+        objects.len()
+    );
+    for (row, object) in rows.iter().zip(objects) {
+        for (position, (name, _, shown)) in columns.iter().enumerate() {
+            let cell = &row["cells"][position];
+            if !shown.is_in(object, cell) {
+                return Ok(Some(format!("{name} shows {cell} of {object}")));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// `kubectl get bd`, `kubectl get scert` and `kubectl get windlass` are understood.
+async fn names_are_short(bed: &Bed) -> anyhow::Result<()> {
+    let served = get(&bed.client, "/apis/windlass.dev/v1alpha1")
+        .await?
+        .context("not served")?;
+    for (plural, short) in [("bundledeployments", "bd"), ("servingcertificates", "scert")] {
+        let resources = served["resources"].as_array();
+        let resource = resources
+            .into_iter()
+            .flatten()
+            .find(|resource| resource["name"] == plural);
+        let resource = resource.with_context(|| format!("{plural} are not served"))?;
+        anyhow::ensure!(
+            resource["shortNames"] == json!([short]) && resource["categories"] == json!(["windlass"]),
+            "{resource}"
+        );
+    }
+    Ok(())
+}
+
+pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    let deployed = install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
+    has_event(
+        bed,
+        &deployed,
+        "Normal",
+        "Ready",
+        "installed, available and armed",
+    )
+    .await?;
+    let path = format!("{}/{CERTIFICATE}", serving_certificates(NAMESPACE));
+    for what in ["leaf", "ca"] {
+        rotate(&bed.client, NAMESPACE, CERTIFICATE, what, PATIENCE).await?;
+        let certificate = get(&bed.client, &path).await?.context("no ServingCertificate")?;
+        // Each is told apart, although both have one reason.
+        has_event(
+            bed,
+            &certificate,
+            "Normal",
+            "RotationStarted",
+            &format!("\"{what}:scenario-"),
+        )
+        .await?;
+        let until = text(&certificate, "/status/notAfter");
+        has_event(bed, &certificate, "Normal", "CertificateIssued", until).await?;
+    }
+    let broken = crate::steps::bundle_deployment("broken", "broken-system", "nowhere");
+    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&broken)).await?;
+    let broken = get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/broken"))
+        .await?
+        .context("no BundleDeployment")?;
+    has_event(
+        bed,
+        &broken,
+        "Warning",
+        "SourceInvalid",
+        "nowhere: cannot be read",
+    )
+    .await?;
+    // What happens again is counted, not repeated.
+    let spoiled =
+        json!({"spec": {"source": {"directory": {"path": "sample.v1"}}, "watchNamespaces": ["one"]}});
+    for change in [
+        spoiled,
+        json!({"spec": {"source": {"directory": {"path": "nowhere"}}}}),
+    ] {
+        succeed(
+            &bed.client,
+            "PATCH",
+            &format!("{BUNDLE_DEPLOYMENTS}/broken"),
+            Some(&change),
+        )
+        .await?;
+        let reason = if change["spec"]["watchNamespaces"].is_array() {
+            "InstallUnsupported"
+        } else {
+            "SourceInvalid"
+        };
+        refused_for(bed, reason).await?;
+    }
+    until("the refusal is counted twice", PATIENCE, async || {
+        let events = events_of(bed, &broken).await?;
+        let mut refusals = events.iter().filter(|event| event["reason"] == "SourceInvalid");
+        let counted = refusals.next().is_some_and(|event| event["series"]["count"] == 2);
+        Ok(if counted && refusals.next().is_none() {
+            Ok(())
+        } else {
+            Err(json!(events).to_string())
+        })
+    })
+    .await
+}
+
+async fn refused_for(bed: &Bed, reason: &str) -> anyhow::Result<()> {
+    until(&format!("it is refused for {reason}"), PATIENCE, async || {
+        let object = get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/broken"))
+            .await?
+            .context("no BundleDeployment")?;
+        let words = crate::steps::conditions(&object);
+        Ok(if words.contains(&format!("Ready=False {reason}")) {
+            Ok(())
+        } else {
+            Err(words)
+        })
+    })
+    .await
+}
+
+/// Waits until an object has an event whose message contains `words`, told as kubectl shows it.
+async fn has_event(
+    bed: &Bed,
+    about: &Value,
+    event_type: &str,
+    reason: &str,
+    words: &str,
+) -> anyhow::Result<()> {
+    let what = format!(
+        "describe {} shows {reason} with {words:?}",
+        text(about, "/metadata/name")
+    );
+    until(&what, PATIENCE, async || {
+        let events = events_of(bed, about).await?;
+        let found = events.iter().any(|event| {
+            event["type"] == event_type
+                && event["reason"] == reason
+                && text(event, "/message").contains(words)
+                && event["reportingComponent"] == "windlass.dev/operator"
+                && event["eventTime"].is_string()
+        });
+        Ok(if found {
+            Ok(())
+        } else {
+            Err(json!(events).to_string())
+        })
+    })
+    .await
+}
+
+/// The events that `kubectl describe` lists below an object: of the core group, by the object's name, namespace, kind
+/// and uid, and in all namespaces if it has none.
+async fn events_of(bed: &Bed, about: &Value) -> anyhow::Result<Vec<Value>> {
+    let [name, namespace, uid] =
+        ["name", "namespace", "uid"].map(|field| text(&about["metadata"], &format!("/{field}")));
+    let root = match namespace {
+        "" => "/api/v1".to_owned(),
+        namespace => format!("/api/v1/namespaces/{namespace}"),
+    };
+    let selector = format!(
+        "involvedObject.name={name},involvedObject.namespace={namespace},involvedObject.kind={},involvedObject.uid={uid}",
+        text(about, "/kind")
+    );
+    let selector = selector.replace('=', "%3D").replace(',', "%2C");
+    list(
+        &bed.client,
+        &format!("{root}/events?fieldSelector={selector}&limit=500"),
+    )
+    .await
+}

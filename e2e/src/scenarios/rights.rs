@@ -1,0 +1,304 @@
+//! What takes rights that no other scenario needs.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::stubs;
+use crate::{
+    bed::Bed,
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, delete, get, gone, ready, succeed, until},
+};
+
+/// The sample bundle that is installed for its own namespace, and so brings a Role.
+const BUNDLE: &str = "own-namespace";
+
+/// Where it is installed.
+const NAMESPACE: &str = "own-system";
+
+/// Says on bundled objects which revision of the bundle they are of.
+const REVISION: &str = "example.com/revision";
+
+/// A kind that bundles may bring along.
+struct Bundled {
+    api_version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    namespaced: bool,
+    /// Whether a plain cluster serves it.
+    built_in: bool,
+    /// The object beyond its metadata.
+    content: Value,
+}
+
+// === impl Bundled ===
+
+impl Bundled {
+    /// Name of the object, in every place where one is.
+    const NAME: &str = "bundled";
+
+    fn object(&self, revision: &str) -> Value {
+        let mut object = json!({
+            "apiVersion": self.api_version, "kind": self.kind,
+            "metadata": {"name": Self::NAME, "annotations": {REVISION: revision}},
+        });
+        json_patch::merge(&mut object, &self.content);
+        object
+    }
+
+    fn path(&self) -> String {
+        let Self {
+            api_version, plural, ..
+        } = self;
+        let root = if api_version.contains('/') {
+            "/apis"
+        } else {
+            "/api"
+        };
+        let namespace = if self.namespaced {
+            format!("/namespaces/{NAMESPACE}")
+        } else {
+            String::new()
+        };
+        format!("{root}/{api_version}{namespace}/{plural}/{}", Self::NAME)
+    }
+}
+
+/// Every kind of `supported_resources.go` of operator-registry.
+fn every_kind() -> Vec<Bundled> {
+    let built_in = |api_version, kind, plural, namespaced, content| Bundled {
+        api_version,
+        kind,
+        plural,
+        namespaced,
+        built_in: true,
+        content,
+    };
+    let stub = |api_version, kind, plural, namespaced| Bundled {
+        api_version,
+        kind,
+        plural,
+        namespaced,
+        built_in: false,
+        content: json!({"spec": {"text": "anything"}}),
+    };
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let rules =
+        json!({"rules": [{"apiGroups": ["example.com"], "resources": ["nothings"], "verbs": ["get"]}]});
+    let binding = |kind: &str| {
+        json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": Bundled::NAME},
+               "subjects": [{"kind": "ServiceAccount", "name": Bundled::NAME, "namespace": NAMESPACE}]})
+    };
+    let selector = json!({"matchLabels": {"app": "none"}});
+    let ports = json!([{"port": 80, "protocol": "TCP", "targetPort": 80}]);
+    let monitoring = "monitoring.coreos.com/v1";
+    let console = "console.openshift.io/v1";
+    vec![
+        built_in("v1", "ServiceAccount", "serviceaccounts", true, json!({})),
+        built_in(rbac, "Role", "roles", true, rules.clone()),
+        built_in(rbac, "RoleBinding", "rolebindings", true, binding("Role")),
+        built_in(rbac, "ClusterRole", "clusterroles", false, rules),
+        built_in(
+            rbac,
+            "ClusterRoleBinding",
+            "clusterrolebindings",
+            false,
+            binding("ClusterRole"),
+        ),
+        built_in(
+            "v1",
+            "ConfigMap",
+            "configmaps",
+            true,
+            json!({"data": {"key": "value"}}),
+        ),
+        built_in(
+            "v1",
+            "Secret",
+            "secrets",
+            true,
+            json!({"type": "Opaque", "data": {"key": "dmFsdWU="}}),
+        ),
+        built_in(
+            "v1",
+            "Service",
+            "services",
+            true,
+            json!({"spec": {"ports": ports, "selector": {"app": "none"}}}),
+        ),
+        built_in(
+            "policy/v1",
+            "PodDisruptionBudget",
+            "poddisruptionbudgets",
+            true,
+            json!({"spec": {"minAvailable": 1, "selector": selector}}),
+        ),
+        built_in(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            "networkpolicies",
+            true,
+            json!({"spec": {"podSelector": selector, "policyTypes": ["Ingress"]}}),
+        ),
+        built_in(
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+            "priorityclasses",
+            false,
+            json!({"value": 1000, "description": "for nobody"}),
+        ),
+        stub(
+            "autoscaling.k8s.io/v1",
+            "VerticalPodAutoscaler",
+            "verticalpodautoscalers",
+            true,
+        ),
+        stub(monitoring, "PrometheusRule", "prometheusrules", true),
+        stub(monitoring, "ServiceMonitor", "servicemonitors", true),
+        stub(monitoring, "PodMonitor", "podmonitors", true),
+        stub(console, "ConsoleYAMLSample", "consoleyamlsamples", false),
+        stub(console, "ConsoleQuickStart", "consolequickstarts", false),
+        stub(console, "ConsoleCLIDownload", "consoleclidownloads", false),
+        stub(console, "ConsoleLink", "consolelinks", false),
+        stub(console, "ConsolePlugin", "consoleplugins", false),
+    ]
+}
+
+/// The bundle with an object of each kind, all of this revision.
+fn bundle(bed: &Bed, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
+    let bundle = bed.add_bundle(&crate::sample::bundle(BUNDLE), revision)?;
+    for bundled in kinds {
+        let file = bundle.join("manifests").join(format!("{}.json", bundled.plural));
+        fs::write(file, bundled.object(revision).to_string())?;
+    }
+    Ok(bundle)
+}
+
+fn own(directory: &str) -> Value {
+    let mut object = steps::bundle_deployment("own", NAMESPACE, directory);
+    object["spec"]["watchNamespaces"] = json!([NAMESPACE]);
+    object
+}
+
+pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let kinds = every_kind();
+    for kind in kinds.iter().filter(|kind| !kind.built_in) {
+        stubs::define(bed, kind.api_version, kind.kind, kind.plural, kind.namespaced).await?;
+    }
+    let _operator = bed.operator.start()?;
+    bundle(bed, &kinds, "one")?;
+    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
+    ready(&bed.client, "own", PATIENCE).await?;
+    let mut before = Vec::new();
+    for kind in &kinds {
+        before.push(of_revision(bed, kind, "one").await?);
+    }
+    bundle(bed, &kinds, "two")?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/own");
+    let patch = json!({"spec": {"source": {"directory": {"path": "two"}}}});
+    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    ready(&bed.client, "own", PATIENCE).await?;
+    for (kind, before) in kinds.iter().zip(&before) {
+        let after = of_revision(bed, kind, "two").await?;
+        anyhow::ensure!(
+            before["metadata"]["uid"] == after["metadata"]["uid"],
+            "{} was made anew",
+            kind.path()
+        );
+    }
+    delete(&bed.client, &path).await?;
+    for kind in &kinds {
+        gone(&bed.client, &kind.path()).await?;
+    }
+    Ok(())
+}
+
+async fn of_revision(bed: &Bed, kind: &Bundled, revision: &str) -> anyhow::Result<Value> {
+    let path = kind.path();
+    let object = get(&bed.client, &path)
+        .await?
+        .with_context(|| format!("{path} does not exist"))?;
+    let metadata = &object["metadata"];
+    anyhow::ensure!(
+        metadata["annotations"][REVISION] == revision
+            && metadata["labels"]["windlass.dev/bundle-deployment"] == "own",
+        "{path} is not of revision {revision}: {metadata}"
+    );
+    Ok(object)
+}
+
+/// Nobody may hand out more than they have, unless they may `escalate` a role and `bind` it: the operator has neither
+/// what the bundled roles allow. Each right is needed, and is enough for what needs it.
+pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(bed: &Bed) -> anyhow::Result<()> {
+    let kinds: Vec<_> = every_kind()
+        .into_iter()
+        .filter(|kind| ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"].contains(&kind.kind))
+        .collect();
+    let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
+    let rules = get(&bed.client, role).await?.context("no ClusterRole")?["rules"].clone();
+    let needs = [
+        ("escalate", "roles", "roles"),
+        ("escalate", "clusterroles", "clusterroles"),
+        ("bind", "roles", "rolebindings"),
+        ("bind", "clusterroles", "clusterrolebindings"),
+    ];
+    let withhold = async |withheld: &[(&str, &str, &str)]| {
+        let left = json!({"rules": without(&rules, withheld)});
+        succeed(&bed.client, "PATCH", role, Some(&left)).await
+    };
+    withhold(&needs).await?;
+    let _operator = bed.operator.start()?;
+    bundle(bed, &kinds, "one")?;
+    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/own");
+    for (position, (verb, of, refused)) in needs.iter().enumerate() {
+        let refusal = format!("{refused}.rbac.authorization.k8s.io");
+        let what = format!("{refused} are refused without the verb {verb} on {of}");
+        until(&what, PATIENCE, async || {
+            let object = get(&bed.client, &path)
+                .await?
+                .context("the BundleDeployment is gone")?;
+            let words = conditions(&object);
+            let expected = [
+                "Installed=False Forbidden",
+                &refusal,
+                "attempting to grant RBAC permissions",
+            ];
+            Ok(if expected.iter().all(|part| words.contains(part)) {
+                Ok(())
+            } else {
+                Err(words)
+            })
+        })
+        .await?;
+        withhold(&needs[position + 1..]).await?;
+    }
+    ready(&bed.client, "own", PATIENCE).await?;
+    for kind in &kinds {
+        of_revision(bed, kind, "one").await?;
+    }
+    Ok(())
+}
+
+/// `rules` without some verbs (the first) on some resources (the second).
+fn without(rules: &Value, withheld: &[(&str, &str, &str)]) -> Vec<Value> {
+    let mut left = Vec::new();
+    for rule in rules.as_array().into_iter().flatten() {
+        for resource in rule["resources"].as_array().into_iter().flatten() {
+            let mut rule = rule.clone();
+            rule["resources"] = json!([resource]);
+            if let Some(verbs) = rule["verbs"].as_array_mut() {
+                verbs.retain(|verb| {
+                    !withheld
+                        .iter()
+                        .any(|(withheld, of, _)| verb == withheld && resource == of)
+                });
+            }
+            left.push(rule);
+        }
+    }
+    left
+}
