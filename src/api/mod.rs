@@ -35,3 +35,45 @@ pub use serving_certificate::{
 pub fn custom_resource_definitions() -> [CustomResourceDefinition; 2] {
     [BundleDeployment::crd(), ServingCertificate::crd()]
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The fields below `schema` that `kubectl explain` could say nothing of.
+    fn unexplained(schema: &Value, path: &str, found: &mut Vec<String>) {
+        if let Some(items) = schema.get("items") {
+            unexplained(items, path, found);
+        }
+        let fields = schema.get("properties").and_then(Value::as_object);
+        for (name, field) in fields.into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            unexplained(field, &path, found);
+            if field
+                .get("description")
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
+            {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_field_explains_itself() {
+        let mut found = Vec::new();
+        for definition in custom_resource_definitions() {
+            let definition = serde_json::to_value(definition).unwrap();
+            let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            assert!(schema["properties"]["spec"].is_object());
+            unexplained(
+                schema,
+                definition["spec"]["names"]["kind"].as_str().unwrap(),
+                &mut found,
+            );
+        }
+        assert_eq!(found, [""; 0]);
+    }
+}

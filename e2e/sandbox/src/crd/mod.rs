@@ -1,5 +1,6 @@
 //! CustomResourceDefinitions: a typed view, their defaults and their validation.
 
+mod approval;
 mod definition;
 mod validation;
 

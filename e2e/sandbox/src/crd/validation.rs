@@ -6,6 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
 
+use super::approval;
 use crate::{
     field::{Fault, FieldError},
     schema,
@@ -45,6 +46,7 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
             errors.push(immutable("spec.group", &spec["group"]));
         }
     }
+    errors.extend(approval::validate(crd, old));
     errors
 }
 
