@@ -8,7 +8,8 @@ use crate::{
     bed::Bed,
     request::{self, text},
     steps::{
-        BUNDLE_DEPLOYMENTS, PATIENCE, get, install, list, ready, rotate, serving_certificates, succeed, until,
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, install, list, ready, rotate,
+        serving_certificates, succeed, until,
     },
 };
 
@@ -116,21 +117,26 @@ pub(super) async fn get_shows_what_the_objects_say(bed: &Bed) -> anyhow::Result<
         text(&before, "/metadata/resourceVersion")
     );
     let shown = request::read_as(&bed.client, &watch, TABLE).await?;
-    let versions: Vec<_> = shown
+    let column = |name: &str| BUNDLE_DEPLOYMENT.iter().position(|(known, ..)| *known == name);
+    let (version, is_ready) = column("Version")
+        .zip(column("Ready"))
+        .context("no such columns")?;
+    let seen: Vec<_> = shown
         .iter()
         .map(|event| {
             let cells = &event["object"]["rows"][0]["cells"];
-            (cells[2].clone(), cells[5].clone())
+            (&cells[version], &cells[is_ready])
         })
         .collect();
-    let expected = [("1.0.0", "True"), ("2.0.0", "False"), ("2.0.0", "True")];
-    let mut expected = expected.iter().peekable();
-    for (version, ready) in &versions {
-        expected.next_if(|(next, is_ready)| version == next && ready == is_ready);
+    let mut to_come = [("1.0.0", "True"), ("2.0.0", "False"), ("2.0.0", "True")]
+        .iter()
+        .peekable();
+    for (version, is_ready) in &seen {
+        to_come.next_if(|(next, is_next_ready)| *version == next && *is_ready == is_next_ready);
     }
     anyhow::ensure!(
-        expected.peek().is_none(),
-        "the watch did not show the upgrade: {versions:?}"
+        to_come.peek().is_none(),
+        "the watch did not show the upgrade: {seen:?}"
     );
     Ok(())
 }
@@ -215,7 +221,7 @@ pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
         let until = text(&certificate, "/status/notAfter");
         has_event(bed, &certificate, "Normal", "CertificateIssued", until).await?;
     }
-    let broken = crate::steps::bundle_deployment("broken", "broken-system", "nowhere");
+    let broken = steps::bundle_deployment("broken", "broken-system", "nowhere");
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&broken)).await?;
     let broken = get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/broken"))
         .await?
@@ -229,26 +235,11 @@ pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
     )
     .await?;
     // What happens again is counted, not repeated.
-    let spoiled =
+    let elsewhere =
         json!({"spec": {"source": {"directory": {"path": "sample.v1"}}, "watchNamespaces": ["one"]}});
-    for change in [
-        spoiled,
-        json!({"spec": {"source": {"directory": {"path": "nowhere"}}}}),
-    ] {
-        succeed(
-            &bed.client,
-            "PATCH",
-            &format!("{BUNDLE_DEPLOYMENTS}/broken"),
-            Some(&change),
-        )
-        .await?;
-        let reason = if change["spec"]["watchNamespaces"].is_array() {
-            "InstallUnsupported"
-        } else {
-            "SourceInvalid"
-        };
-        refused_for(bed, reason).await?;
-    }
+    refuse(bed, &elsewhere, "InstallUnsupported").await?;
+    let nowhere = json!({"spec": {"source": {"directory": {"path": "nowhere"}}}});
+    refuse(bed, &nowhere, "SourceInvalid").await?;
     until("the refusal is counted twice", PATIENCE, async || {
         let events = events_of(bed, &broken).await?;
         let mut refusals = events.iter().filter(|event| event["reason"] == "SourceInvalid");
@@ -262,12 +253,13 @@ pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
     .await
 }
 
-async fn refused_for(bed: &Bed, reason: &str) -> anyhow::Result<()> {
+/// Changes the broken BundleDeployment into what is refused for `reason`, and waits for that.
+async fn refuse(bed: &Bed, change: &Value, reason: &str) -> anyhow::Result<()> {
+    let path = format!("{BUNDLE_DEPLOYMENTS}/broken");
+    succeed(&bed.client, "PATCH", &path, Some(change)).await?;
     until(&format!("it is refused for {reason}"), PATIENCE, async || {
-        let object = get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/broken"))
-            .await?
-            .context("no BundleDeployment")?;
-        let words = crate::steps::conditions(&object);
+        let object = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+        let words = conditions(&object);
         Ok(if words.contains(&format!("Ready=False {reason}")) {
             Ok(())
         } else {

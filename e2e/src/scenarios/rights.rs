@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::stubs;
 use crate::{
     bed::Bed,
+    gate::Gate,
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, delete, get, gone, ready, succeed, until},
 };
 
@@ -188,7 +189,9 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
     for kind in kinds.iter().filter(|kind| !kind.built_in) {
         stubs::define(bed, kind.api_version, kind.kind, kind.plural, kind.namespaced).await?;
     }
-    let _operator = bed.operator.start()?;
+    let gate = Gate::open(bed.operator_client().await?).await?;
+    let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;
+    let _operator = bed.operator.with_kubeconfig(&kubeconfig).start()?;
     bundle(bed, &kinds, "one")?;
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
     ready(&bed.client, "own", PATIENCE).await?;
@@ -208,6 +211,11 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
             "{} was made anew",
             kind.path()
         );
+    }
+    for kind in &kinds {
+        let write = format!("PATCH {}", kind.path());
+        let writes = gate.log().iter().filter(|line| **line == write).count();
+        anyhow::ensure!(writes == 2, "{write} came {writes} times, for 2 revisions");
     }
     delete(&bed.client, &path).await?;
     for kind in &kinds {

@@ -67,7 +67,12 @@ impl Selectors {
         });
         by_labels
             && self.fields.iter().all(|(field, negated, wanted)| {
-                let pointer = format!("/{}", field.replace('.', "/"));
+                let pointer = match field.as_str() {
+                    // Of events: newer ones name their source elsewhere.
+                    "source" if object["source"]["component"].is_null() => "/reportingComponent".to_owned(),
+                    "source" => "/source/component".to_owned(),
+                    field => format!("/{}", field.replace('.', "/")),
+                };
                 let actual = match object.pointer(&pointer) {
                     Some(Value::String(text)) => text.clone(),
                     None | Some(Value::Null) => String::new(),
