@@ -1,0 +1,1 @@
+//! Each rule, the scopes, and what no input may do.
