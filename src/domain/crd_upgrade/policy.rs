@@ -9,7 +9,7 @@ use crate::domain::bundle::{JsonPath, Problem, rule, yaml};
 
 /// What becomes of a violation.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Enforcement {
     /// It is ignored.
@@ -22,7 +22,7 @@ pub enum Enforcement {
 
 /// What becomes of the violations that it names. The more of crd, version, field and rule an exception names, the more
 /// it counts; between equals the one with the longer field, then the stricter one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.crd) || has(self.version) || has(self.field) || has(self.rule)",
