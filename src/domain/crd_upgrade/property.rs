@@ -41,8 +41,9 @@ impl Comparison<'_, '_> {
             return;
         }
         let (Some(old_schema), Some(new_schema)) = (Schema::of(old), Schema::of(new)) else {
+            let (old, new) = (canonical("schema", old), canonical("schema", new));
             if old != new {
-                self.report_unhandled(path, &[("schema", Some(old), Some(new))]);
+                self.report_unhandled(path, &[("schema", Some(&old), Some(&new))]);
             }
             return;
         };

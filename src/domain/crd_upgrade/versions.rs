@@ -62,23 +62,16 @@ fn served_pairs(crd: &str, definition: &Value, policy: &Policy) -> Vec<Finding> 
         .filter(|(_, version)| is_served(version))
         .collect();
     served.sort_by_key(|(name, _)| rank(name));
-    let pairs: Vec<(String, &str, &Value, &Value)> = served
-        .iter()
-        .enumerate()
-        .flat_map(|(index, (old_name, old))| {
-            served[index + 1..]
-                .iter()
-                .map(move |(new_name, new)| (format!("{old_name}->{new_name}"), *new_name, *old, *new))
-        })
-        .collect();
     let mut findings = Findings::new(crd, policy);
-    for (version, new_version, old, new) in &pairs {
-        let mut comparison = Comparison {
-            version,
-            new_version,
-            findings: &mut findings,
-        };
-        comparison.compare(schema(old), schema(new));
+    for (index, (old_name, old)) in served.iter().enumerate() {
+        for (new_name, new) in &served[index + 1..] {
+            let mut comparison = Comparison {
+                version: &format!("{old_name}->{new_name}"),
+                new_version: new_name,
+                findings: &mut findings,
+            };
+            comparison.compare(schema(old), schema(new));
+        }
     }
     findings.finish()
 }

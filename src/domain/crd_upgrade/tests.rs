@@ -1,1 +1,0 @@
-//! Each rule, the scopes, and what no input may do.
