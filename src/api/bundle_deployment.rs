@@ -6,9 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::{
-    GoDuration,
-    go_duration::{default_ca_duration, default_duration},
+use crate::{
+    api::{
+        GoDuration,
+        go_duration::{default_ca_duration, default_duration},
+    },
+    domain::crd_upgrade::{Exception, Policy},
 };
 
 /// What to install, where, and for which namespaces.
@@ -56,6 +59,11 @@ pub struct BundleDeploymentSpec {
     /// Whether a change of a CustomResourceDefinition that would break clients or stored objects is refused.
     #[serde(default)]
     pub crd_upgrade_safety: CrdUpgradeSafety,
+    /// What crdUpgradeSafety is not to be for some rules, CustomResourceDefinitions, versions or fields. A refused
+    /// upgrade says in its condition what to name here; `windlass check --crd-upgrade` says it beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    pub crd_upgrade_exceptions: Vec<Exception>,
     /// How long the certificates of the operator's webhooks live.
     #[serde(default)]
     pub certificates: CertificateDefaults,
@@ -219,6 +227,18 @@ pub struct CertificateStatus {
     /// When the serving certificate is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewal_time: Option<Time>,
+}
+
+// === impl BundleDeploymentSpec ===
+
+impl BundleDeploymentSpec {
+    /// What becomes of unsafe changes of CustomResourceDefinitions.
+    pub fn crd_upgrade_policy(&self) -> Policy {
+        Policy {
+            lenient: self.crd_upgrade_safety == CrdUpgradeSafety::None,
+            exceptions: self.crd_upgrade_exceptions.clone(),
+        }
+    }
 }
 
 // === impl CertificateDefaults ===

@@ -5,6 +5,7 @@ pub mod bundle;
 pub mod check;
 pub mod claims;
 pub mod conversion_review;
+pub mod crd_upgrade;
 pub mod injection;
 pub mod names;
 pub mod object;

@@ -35,8 +35,7 @@ pub fn load(mut stream: impl Read, name: &str) -> Result<Files, Error> {
             file: name.to_owned(),
             source,
         })?;
-    let gzip = start.starts_with(&[0x1f, 0x8b]);
-    let tar = start.get(257..262) == Some(b"ustar");
+    let (gzip, tar) = (is_gzip(&start), is_tar(&start));
     let stream = Cursor::new(start).chain(stream);
     if gzip {
         return unpack(MultiGzDecoder::new(stream), name);
@@ -47,6 +46,19 @@ pub fn load(mut stream: impl Read, name: &str) -> Result<Files, Error> {
     Err(Error::Unsupported {
         file: name.to_owned(),
     })
+}
+
+/// Whether bytes that begin with `start` are what [`load`] reads; a block is enough to tell.
+pub fn is_archive(start: &[u8]) -> bool {
+    is_gzip(start) || is_tar(start)
+}
+
+fn is_gzip(start: &[u8]) -> bool {
+    start.starts_with(&[0x1f, 0x8b])
+}
+
+fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
 }
 
 fn unpack(stream: impl Read, name: &str) -> Result<Files, Error> {

@@ -2,6 +2,7 @@
 //!
 //! Sources block; asynchronous callers use `spawn_blocking`.
 
+mod any;
 pub mod archive;
 pub mod config_maps;
 pub mod directory;
@@ -16,6 +17,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::domain::bundle::Files;
 
+pub use any::{Contents, load_any};
 pub use limits::{FILES, UNPACKED_BYTES};
 
 /// Why a source yields no bundle.

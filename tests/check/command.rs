@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{bundles, folders};
 
-fn check(arguments: &[&str], input: Stdio) -> Output {
+pub(crate) fn check(arguments: &[&str], input: Stdio) -> Output {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
         .arg("check")
         .args(arguments)
@@ -17,7 +17,7 @@ fn check(arguments: &[&str], input: Stdio) -> Output {
         .unwrap()
 }
 
-fn text(output: &[u8]) -> String {
+pub(crate) fn text(output: &[u8]) -> String {
     String::from_utf8(output.to_vec()).unwrap()
 }
 

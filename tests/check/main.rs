@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails the test")]
 
 mod command;
+mod crd_upgrade;
 mod samples;
 
 use std::path::{Path, PathBuf};

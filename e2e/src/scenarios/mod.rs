@@ -5,6 +5,7 @@
 
 mod claims;
 mod crash;
+mod crd_upgrade;
 mod drift;
 mod idle;
 mod install;
@@ -68,6 +69,7 @@ scenarios! {
     refusal::a_broken_bundle_is_refused_before_anything_is_written,
     refusal::a_foreign_object_is_not_adopted,
     refusal::an_install_mode_that_is_not_supported_is_refused,
+    crd_upgrade::an_unsafe_change_of_a_definition_is_refused_until_it_is_allowed,
     schemas::bundle_deployments_that_make_no_sense_are_refused,
     schemas::serving_certificates_that_make_no_sense_are_refused,
     rotation::the_leaf_rotates_under_load,

@@ -64,6 +64,22 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(bed: &Bed)
             "spec.crdUpgradeSafety",
         ),
         (
+            json!({"spec": {"crdUpgradeExceptions": [{"enforcement": "None"}]}}),
+            "name at least one of crd, version, field and rule",
+        ),
+        (
+            json!({"spec": {"crdUpgradeExceptions": [{"rule": "no-such-rule", "enforcement": "None"}]}}),
+            "spec.crdUpgradeExceptions[0].rule",
+        ),
+        (
+            json!({"spec": {"crdUpgradeExceptions": [{"field": "spec.size", "enforcement": "None"}]}}),
+            "spec.crdUpgradeExceptions[0].field",
+        ),
+        (
+            json!({"spec": {"crdUpgradeExceptions": [{"rule": "type", "enforcement": "Maybe"}]}}),
+            "spec.crdUpgradeExceptions[0].enforcement",
+        ),
+        (
             json!({"spec": {"certificates": {"duration": "soon"}}}),
             "spec.certificates.duration",
         ),

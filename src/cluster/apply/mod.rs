@@ -220,6 +220,12 @@ impl Applier {
         ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live))
     }
 
+    /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
+    pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Owner) -> bool {
+        let hash = body_hash(&owned(desired, owner));
+        object::annotation(live, names::APPLIED_HASH) == Some(&hash)
+    }
+
     /// Forgets what is remembered of objects that are gone.
     pub fn forget(&self, key: &ObjectKey) {
         self.memory.lock().remove(key);

@@ -117,13 +117,19 @@ impl Reconciler {
         }
         let claims = self.claims(deployment, plan);
         let live = live.iter().map(AsRef::as_ref);
-        let refusals = preflight(
+        let mut refusals = preflight(
             &owner.bundle_deployment,
             owner.adopt_existing,
             &plan.conversions,
             &claims,
             live,
         );
+        // What belongs to others is not going to change.
+        if refusals.is_empty() {
+            let findings = self.crd_upgrade_findings(owner, deployment, plan).await?;
+            refusals.extend(Refusal::of_crd_upgrade(&findings));
+            survey.warnings = findings;
+        }
         let Some(first) = refusals.first() else {
             return Ok(());
         };
@@ -310,7 +316,7 @@ impl Reconciler {
     }
 
     /// The live definition; whole only where a version that it has and the bundle has not must be kept as it is.
-    async fn definition(&self, key: &ObjectKey, wanted: &Value) -> Result<Option<Arc<Value>>, RequestError> {
+    pub(super) async fn definition(&self, key: &ObjectKey, wanted: &Value) -> Result<Option<Arc<Value>>, RequestError> {
         let seen = self.live(key).await?;
         let has = |name: &Value| {
             object::items(wanted, "/spec/versions")

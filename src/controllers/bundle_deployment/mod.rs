@@ -10,6 +10,7 @@
 //! missing, so walking again costs nothing.
 
 mod arming;
+mod crd_upgrade;
 mod finalizer;
 mod install;
 mod loading;

@@ -10,13 +10,18 @@ use crate::{
     },
     controllers::status::merge_patch,
     domain::{
+        crd_upgrade::Finding,
         object::{self, ObjectKey},
+        plan::listed,
         status::{Standing, Step},
     },
 };
 
 /// The condition that says, during a removal, that nothing is sent to the webhooks any more; its time is since when.
 pub(super) const DISARMED: &str = "Disarmed";
+
+/// The reason of the condition Accepted where changes are made that break something.
+const WARNINGS: &str = "CrdUpgradeWarnings";
 
 /// What a reconciliation found so far. It starts with what the status says, so that one that ends early forgets
 /// nothing.
@@ -31,6 +36,8 @@ pub(super) struct Survey {
     pub(super) webhooks: Vec<WebhookStatus>,
     /// The ServingCertificates.
     pub(super) certificates: Vec<CertificateStatus>,
+    /// What changes of CustomResourceDefinitions break although they are made.
+    pub(super) warnings: Vec<Finding>,
     /// Everything is disarmed, for the removal.
     pub(super) disarmed: bool,
 }
@@ -46,6 +53,7 @@ impl Survey {
             conversions: status.conversions,
             webhooks: status.webhooks,
             certificates: status.certificates,
+            warnings: Vec::new(),
             disarmed: false,
         }
     }
@@ -111,7 +119,10 @@ impl Reconciler {
         };
         // A Deployment that is down for a while does not disarm what is armed.
         let armed = survey.at > Step::Installed && survey.is_armed();
-        for (condition_type, verdict) in standing.conditions(armed) {
+        for (condition_type, mut verdict) in standing.conditions(armed) {
+            if condition_type == Step::Accepted.condition() && verdict.status == "True" && !survey.warnings.is_empty() {
+                verdict = Verdict::holds(WARNINGS, listed(&survey.warnings));
+            }
             status
                 .conditions
                 .record(condition_type, verdict, generation, self.context.clock.now());
@@ -141,17 +152,26 @@ impl Reconciler {
         known: &BundleDeploymentStatus,
         status: &BundleDeploymentStatus,
     ) {
-        let ready = |status: &BundleDeploymentStatus| {
+        let said = |status: &BundleDeploymentStatus, condition_type: &str| {
             let condition = status
                 .conditions
                 .iter()
-                .find(|condition| condition.type_ == "Ready");
+                .find(|condition| condition.type_ == condition_type);
             condition.map(|condition| (condition.reason.clone(), condition.message.clone()))
         };
-        let Some((reason, message)) = ready(status) else {
+        let accepted = said(status, Step::Accepted.condition());
+        if let Some((reason, message)) = accepted.filter(|(reason, _)| reason == WARNINGS)
+            && said(known, Step::Accepted.condition()).is_none_or(|(_, known)| known != message)
+        {
+            self.context
+                .events
+                .warn(object, "Install", &reason, &message)
+                .await;
+        }
+        let Some((reason, message)) = said(status, "Ready") else {
             return;
         };
-        if ready(known).is_some_and(|(known, _)| known == reason) {
+        if said(known, "Ready").is_some_and(|(known, _)| known == reason) {
             return;
         }
         let name = object::text(object, "/metadata/name").unwrap_or_default();

@@ -50,6 +50,16 @@ pub(super) fn manifests(files: &Files, problems: &mut Vec<Problem>) -> Vec<Manif
     manifests
 }
 
+/// Every object of one file; `kind: List` is flattened.
+pub(super) fn file(file: &str, bytes: &[u8], problems: &mut Vec<Problem>) -> Vec<Manifest> {
+    let mut manifests = Vec::new();
+    match yaml::documents(bytes) {
+        Ok(documents) => flatten_file(file, documents, &mut manifests, problems),
+        Err(message) => problems.push(Problem::of_bundle(file, rule::SYNTAX, message)),
+    }
+    manifests
+}
+
 fn flatten_file(
     file: &str,
     documents: Vec<Value>,

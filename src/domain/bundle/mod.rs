@@ -25,6 +25,7 @@ pub use cluster_service_version::{
     ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition, WebhookType,
 };
 pub use path::JsonPath;
+pub(in crate::domain) use problem::OneLine;
 pub use problem::Problem;
 pub use rule::Rule;
 
@@ -68,6 +69,26 @@ pub struct Reading {
     pub bundle: Option<Bundle>,
     /// What is wrong, in file order.
     pub problems: Vec<Problem>,
+}
+
+/// The CustomResourceDefinitions in one file outside a bundle; its other objects are passed over.
+///
+/// # Errors
+///
+/// Everything that keeps them from being understood: syntax, fields of a wrong type.
+pub fn read_definitions(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut manifests = documents::file(file, bytes, &mut problems);
+    manifests.retain(|manifest| manifest.kind() == "CustomResourceDefinition");
+    for manifest in &manifests {
+        shape::check_definition(manifest, &mut problems);
+    }
+    if problems.is_empty() {
+        Ok(manifests)
+    } else {
+        Problem::sort(&mut problems);
+        Err(problems)
+    }
 }
 
 // === impl Manifest ===

@@ -20,7 +20,7 @@ pub struct Problem {
 }
 
 /// Text of a stranger, with control characters escaped: a file name must not forge a line of output.
-struct OneLine<'a>(&'a str);
+pub(in crate::domain) struct OneLine<'a>(pub(in crate::domain) &'a str);
 
 // === impl Problem ===
 

@@ -137,13 +137,19 @@ const CRD: &[(&str, Type)] = &[
 
 /// Adds a problem for every field of another type than its own.
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    for manifest in bundle.manifests() {
+    for manifest in [&bundle.csv].into_iter().chain(&bundle.others) {
         check_fields(manifest, OBJECT, problems);
     }
     check_fields(&bundle.csv, CSV, problems);
     for crd in &bundle.crds {
-        check_fields(crd, CRD, problems);
+        check_definition(crd, problems);
     }
+}
+
+/// Adds a problem for every field of a CustomResourceDefinition of another type than its own.
+pub(super) fn check_definition(manifest: &Manifest, problems: &mut Vec<Problem>) {
+    check_fields(manifest, OBJECT, problems);
+    check_fields(manifest, CRD, problems);
 }
 
 fn check_fields(manifest: &Manifest, fields: &[(&str, Type)], problems: &mut Vec<Problem>) {

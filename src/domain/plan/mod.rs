@@ -8,7 +8,7 @@ mod sample;
 
 pub use crds::{Stage, dropped_but_stored, may_stop_converting, staged, unproven_versions};
 pub use phases::{Phase, Phases};
-pub use preflight::{Refusal, preflight};
+pub use preflight::{Refusal, listed, preflight};
 pub use sample::minimal_object;
 
 use crate::domain::render::{Certificate, Conversion, Rendered};

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::domain::{
     claims::{self, Claim},
+    crd_upgrade::{Enforcement, Finding},
     names,
     object::{self, ObjectKey},
     render::Conversion,
@@ -41,17 +42,37 @@ pub enum Refusal {
         /// The BundleDeployment that it belongs to, if it is one.
         owner: Option<String>,
     },
+    /// A change of a CustomResourceDefinition breaks clients or stored objects.
+    #[error("CustomResourceDefinitions would change in ways that break clients or stored objects: {}; to allow it, name it in spec.crdUpgradeExceptions", listed(findings))]
+    UnsafeCrdUpgrade {
+        /// What it breaks.
+        findings: Vec<Finding>,
+    },
 }
+
+/// How many findings a message shows; `windlass check --crd-upgrade` shows them all.
+const SHOWN: usize = 10;
 
 // === impl Refusal ===
 
 impl Refusal {
+    /// The refusal of a change of CustomResourceDefinitions, if what it breaks is more than warned of.
+    pub fn of_crd_upgrade(findings: &[Finding]) -> Option<Self> {
+        let findings: Vec<_> = findings
+            .iter()
+            .filter(|finding| finding.enforcement == Enforcement::Strict)
+            .cloned()
+            .collect();
+        (!findings.is_empty()).then_some(Self::UnsafeCrdUpgrade { findings })
+    }
+
     /// One word in CamelCase.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::ConversionClaimed { .. } => "ConversionClaimed",
             Self::ApiOwned { .. } => "ApiOwned",
             Self::Foreign { .. } => "ForeignObject",
+            Self::UnsafeCrdUpgrade { .. } => "UnsafeCrdUpgrade",
         }
     }
 }
@@ -111,6 +132,18 @@ pub fn preflight<'a>(
         }
     }
     refusals
+}
+
+/// The first findings as one text.
+pub fn listed(findings: &[Finding]) -> String {
+    let mut shown: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
+    if findings.len() > SHOWN {
+        shown.push(format!(
+            "and {} more: windlass check --crd-upgrade shows them all",
+            findings.len() - SHOWN
+        ));
+    }
+    shown.join("; ")
 }
 
 fn is_definition(object: &Value) -> bool {

@@ -1,0 +1,244 @@
+//! The rules about one keyword of a property, as a table. Texts are those of `sigs.k8s.io/crdify`, `pkg/validations/property`.
+
+use std::cmp::Ordering;
+
+use serde_json::{Number, Value};
+
+use super::Rule;
+
+/// The rule about a keyword.
+pub(super) struct Constraint {
+    /// The keyword.
+    pub(super) keyword: &'static str,
+    /// The rule.
+    pub(super) rule: Rule,
+    /// What breaks the rule, given two different canonical values.
+    pub(super) compare: fn(Change<'_>) -> Result<Vec<String>, Mistyped>,
+}
+
+/// The values of a keyword before and after; `None` where it says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change<'a> {
+    pub(super) keyword: &'static str,
+    pub(super) old: Option<&'a Value>,
+    pub(super) new: Option<&'a Value>,
+}
+
+/// A value is not of the type that its keyword has; nothing can be said then.
+#[derive(Debug)]
+pub(super) struct Mistyped;
+
+/// The longest value that is shown whole, in bytes.
+const SHOWN: usize = 1024;
+
+/// One rule a keyword, but for documentation.
+pub(super) const CONSTRAINTS: &[Constraint] = &[
+    constraint("type", Rule::Type, changed_type),
+    constraint("required", Rule::Required, new_required),
+    constraint("default", Rule::Default, changed_default),
+    constraint("enum", Rule::Enum, narrowed_enum),
+    constraint("minimum", Rule::Minimum, raised_minimum),
+    constraint("minItems", Rule::MinItems, raised_minimum),
+    constraint("minLength", Rule::MinLength, raised_minimum),
+    constraint("minProperties", Rule::MinProperties, raised_minimum),
+    constraint("maximum", Rule::Maximum, lowered_maximum),
+    constraint("maxItems", Rule::MaxItems, lowered_maximum),
+    constraint("maxLength", Rule::MaxLength, lowered_maximum),
+    constraint("maxProperties", Rule::MaxProperties, lowered_maximum),
+    constraint("pattern", Rule::Pattern, changed_pattern),
+    constraint("nullable", Rule::Nullable, changed_nullable),
+    constraint("oneOf", Rule::OneOf, changed_one_of),
+    constraint("description", Rule::Description, changed_documentation),
+    constraint("title", Rule::Description, changed_documentation),
+    constraint("example", Rule::Description, changed_documentation),
+    constraint("externalDocs", Rule::Description, changed_documentation),
+];
+
+const fn constraint(
+    keyword: &'static str,
+    rule: Rule,
+    compare: fn(Change<'_>) -> Result<Vec<String>, Mistyped>,
+) -> Constraint {
+    Constraint {
+        keyword,
+        rule,
+        compare,
+    }
+}
+
+fn changed_type(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    text(change.old)?;
+    text(change.new)?;
+    Ok(vec![format!("type changed : {}", change.shown())])
+}
+
+fn new_required(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    let added = difference(list(change.new)?, list(change.old)?);
+    Ok(some(&added, |names| {
+        let names: Vec<_> = names.iter().map(|name| name.as_str().unwrap_or_default()).collect();
+        format!("new required fields: [{}]", names.join(", "))
+    }))
+}
+
+fn changed_default(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    Ok(vec![match (change.old, change.new) {
+        (None, Some(new)) => format!("default added when there was none previously : {}", shown(new)),
+        (Some(old), None) => format!("default value removed : {}", shown(old)),
+        _ => format!("default value changed : {}", change.shown()),
+    }])
+}
+
+fn narrowed_enum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    let (old, new) = (list(change.old)?, list(change.new)?);
+    if change.old.is_none() {
+        return Ok(vec![format!(
+            "enum constraint added when there was none previously : {}",
+            listed(new)
+        )]);
+    }
+    if change.new.is_none() {
+        return Ok(Vec::new());
+    }
+    Ok(some(&difference(old, new), |removed| {
+        format!("allowed enum values removed : {}", listed(removed))
+    }))
+}
+
+fn raised_minimum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    Ok(match (number(change.old)?, number(change.new)?) {
+        (None, Some(new)) => vec![format!(
+            "minimum constraint added when there was none previously : {new}"
+        )],
+        (Some(old), Some(new)) if order(old, new) == Ordering::Less => {
+            vec![format!("minimum increased : {old} -> {new}")]
+        }
+        _ => Vec::new(),
+    })
+}
+
+fn lowered_maximum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    Ok(match (number(change.old)?, number(change.new)?) {
+        (None, Some(new)) => vec![format!(
+            "maximum constraint added when there was none previously : {new}"
+        )],
+        (Some(old), Some(new)) if order(old, new) == Ordering::Greater => {
+            vec![format!("maximum decreased : {old} -> {new}")]
+        }
+        _ => Vec::new(),
+    })
+}
+
+fn changed_pattern(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    let what = match (text(change.old)?, text(change.new)?) {
+        (None, _) => "added",
+        (_, None) => "removed",
+        _ => "changed",
+    };
+    Ok(vec![format!("pattern {what} : {}", change.shown())])
+}
+
+fn changed_nullable(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    match (change.old, change.new) {
+        (None, Some(Value::Bool(_))) => Ok(vec!["nullable added : false -> true".to_owned()]),
+        (Some(Value::Bool(_)), None) => Ok(vec!["nullable removed : true -> false".to_owned()]),
+        _ => Err(Mistyped),
+    }
+}
+
+fn changed_one_of(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    let (old, new) = (list(change.old)?, list(change.new)?);
+    if change.old.is_none() {
+        return Ok(vec![format!(
+            "oneOf constraint added when there was none previously : {}",
+            listed(new)
+        )]);
+    }
+    if change.new.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut messages = some(&difference(old, new), |removed| {
+        format!("allowed oneOf schemas removed: {}", listed(removed))
+    });
+    messages.extend(some(&difference(new, old), |added| {
+        format!("allowed oneOf schemas added: {}", listed(added))
+    }));
+    Ok(messages)
+}
+
+fn changed_documentation(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    Ok(vec![format!("{} changed : {}", change.keyword, change.shown())])
+}
+
+fn text(value: Option<&Value>) -> Result<Option<&str>, Mistyped> {
+    value.map(|value| value.as_str().ok_or(Mistyped)).transpose()
+}
+
+fn number(value: Option<&Value>) -> Result<Option<&Number>, Mistyped> {
+    value.map(|value| value.as_number().ok_or(Mistyped)).transpose()
+}
+
+fn list(value: Option<&Value>) -> Result<&[Value], Mistyped> {
+    match value {
+        None => Ok(&[]),
+        Some(value) => value.as_array().map(Vec::as_slice).ok_or(Mistyped),
+    }
+}
+
+/// By value; doubles that are no integers lose nothing that was in the file.
+fn order(one: &Number, other: &Number) -> Ordering {
+    match (one.as_i128(), other.as_i128()) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => one
+            .as_f64()
+            .partial_cmp(&other.as_f64())
+            .unwrap_or(Ordering::Equal),
+    }
+}
+
+fn difference<'a>(from: &'a [Value], without: &[Value]) -> Vec<&'a Value> {
+    let without: std::collections::HashSet<&Value> = without.iter().collect();
+    from.iter().filter(|item| !without.contains(item)).collect()
+}
+
+/// One message, if there is anything to say it of.
+fn some(items: &[&Value], message: impl Fn(&[&Value]) -> String) -> Vec<String> {
+    if items.is_empty() {
+        Vec::new()
+    } else {
+        vec![message(items)]
+    }
+}
+
+fn listed<'a>(items: impl IntoIterator<Item = &'a (impl std::borrow::Borrow<Value> + 'a)>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.borrow().to_string()).collect();
+    shortened(format!("[{}]", items.join(", ")))
+}
+
+fn shown(value: &Value) -> String {
+    shortened(value.to_string())
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > SHOWN {
+        let end = (0..=SHOWN).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+// === impl Change ===
+
+impl Change<'_> {
+    /// Both values as JSON, for example `"a" -> "b"`. One that is not there is shown as what that means.
+    pub(super) fn shown(self) -> String {
+        let side = |value: Option<&Value>, other: Option<&Value>| match (value, other) {
+            (Some(value), _) => shown(value),
+            (None, Some(Value::String(_))) => "\"\"".to_owned(),
+            (None, Some(Value::Bool(_))) => "false".to_owned(),
+            (None, Some(Value::Array(_))) => "[]".to_owned(),
+            (None, _) => "none".to_owned(),
+        };
+        format!("{} -> {}", side(self.old, self.new), side(self.new, self.old))
+    }
+}

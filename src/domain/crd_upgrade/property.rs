@@ -1,0 +1,132 @@
+//! Two schemas, property by property.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    Rule,
+    constraints::{CONSTRAINTS, Change},
+    finding::Findings,
+    schema::{Path, Schema, canonical},
+};
+
+/// How deep properties may be nested. No API server takes what is nested deeper: JSON of twice that depth.
+const DEPTH: usize = 128;
+
+/// A comparison of two schemas.
+pub(super) struct Comparison<'a, 'p> {
+    /// What findings name as their version.
+    pub(super) version: &'a str,
+    /// The version whose schema is the new one.
+    pub(super) new_version: &'a str,
+    pub(super) findings: &'a mut Findings<'p>,
+}
+
+// === impl Comparison ===
+
+impl Comparison<'_, '_> {
+    /// Compares two schemas and what is below them. What only the new one has is no news to anybody.
+    pub(super) fn compare(&mut self, old: &Value, new: &Value) {
+        self.compare_at(&Path::Root, old, new, 0);
+    }
+
+    fn compare_at(&mut self, path: &Path<'_>, old: &Value, new: &Value, depth: usize) {
+        if !self.findings.may_compare() {
+            return;
+        }
+        if depth == DEPTH {
+            let message = format!("unhandled changes may be below this: it is nested {DEPTH} fields deep");
+            self.report(path, Rule::Unhandled, message);
+            return;
+        }
+        let (Some(old_schema), Some(new_schema)) = (Schema::of(old), Schema::of(new)) else {
+            let (old, new) = (canonical("schema", old), canonical("schema", new));
+            if old != new {
+                self.report_unhandled(path, &[("schema", Some(&old), Some(&new))]);
+            }
+            return;
+        };
+        self.compare_keywords(path, &old_schema, &new_schema);
+        for (step, old) in old_schema.children {
+            let path = Path::Below(path, step);
+            match new_schema.children.get(&step) {
+                Some(new) => self.compare_at(&path, old, new, depth + 1),
+                // What was below it is gone with it, and needs no mention.
+                None => {
+                    let message = format!("removed field : {}.{path}", self.new_version);
+                    self.report(&path, Rule::ExistingFieldRemoval, message);
+                }
+            }
+        }
+    }
+
+    fn compare_keywords(&mut self, path: &Path<'_>, old: &Schema<'_>, new: &Schema<'_>) {
+        let mut unhandled = Vec::new();
+        let keywords: BTreeSet<&str> = old.keywords.keys().chain(new.keywords.keys()).copied().collect();
+        for keyword in keywords {
+            let (old, new) = (old.keywords.get(keyword), new.keywords.get(keyword));
+            if old == new {
+                continue;
+            }
+            let old = old.map(|value| canonical(keyword, value));
+            let new = new.map(|value| canonical(keyword, value));
+            if old == new {
+                continue;
+            }
+            let constraint = CONSTRAINTS
+                .iter()
+                .find(|constraint| constraint.keyword == keyword);
+            let messages = constraint.and_then(|constraint| {
+                let change = Change {
+                    keyword: constraint.keyword,
+                    old: old.as_ref(),
+                    new: new.as_ref(),
+                };
+                let messages = (constraint.compare)(change).ok()?;
+                Some((constraint.rule, messages))
+            });
+            match messages {
+                Some((rule, messages)) => {
+                    for message in messages {
+                        self.report(path, rule, message);
+                    }
+                }
+                None => unhandled.push((keyword, old, new)),
+            }
+        }
+        let unhandled: Vec<_> = unhandled
+            .iter()
+            .map(|(keyword, old, new)| (*keyword, old.as_ref(), new.as_ref()))
+            .collect();
+        if !unhandled.is_empty() {
+            self.report_unhandled(path, &unhandled);
+        }
+    }
+
+    fn report_unhandled(&mut self, path: &Path<'_>, changes: &[(&str, Option<&Value>, Option<&Value>)]) {
+        self.report(path, Rule::Unhandled, unhandled(changes));
+    }
+
+    fn report(&mut self, path: &Path<'_>, rule: Rule, message: String) {
+        let field = path.to_string();
+        self.findings
+            .add(Some(self.version), Some(&field), rule, message);
+    }
+}
+
+/// The text of changes that no rule is about.
+pub(super) fn unhandled(changes: &[(&str, Option<&Value>, Option<&Value>)]) -> String {
+    let changes: Vec<String> = changes
+        .iter()
+        .map(|(what, old, new)| {
+            let change = Change {
+                keyword: "",
+                old: *old,
+                new: *new,
+            };
+            format!("{what} {}", change.shown())
+        })
+        .collect();
+    format!("unhandled changes found ({})", changes.join("; "))
+}

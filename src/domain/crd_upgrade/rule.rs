@@ -1,0 +1,90 @@
+//! The rules that a change of a CustomResourceDefinition can break, by name.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Enforcement;
+
+/// Declares the rules: variant, name, what becomes of a violation unless an exception says otherwise, explanation.
+macro_rules! rules {
+    ($($variant:ident = $name:literal, $enforcement:ident: $explanation:literal;)*) => {
+        /// A rule. Those that OLM has too have its names (`sigs.k8s.io/crdify`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub enum Rule {
+            $(#[doc = $explanation] $variant,)*
+        }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// What the rule asks for, in one line.
+            pub fn explanation(self) -> &'static str {
+                match self { $(Self::$variant => $explanation,)* }
+            }
+
+            /// What becomes of a violation that no exception is about.
+            pub fn enforcement(self) -> Enforcement {
+                match self { $(Self::$variant => Enforcement::$enforcement,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    // The definition as a whole.
+    CrdRemoval = "crdRemoval", Strict: "no definition goes";
+    Scope = "scope", Strict: "spec.scope stays";
+    StoredVersionRemoval = "storedVersionRemoval", Strict: "a version that objects may be stored in stays";
+    // The last step of a deprecation, after clients were given time; an install takes the version away only when
+    // nothing is stored in it.
+    ServedVersionRemoval = "servedVersionRemoval", Warn: "a version that is served stays served";
+
+    // Each property of the schemas.
+    ExistingFieldRemoval = "existingFieldRemoval", Strict: "no field goes";
+    Type = "type", Strict: "the type of a field stays";
+    Required = "required", Strict: "no field becomes required";
+    Default = "default", Strict: "defaults stay";
+    Enum = "enum", Strict: "every value that an enum allows stays allowed";
+    Minimum = "minimum", Strict: "minimum is neither added nor increased";
+    MinItems = "minItems", Strict: "minItems is neither added nor increased";
+    MinLength = "minLength", Strict: "minLength is neither added nor increased";
+    MinProperties = "minProperties", Strict: "minProperties is neither added nor increased";
+    Maximum = "maximum", Strict: "maximum is neither added nor decreased";
+    MaxItems = "maxItems", Strict: "maxItems is neither added nor decreased";
+    MaxLength = "maxLength", Strict: "maxLength is neither added nor decreased";
+    MaxProperties = "maxProperties", Strict: "maxProperties is neither added nor decreased";
+    Pattern = "pattern", Strict: "patterns stay";
+    Nullable = "nullable", Strict: "nullable stays";
+    OneOf = "oneOf", Strict: "the schemas of oneOf stay";
+    Description = "description", None: "description, title, example and externalDocs stay";
+    Unhandled = "unhandled", Strict: "everything else stays that decides over what is valid, kept or served";
+}
+
+// === impl Rule ===
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_written_as_it_is_named() {
+        for rule in Rule::ALL {
+            assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
+        }
+    }
+}
