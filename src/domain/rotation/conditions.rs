@@ -35,6 +35,8 @@ pub enum Reason {
     Updating,
     /// A target carries another trust bundle, and is being repaired.
     Untrusted,
+    /// It is met, and somebody else keeps taking the trust bundle from a target.
+    Contested,
     /// A target refuses the trust bundle.
     Blocked,
     /// There is no ready endpoint.
@@ -77,13 +79,14 @@ fn trusted(situation: &Situation<'_>) -> Verdict {
         );
     }
     if let Some(target) = situation.open_targets().find(fails) {
-        return Verdict::no(
-            Reason::Untrusted,
-            format!(
-                "{} does not trust what is served, and is being given the trust bundle",
-                target.id
-            ),
+        let mut message = format!(
+            "{} does not trust what is served, and is being given the trust bundle",
+            target.id
         );
+        if let Some(contested) = &target.contested {
+            message = format!("{message}; {contested}");
+        }
+        return Verdict::no(Reason::Untrusted, message);
     }
     let Tally { total, current } = Tally::of_targets(situation);
     if current < total {
@@ -145,7 +148,7 @@ fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked
         match problem {
             Blocked::Durations(message) => return Verdict::no(Reason::InvalidDurations, message.clone()),
             Blocked::Target { .. } => return Verdict::no(Reason::Blocked, problem.to_string()),
-            Blocked::Endpoint { .. } | Blocked::Request(_) => {}
+            Blocked::Contest { .. } | Blocked::Endpoint { .. } | Blocked::Request(_) => {}
         }
     }
     if !situation
@@ -169,7 +172,11 @@ fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked
     let is_updating = [trusted, served]
         .iter()
         .any(|verdict| verdict.reason == Reason::Updating);
-    let reason = if is_updating {
+    let is_contested =
+        |problem: &Blocked| matches!(problem, Blocked::Contest { contested, .. } if contested.repairs > 1);
+    let reason = if blocked.iter().any(is_contested) {
+        Reason::Contested
+    } else if is_updating {
         Reason::Updating
     } else {
         Reason::Current
