@@ -14,7 +14,7 @@ use crate::{
     domain::{
         object,
         pki::DnsNames,
-        rotation::{Observation, Timing, Versioned},
+        rotation::{Observation, Service, Timing, Versioned},
     },
 };
 
@@ -59,6 +59,7 @@ impl Reconciler {
         };
         let service = kinds::SERVICE.object(Some(wanted.namespace()), &wanted.spec.service_name);
         if let Some(service) = self.context.index.find(&service) {
+            scene.observation.service.exists = true;
             scene.observation.endpoints = endpoints::observe(
                 &self.context,
                 wanted,
@@ -126,6 +127,10 @@ impl Reconciler {
                 content: secret.content.clone(),
             }),
             targets: observed.collect(),
+            service: Service {
+                name: wanted.spec.service_name.clone(),
+                exists: false,
+            },
             regressed: None,
             endpoints: Vec::new(),
             rollout: None,

@@ -2,7 +2,12 @@
 
 use std::fmt;
 
-use crate::domain::rotation::{blocked::Blocked, observation::Target, situation::Situation, tally::Tally};
+use crate::domain::rotation::{
+    blocked::Blocked,
+    observation::{Endpoint, Served, Target},
+    situation::Situation,
+    tally::Tally,
+};
 
 /// The conditions of a ServingCertificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +44,8 @@ pub enum Reason {
     Contested,
     /// A target refuses the trust bundle.
     Blocked,
+    /// There is no Service.
+    NoService,
     /// There is no ready endpoint.
     NoReadyEndpoints,
     /// An endpoint serves a certificate that has ended or is not trusted.
@@ -110,11 +117,26 @@ fn served(situation: &Situation<'_>) -> Verdict {
             .iter()
             .filter(|endpoint| endpoint.ready)
     };
-    if ready().next().is_none() {
-        return Verdict::no(
-            Reason::NoReadyEndpoints,
-            "the Service has no ready endpoint".to_owned(),
+    let service = &situation.observation.service;
+    if !service.exists {
+        let message = format!(
+            "there is no Service {}: create it, or correct spec.serviceName",
+            service.name
         );
+        return Verdict::no(Reason::NoService, message);
+    }
+    if ready().next().is_none() {
+        let message = match situation.observation.endpoints.len() {
+            0 => format!(
+                "Service {} has no endpoint: see whether its selector matches pods that run",
+                service.name
+            ),
+            others => format!(
+                "Service {} has no ready endpoint, and {others} that are not ready: see to their pods",
+                service.name
+            ),
+        };
+        return Verdict::no(Reason::NoReadyEndpoints, message);
     }
     let fails = ready().find(|endpoint| {
         endpoint
@@ -132,15 +154,26 @@ fn served(situation: &Situation<'_>) -> Verdict {
     }
     let Tally { total, current } = Tally::of_endpoints(situation);
     if current < total {
-        return Verdict::yes(
-            Reason::Updating,
-            format!("{current} of {total} ready endpoints were seen serving the certificate in the Secret"),
-        );
+        let seen =
+            format!("{current} of {total} ready endpoints were seen serving the certificate in the Secret");
+        let message = match ready().find_map(unseen) {
+            Some(unseen) => format!("{seen}; {unseen}"),
+            None => seen,
+        };
+        return Verdict::yes(Reason::Updating, message);
     }
     Verdict::yes(
         Reason::Current,
         format!("all of {total} ready endpoints serve the certificate in the Secret"),
     )
+}
+
+/// Why it is not known what an endpoint serves.
+fn unseen(endpoint: &Endpoint) -> Option<String> {
+    match &endpoint.served {
+        Served::Chain(_) => None,
+        Served::Unobservable(why) => Some(format!("{}: {why}", endpoint.name)),
+    }
 }
 
 fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked: &[Blocked]) -> Verdict {

@@ -19,6 +19,8 @@ pub struct Observation {
     pub serving: Option<Versioned<Serving>>,
     /// The objects that ask for the trust bundle. A conversion with strategy `None` asks for nothing.
     pub targets: Vec<Target>,
+    /// The Service that is served.
+    pub service: Service,
     /// When this process last saw a target, or `ca.crt`, without the next CA that all of them had had. A process that
     /// has just started saw nothing, and its waits begin anew anyway.
     pub regressed: Option<Mark>,
@@ -79,6 +81,15 @@ pub struct TargetId {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
+}
+
+/// The Service that is served.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Service {
+    /// Its name, as the spec has it.
+    pub name: String,
+    /// Whether there is one of that name.
+    pub exists: bool,
 }
 
 /// An endpoint of the Service.

@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::rotation::{
     Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Issuer, KeyId, Leaf, Mark,
-    Observation, Phase, Plan, Publication, Rollout, Serving, Step, TargetId, Timing, Trust, TrustBundle,
-    Validity, Versioned, has_regressed, plan, repairs,
+    Observation, Phase, Plan, Publication, Rollout, Service, Serving, Step, TargetId, Timing, Trust,
+    TrustBundle, Validity, Versioned, has_regressed, plan, repairs,
     tests::lag::{Pod, Stage, WebhookConfiguration},
 };
 
@@ -133,6 +133,10 @@ impl World {
                 .zip(&self.targets)
                 .map(|(index, target)| target.observe(index))
                 .collect(),
+            service: Service {
+                name: "hook".to_owned(),
+                exists: true,
+            },
             regressed: self.regressed,
             endpoints: self
                 .pods
@@ -233,7 +237,8 @@ impl World {
     pub(super) fn settle(&mut self, timing: &Timing) -> bool {
         for _ in 0..60 {
             let plan = self.plan(timing);
-            if plan.steps.is_empty() && plan.phase == Phase::Stable {
+            let waits = plan.wake_up.as_secs() <= LONG_AGO;
+            if plan.steps.is_empty() && plan.phase == Phase::Stable && !waits {
                 return true;
             }
             for intent in self.intents(timing) {
