@@ -36,6 +36,8 @@ pub struct Report {
     pub failed: u64,
     /// The first failures, in words.
     pub failures: Vec<String>,
+    /// When each failure was seen.
+    pub failed_at: Vec<Instant>,
     /// The API server's own `429 storage is (re)initializing`.
     pub reinitializing: u64,
     /// The longest time for which a request was kept waiting by those.
@@ -66,6 +68,7 @@ struct Counters {
 #[derive(Debug)]
 struct Detail {
     failures: Vec<String>,
+    failed_at: Vec<Instant>,
     reinitializing: u64,
     longest_reinitializing: Duration,
     last_success: Instant,
@@ -150,6 +153,7 @@ impl Report {
         self.requests += other.requests;
         self.failed += other.failed;
         self.failures.extend(other.failures);
+        self.failed_at.extend(other.failed_at);
         self.reinitializing += other.reinitializing;
         self.longest_reinitializing = self.longest_reinitializing.max(other.longest_reinitializing);
         self.longest_gap = self.longest_gap.max(other.longest_gap);
@@ -186,6 +190,7 @@ impl Counters {
             failed: AtomicU64::new(0),
             detail: Mutex::new(Detail {
                 failures: Vec::new(),
+                failed_at: Vec::new(),
                 reinitializing: 0,
                 longest_reinitializing: Duration::ZERO,
                 last_success: Instant::now(),
@@ -208,6 +213,7 @@ impl Counters {
     fn failure(&self, text: String) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         let mut detail = self.detail.lock();
+        detail.failed_at.push(Instant::now());
         if detail.failures.len() < KEPT_FAILURES {
             detail.failures.push(text);
         }
@@ -221,6 +227,7 @@ impl Counters {
             requests: self.requests.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
             failures: detail.failures.clone(),
+            failed_at: detail.failed_at.clone(),
             reinitializing: detail.reinitializing,
             longest_reinitializing: detail.longest_reinitializing,
             longest_gap: detail.longest_gap,
@@ -264,6 +271,10 @@ impl Worker {
             .send("create", "POST", &path(created_version), Some(&object))
             .await;
         self.expect("create", resource, created_version, &created);
+        // What was not created cannot be read.
+        if created.is_none_or(|answer| answer.code >= 300) {
+            return;
+        }
         if resource.expectation == Expectation::Admitted {
             self.denied(resource, created_version, &object).await;
         }

@@ -130,7 +130,7 @@ pub enum CrdUpgradeSafety {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("duration(self.duration) + duration(self.duration) <= duration(self.caDuration)").message("caDuration must be at least twice as long as duration, or CAs would be replaced faster than what they sign"))]
-#[x_kube(validation = Rule::new("duration(self.duration) > duration('0s')").message("duration must be longer than 0s"))]
+#[x_kube(validation = Rule::new("duration(self.duration) >= duration('10m45s')").message("duration must be at least 10m45s: a server may take a third of it to read a renewed certificate"))]
 pub struct CertificateDefaults {
     /// How long a serving certificate is valid.
     #[serde(default = "default_duration")]

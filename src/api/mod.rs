@@ -26,9 +26,9 @@ pub use bundle_deployment::{
 };
 pub use go_duration::{GoDuration, ParseGoDurationError};
 pub use serving_certificate::{
-    CaSpec, CaStatus, EndpointsStatus, FailingTarget, Generation, Phase, PrivateKey, PrivateKeyAlgorithm,
-    Reload, ReloadStrategy, ServingCertificate, ServingCertificateSpec, ServingCertificateStatus,
-    TargetsStatus,
+    CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase, PrivateKey,
+    PrivateKeyAlgorithm, Reload, ReloadStrategy, ServingCertificate, ServingCertificateSpec,
+    ServingCertificateStatus, TargetsStatus,
 };
 
 /// The CustomResourceDefinitions of Windlass itself.

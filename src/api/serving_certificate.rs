@@ -82,7 +82,7 @@ use crate::api::{
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("duration(self.duration) + duration(self.duration) <= duration(self.ca.duration)").message("ca.duration must be at least twice as long as duration, or CAs would be replaced faster than what they sign"))]
-#[x_kube(validation = Rule::new("duration(self.duration) > duration('0s')").message("duration must be longer than 0s"))]
+#[x_kube(validation = Rule::new("duration(self.duration) >= duration('10m45s')").message("duration must be at least 10m45s: a server may take a third of it to read a renewed certificate"))]
 pub struct ServingCertificateSpec {
     /// The Service, in the same namespace.
     #[schemars(length(min = 1, max = 63))]
@@ -254,6 +254,9 @@ pub struct TargetsStatus {
     /// Those that cannot get it, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<FailingTarget>,
+    /// Those that somebody else has taken the trust bundle from lately, at most 20 of them. It is given back each time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contested: Vec<ContestedTarget>,
 }
 
 /// A target that cannot get the trust bundle.
@@ -266,6 +269,21 @@ pub struct FailingTarget {
     pub name: String,
     /// Why.
     pub message: String,
+}
+
+/// A target that somebody else has taken the trust bundle from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContestedTarget {
+    /// The kind.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+    /// Who wrote it last, as far as its managed fields tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_manager: Option<String>,
+    /// How often it was given back at the least: a power of two, so that not every repair changes the status.
+    pub repairs: u64,
 }
 
 // === impl CaSpec ===

@@ -1,6 +1,9 @@
 //! The time, as an argument that tests can choose.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
@@ -12,8 +15,72 @@ pub trait Clock: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+/// How often the calendar is compared with the steady clock.
+const COMPARED: Duration = Duration::from_secs(10);
+
+/// How far they may drift apart in that time: by more than slewing, and less than any wait by the calendar.
+const DRIFT: SignedDuration = SignedDuration::from_secs(5);
+
+// === impl SystemClock ===
+
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+}
+
+/// Waits until the calendar goes another way than the steady clock, by which timers go: it was set, or the machine was
+/// suspended, during which the steady clock stands still.
+pub async fn jump(clock: &dyn Clock) {
+    jump_between(clock, COMPARED).await;
+}
+
+async fn jump_between(clock: &dyn Clock, looks: Duration) {
+    loop {
+        let (calendar, steady) = (clock.now(), Instant::now());
+        tokio::time::sleep(looks).await;
+        let passed = SignedDuration::try_from(steady.elapsed()).unwrap_or(SignedDuration::MAX);
+        let drift = calendar.duration_until(clock.now()).saturating_sub(passed);
+        if drift.abs() > DRIFT {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// A calendar that goes as tokio's clock, and can be set.
+    struct Calendar {
+        started: Instant,
+        set_forward: Mutex<SignedDuration>,
+    }
+
+    impl Clock for Calendar {
+        fn now(&self) -> Timestamp {
+            let passed = SignedDuration::try_from(self.started.elapsed()).unwrap();
+            Timestamp::UNIX_EPOCH + SignedDuration::from_hours(100_000) + passed + *self.set_forward.lock()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_jump_by_a_day_either_way_is_noticed_and_nothing_else() {
+        let calendar = Calendar {
+            started: Instant::now(),
+            set_forward: Mutex::default(),
+        };
+        let looks = Duration::from_millis(2);
+        for hours in [24, -24] {
+            let jumped = jump_between(&calendar, looks);
+            tokio::pin!(jumped);
+            assert!(tokio::time::timeout(looks * 20, &mut jumped).await.is_err());
+            *calendar.set_forward.lock() += SignedDuration::from_hours(hours);
+            tokio::time::timeout(Duration::from_secs(60), jumped)
+                .await
+                .unwrap();
+        }
     }
 }

@@ -78,7 +78,9 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, Reconc
                 let injection = Injection { trust, names: None };
                 match inject(&context.cluster, &target, &injection).await? {
                     Injected::Refused(message) => message,
-                    Injected::Unchanged | Injected::Written | Injected::Gone => continue,
+                    Injected::Unchanged | Injected::Written | Injected::Overtaken | Injected::Gone => {
+                        continue;
+                    }
                 }
             }
             Err(problem) => problem.clone(),

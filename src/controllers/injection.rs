@@ -29,6 +29,8 @@ pub(super) enum Injected {
     Unchanged,
     /// The target was written.
     Written,
+    /// Somebody else has given the target another trust bundle meanwhile; that change brings us back.
+    Overtaken,
     /// The target is not there any more.
     Gone,
     /// The target must be left alone, or the API server refuses the write; for this reason.
@@ -38,7 +40,8 @@ pub(super) enum Injected {
 /// How often an injection is tried where somebody else writes the target at the same time.
 const TRIES: usize = 5;
 
-/// Brings a target to carry the trust bundle: as it was seen, and as it is where it has changed since.
+/// Brings a target to carry the trust bundle in the place of what it was seen to carry. A target that carries something
+/// else by now is left to a later plan, which may know of a newer trust bundle.
 ///
 /// # Errors
 ///
@@ -80,13 +83,14 @@ pub(super) async fn inject(
                 }
                 failed = Some(patch);
                 match cluster.read(&key).await? {
-                    Some(live) => target = live,
+                    Some(live) if injection.is_as_before(&target, &live) => target = live,
+                    Some(_) if outcome == Injected::Unchanged => return Ok(Injected::Overtaken),
+                    Some(_) => return Ok(outcome),
                     None => return Ok(Injected::Gone),
                 }
             }
             Err(error) => return Err(error),
         }
     }
-    // Somebody else keeps writing it; its next change brings us back.
-    Ok(outcome)
+    Ok(Injected::Overtaken)
 }

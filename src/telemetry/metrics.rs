@@ -17,6 +17,7 @@ pub struct Metrics {
     reconciliations: Family<Reconciliation, Counter>,
     durations: Family<Controller, Histogram, fn() -> Histogram>,
     probes: Family<Probe, Counter>,
+    repairs: Family<Target, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -34,6 +35,12 @@ struct Controller {
 struct Probe {
     kind: &'static str,
     outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Target {
+    kind: String,
+    name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -58,6 +65,7 @@ impl Metrics {
             reconciliations: Family::default(),
             durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             probes: Family::default(),
+            repairs: Family::default(),
         };
         let mut registry = metrics.registry.lock();
         registry.register(
@@ -74,6 +82,11 @@ impl Metrics {
             "probes",
             "Handshakes and conversions tried on endpoints",
             metrics.probes.clone(),
+        );
+        registry.register(
+            "target_repairs",
+            "Trust bundles given back to targets that somebody else had taken them from",
+            metrics.repairs.clone(),
         );
         drop(registry);
         metrics
@@ -99,6 +112,15 @@ impl Metrics {
                 outcome: outcome(succeeded),
             })
             .inc();
+    }
+
+    /// A target was given back the trust bundle that somebody else had taken from it.
+    pub fn repaired(&self, kind: &str, name: &str) {
+        let labels = Target {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+        };
+        self.repairs.get_or_create(&labels).inc();
     }
 
     /// Reports how many objects of each kind the index holds, by asking `sizes` at each scrape.
@@ -168,11 +190,13 @@ mod tests {
         let metrics = Metrics::new();
         metrics.reconciled("bundle-deployment", false, Duration::from_millis(3));
         metrics.probed("handshake", true);
+        metrics.repaired("APIService", "v1.example.com");
         metrics.report_sizes(|| vec![("v1, Kind=Secret".to_owned(), 3)]);
         let text = metrics.text().unwrap();
         for line in [
             "windlass_reconciliations_total{controller=\"bundle-deployment\",outcome=\"failure\"} 1",
             "windlass_probes_total{kind=\"handshake\",outcome=\"success\"} 1",
+            "windlass_target_repairs_total{kind=\"APIService\",name=\"v1.example.com\"} 1",
             "windlass_index_objects{kind=\"v1, Kind=Secret\"} 3",
         ] {
             assert!(text.contains(line), "{text}");

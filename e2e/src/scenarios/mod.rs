@@ -7,6 +7,8 @@ mod claims;
 mod crash;
 mod crd_upgrade;
 mod drift;
+mod expired;
+mod fight;
 mod idle;
 mod install;
 mod kubectl;
@@ -16,6 +18,7 @@ mod rights;
 mod rotation;
 mod schemas;
 mod secrets;
+mod service;
 mod stubs;
 mod traffic;
 
@@ -78,8 +81,18 @@ scenarios! {
     drift::every_kind_of_target_is_repaired,
     drift::what_others_write_at_the_same_moment_is_kept,
     drift::a_removed_configuration_comes_back,
+    fight::an_older_trust_bundle_costs_no_call,
+    fight::an_empty_trust_bundle_costs_calls_only_until_it_is_repaired,
+    fight::a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired,
+    fight::an_actor_that_answers_every_repair_is_slowed_down,
     secrets::a_deleted_serving_secret_is_issued_again,
     secrets::a_deleted_ca_secret_is_made_again,
+    secrets::a_key_that_is_not_the_certificates_is_replaced,
+    secrets::a_garbage_trust_bundle_is_put_right_and_reaches_no_target,
+    secrets::a_damaged_ca_secret_is_replaced,
+    secrets::an_expired_ca_at_start_is_replaced,
+    service::a_certificate_follows_its_service,
+    service::endpoints_that_do_not_serve_are_named,
     crash::an_install_resumes_from_every_write,
     crash::a_ca_rotation_resumes_from_every_write,
     claims::the_second_claim_is_refused_and_takes_over_when_the_first_is_gone,

@@ -88,8 +88,8 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(bed: &Bed)
             "caDuration must be at least twice as long as duration",
         ),
         (
-            json!({"spec": {"certificates": {"duration": "0s"}}}),
-            "duration must be longer than 0s",
+            json!({"spec": {"certificates": {"duration": "10m44s"}}}),
+            "duration must be at least 10m45s",
         ),
     ];
     refused(bed, BUNDLE_DEPLOYMENTS, &good, cases).await?;
@@ -122,8 +122,12 @@ pub(super) async fn serving_certificates_that_make_no_sense_are_refused(bed: &Be
             "ca.duration must be at least twice as long",
         ),
         (
-            json!({"spec": {"duration": "0s"}}),
-            "duration must be longer than 0s",
+            json!({"spec": {"duration": "10m44s"}}),
+            "duration must be at least 10m45s",
+        ),
+        (
+            json!({"spec": {"duration": "0s", "ca": {"duration": "0s"}}}),
+            "duration must be at least 10m45s",
         ),
         (
             json!({"spec": {"privateKey": {"algorithm": "RSA", "size": 1024}}}),

@@ -23,7 +23,7 @@ use crate::{
         injection::{self, Injection},
         object::{self, ObjectKey},
         pki::{Credentials, PrivateKey},
-        rotation::{Change, Leaf, Publication, Step, TargetId, TrustBundle},
+        rotation::{Change, Leaf, Publication, Step, TargetId, Timing, TrustBundle},
     },
 };
 
@@ -32,6 +32,9 @@ use crate::{
 pub(super) enum Effect {
     /// A Secret was written, or somebody else wrote what was to be written: what was seen is no longer so.
     LookAgain,
+    /// A target was written, by us or by somebody else: a watch tells how it is now, and there is nothing to say of how
+    /// it was.
+    Awaited,
     /// A watch tells when there is something to see.
     Settled,
 }
@@ -45,6 +48,7 @@ impl Reconciler {
         wanted: &Wanted,
         scene: &mut Scene,
         steps: &[Step],
+        timing: &Timing,
     ) -> Result<Effect, ReconcileError> {
         let mut effect = Effect::Settled;
         let mut failure = None;
@@ -55,7 +59,9 @@ impl Reconciler {
                         .await
                 }
                 Step::PublishServing(publication) => self.publish(wanted, scene, publication).await,
-                Step::InjectTarget { target, bundle } => self.inject(wanted, scene, target, bundle).await,
+                Step::InjectTarget { target, bundle } => {
+                    self.inject(wanted, scene, target, bundle, timing).await
+                }
                 Step::RestartRollout { leaf, .. } => {
                     let Some(deployment) = &scene.deployment else {
                         continue;
@@ -72,6 +78,8 @@ impl Reconciler {
                     let is_secret = matches!(step, Step::ChangeAuthorities { .. } | Step::PublishServing(_));
                     if done == Done::Stale || (done == Done::Written && is_secret) {
                         effect = Effect::LookAgain;
+                    } else if done == Done::Awaited && effect == Effect::Settled {
+                        effect = Effect::Awaited;
                     }
                 }
                 Err(error) => failure = failure.or(Some(error)),
@@ -178,6 +186,7 @@ impl Reconciler {
         scene: &Scene,
         target: &TargetId,
         bundle: &TrustBundle,
+        timing: &Timing,
     ) -> Result<Done, ReconcileError> {
         let key = targets::key_of(target);
         let seen = scene
@@ -203,12 +212,23 @@ impl Reconciler {
                 inject(&self.context.cluster, seen, &injection).await?
             }
         };
-        self.refusals.note(&wanted.key, target, &injected);
+        let by = injection::last_writer(seen).map(str::to_owned);
+        let uptime = scene.observation.clock.mark.uptime;
+        let contest = self
+            .histories
+            .note(&wanted.key, target, &injected, bundle, by, uptime, timing);
+        if let Some(contest) = contest {
+            self.context.metrics.repaired(&target.kind, &target.name);
+            if contest.is_notable() {
+                self.announce_contest(wanted, target, contest.report(uptime, timing))
+                    .await;
+            }
+        }
         Ok(match injected {
-            Injected::Written => Done::Written,
+            Injected::Written | Injected::Unchanged | Injected::Overtaken => Done::Awaited,
             // The plan is to hear of it.
             Injected::Refused(_) if !refused => Done::Stale,
-            _ => Done::Nothing,
+            Injected::Refused(_) | Injected::Gone => Done::Nothing,
         })
     }
 
@@ -270,7 +290,7 @@ impl Reconciler {
 
     /// Forgets a ServingCertificate that is gone, and removes its CAs.
     pub(super) async fn forget(&self, certificate: &ObjectKey) -> Result<(), ReconcileError> {
-        self.refusals.forget(certificate);
+        self.histories.forget(certificate);
         let cluster = &self.context.cluster;
         let key = secrets::authority_key(&self.context.namespace, certificate);
         let Some(secret) = cluster.read(&key).await? else {
@@ -296,6 +316,8 @@ enum Done {
     Written,
     /// There was nothing to do.
     Nothing,
+    /// A watch tells what there is now.
+    Awaited,
     /// What was seen is no longer so.
     Stale,
 }

@@ -6,15 +6,18 @@
 //!                              `---- after each write of a Secret, and whenever something changes '
 //! ```
 //!
-//! Nothing is remembered from one reconciliation to the next but which targets refused their trust bundle. Writes of
-//! Secrets replace what was read, and injections are guarded by what was seen: a reconciliation that comes too late
-//! does nothing.
+//! Nothing that matters is remembered from one reconciliation to the next. Writes of Secrets replace what was read, and
+//! injections are guarded by what was seen: a reconciliation that comes too late does nothing.
+//!
+//! Beside it, a target that somebody else wrote is repaired at once.
 
 mod authority_secret;
 mod certificates;
 mod endpoints;
 mod execute;
+mod history;
 mod mint;
+mod repair;
 mod report;
 mod rollout;
 mod routing;
@@ -54,14 +57,14 @@ pub use rotation::Timing;
 pub use wanted::ReadCertificateError;
 
 use execute::Effect;
-use targets::Refusals;
+use history::Histories;
 use wanted::Wanted;
 
 /// Reconciles ServingCertificates.
 struct Reconciler {
     context: Arc<Context>,
     timing: Timing,
-    refusals: Refusals,
+    histories: Histories,
     /// Tells the marks of this process from those of others.
     run: u64,
     started: Instant,
@@ -113,6 +116,12 @@ const WORKER: worker::Settings = worker::Settings {
     last_retry: Duration::from_secs(60),
 };
 
+/// How the worker of repairs works.
+const REPAIRS: worker::Settings = worker::Settings {
+    controller: "target-repair",
+    ..WORKER
+};
+
 /// How often a plan is made at most before others have their turn. A rotation takes no more than a handful.
 const ROUNDS: usize = 16;
 
@@ -134,26 +143,30 @@ pub async fn run(
 ) -> Result<(), JoinError> {
     let queue = Arc::new(Queue::new());
     routing::watch_everything(&context);
-    let router = routing::route(context.clone(), queue.clone());
+    let repairs = Arc::new(Queue::new());
+    let router = routing::route(context.clone(), queue.clone(), repairs.clone());
     let reconciler = Arc::new(Reconciler {
         context: context.clone(),
         timing,
-        refusals: Refusals::default(),
+        histories: Histories::default(),
         run: rand::random(),
         started: Instant::now(),
     });
     let begin = || routing::add_orphans(&context, &queue);
     let reconcile = |certificate: ObjectKey| reconciler.clone().reconcile(certificate);
-    controller::run(
+    let rotating = controller::run(
         &context,
         WORKER,
         queue.clone(),
         router,
         begin,
         reconcile,
-        shutdown,
-    )
-    .await
+        shutdown.clone(),
+    );
+    let repair = |certificate: ObjectKey| reconciler.clone().repair(certificate);
+    let routed = std::future::pending();
+    let repairing = controller::run(&context, REPAIRS, repairs, routed, || {}, repair, shutdown);
+    tokio::try_join!(rotating, repairing).map(|_| ())
 }
 
 // === impl Reconciler ===
@@ -170,7 +183,7 @@ impl Reconciler {
         let wanted = Wanted::read(key, object)?;
         let timing = wanted.timing(&self.timing);
         for _ in 0..ROUNDS {
-            let mut scene = match self.look(&wanted).await? {
+            let mut scene = match self.look(&wanted, &timing).await? {
                 Ok(scene) => scene,
                 Err(obstacle) => {
                     self.report_obstacle(&wanted, &obstacle).await?;
@@ -178,9 +191,11 @@ impl Reconciler {
                 }
             };
             let plan = rotation::plan(&scene.observation, &timing);
-            let done = self.execute(&wanted, &mut scene, &plan.steps).await;
-            if matches!(done, Ok(Effect::LookAgain)) {
-                continue;
+            let done = self.execute(&wanted, &mut scene, &plan.steps, &timing).await;
+            match done {
+                Ok(Effect::LookAgain) => continue,
+                Ok(Effect::Awaited) => return Ok(Next::After(timing.poll.unsigned_abs())),
+                Ok(Effect::Settled) | Err(_) => {}
             }
             self.report(&wanted, &scene.observation, &plan).await?;
             done?;

@@ -6,15 +6,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::{ReconcileError, Reconciler, scene::Obstacle, wanted::Wanted};
 use crate::{
     api::{
-        CaStatus, Conditions, EndpointsStatus, FailingTarget, Generation, Phase, ServingCertificateStatus,
-        TargetsStatus, Verdict, names,
+        CaStatus, Conditions, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase,
+        ServingCertificateStatus, TargetsStatus, Verdict, names,
     },
     controllers::status::merge_patch,
-    domain::rotation::{self, Authority, Blocked, Change, Leaf, Observation, Plan, Reason, Step},
+    domain::rotation::{
+        self, Authority, Blocked, Change, Contested, Leaf, Observation, Plan, Reason, Step, TargetId,
+    },
 };
 
-/// The most failing targets that a status lists.
-const MOST_FAILING: usize = 20;
+/// The most targets of a sort that a status lists.
+const MOST_LISTED: usize = 20;
 
 /// The condition that sums up the others.
 const READY: &str = "Ready";
@@ -104,6 +106,22 @@ impl Reconciler {
                 .note(&wanted.object, action, reason, &step.to_string())
                 .await;
         }
+    }
+
+    /// Says in an event that somebody takes the trust bundle from a target.
+    pub(super) async fn announce_contest(
+        &self,
+        wanted: &Wanted,
+        target: &TargetId,
+        contested: Option<Contested>,
+    ) {
+        let Some(contested) = contested else { return };
+        let note = format!("{target}: {contested}");
+        tracing::warn!(certificate = %wanted.key, "{note}");
+        let events = &self.context.events;
+        events
+            .warn(&wanted.object, "Inject", "TargetContested", &note)
+            .await;
     }
 
     fn record(
@@ -217,10 +235,20 @@ fn targets(plan: &Plan) -> TargetsStatus {
         }),
         _ => None,
     });
+    let contested = plan.blocked.iter().filter_map(|blocked| match blocked {
+        Blocked::Contest { target, contested } => Some(ContestedTarget {
+            kind: target.kind.clone(),
+            name: target.name.clone(),
+            field_manager: contested.by.clone(),
+            repairs: contested.repairs,
+        }),
+        _ => None,
+    });
     TargetsStatus {
         total: count(plan.targets.total),
         current: count(plan.targets.current),
-        failing: failing.take(MOST_FAILING).collect(),
+        failing: failing.take(MOST_LISTED).collect(),
+        contested: contested.take(MOST_LISTED).collect(),
     }
 }
 

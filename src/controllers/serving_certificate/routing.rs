@@ -4,12 +4,13 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
+use tracing::info;
 
 use super::secrets;
 use crate::{
     api::names,
     cluster::{
-        Change, Index, Kind, endpoints, kinds,
+        Change, Index, Kind, clock, endpoints, kinds,
         watches::{Selector, Watch},
     },
     controllers::{Context, injection::TARGET_KINDS, worker::Queue},
@@ -29,14 +30,34 @@ pub(super) fn watch_everything(context: &Context) {
     context.watches.want(Watch::all(kinds::SECRET).selected(ours));
 }
 
-/// Puts every ServingCertificate into the queue that a change concerns, for ever.
-pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
+/// Puts every ServingCertificate into the queue that a change concerns, for ever; one of a target into that for repairs,
+/// too.
+pub(super) async fn route(
+    context: Arc<Context>,
+    queue: Arc<Queue<ObjectKey>>,
+    repairs: Arc<Queue<ObjectKey>>,
+) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
+    let mut jump = Box::pin(clock::jump(&*context.clock));
     loop {
-        match changes.recv().await {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            // What was to be done by the calendar may be due now.
+            () = &mut jump => {
+                info!("The calendar has jumped, or the machine was suspended; looking at everything");
+                add_all(&context.index, &queue);
+                jump.set(clock::jump(&*context.clock));
+                continue;
+            }
+        };
+        match change {
             Ok(change) => {
+                let is_target = TARGET_KINDS.contains(&Kind::of(&change.key));
                 for certificate in concerned(&context.index, &change) {
+                    if is_target {
+                        repairs.add(certificate.clone());
+                    }
                     queue.add(certificate);
                 }
             }

@@ -14,7 +14,7 @@ use crate::{
     domain::{
         object,
         pki::DnsNames,
-        rotation::{Observation, Versioned},
+        rotation::{Observation, Service, Timing, Versioned},
     },
 };
 
@@ -47,8 +47,41 @@ pub(super) struct Obstacle {
 // === impl Reconciler ===
 
 impl Reconciler {
-    /// Looks at everything. Both Secrets are read from the API server, so that a plan sees what the one before wrote.
-    pub(super) async fn look(&self, wanted: &Wanted) -> Result<Result<Scene, Obstacle>, ReconcileError> {
+    /// Looks at everything.
+    pub(super) async fn look(
+        &self,
+        wanted: &Wanted,
+        timing: &Timing,
+    ) -> Result<Result<Scene, Obstacle>, ReconcileError> {
+        let mut scene = match self.glance(wanted, timing).await? {
+            Ok(scene) => scene,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        let service = kinds::SERVICE.object(Some(wanted.namespace()), &wanted.spec.service_name);
+        if let Some(service) = self.context.index.find(&service) {
+            scene.observation.service.exists = true;
+            scene.observation.endpoints = endpoints::observe(
+                &self.context,
+                wanted,
+                &scene.names,
+                &service,
+                &scene.targets,
+                &mut scene.certificates,
+            )
+            .await;
+        }
+        scene.deployment = self.look_at_deployment(wanted).await?;
+        scene.observation.rollout = scene.deployment.as_ref().map(rollout::read);
+        Ok(Ok(scene))
+    }
+
+    /// Looks at what keeps nobody waiting: not at endpoints. Both Secrets are read from the API server, so that a plan
+    /// sees what the one before wrote.
+    pub(super) async fn glance(
+        &self,
+        wanted: &Wanted,
+        timing: &Timing,
+    ) -> Result<Result<Scene, Obstacle>, ReconcileError> {
         let names = match wanted.names() {
             Ok(names) => names,
             Err(invalid) => {
@@ -80,34 +113,10 @@ impl Reconciler {
             .filter(|secret| secret.allows_direct_injection)
             .map(|_| wanted.spec.secret_name.as_str());
         let asking = targets::asking(&self.context.index, &wanted.key, secret);
-        let mut observed = Vec::new();
-        for target in &asking {
-            let Some(mut target) = targets::read(target, &names, &trust, &mut certificates) else {
-                continue;
-            };
-            if target.refused.is_none() {
-                target.refused = self.refusals.find(&wanted.key, &target.id);
-            }
-            observed.push(target);
-        }
-        self.refusals.keep_only(&wanted.key, &observed);
-        let service = kinds::SERVICE.object(Some(wanted.namespace()), &wanted.spec.service_name);
-        let endpoints = match self.context.index.find(&service) {
-            Some(service) => {
-                endpoints::observe(
-                    &self.context,
-                    wanted,
-                    &names,
-                    &service,
-                    &asking,
-                    &mut certificates,
-                )
-                .await
-            }
-            None => Vec::new(),
-        };
-        let deployment = self.look_at_deployment(wanted).await?;
-        let observation = Observation {
+        let observed = asking
+            .iter()
+            .filter_map(|target| targets::read(target, &names, &trust, &mut certificates));
+        let mut observation = Observation {
             clock,
             authorities: authority.as_ref().map(|secret| Versioned {
                 version: secret.version.clone(),
@@ -117,11 +126,18 @@ impl Reconciler {
                 version: secret.version.clone(),
                 content: secret.content.clone(),
             }),
-            targets: observed,
-            endpoints,
-            rollout: deployment.as_ref().map(rollout::read),
+            targets: observed.collect(),
+            service: Service {
+                name: wanted.spec.service_name.clone(),
+                exists: false,
+            },
+            regressed: None,
+            endpoints: Vec::new(),
+            rollout: None,
             request: wanted.request.clone(),
         };
+        self.histories
+            .complete(&wanted.key, &mut observation, &trust, timing);
         Ok(Ok(Scene {
             observation,
             names,
@@ -129,7 +145,7 @@ impl Reconciler {
             authority,
             serving,
             targets: asking,
-            deployment,
+            deployment: None,
         }))
     }
 

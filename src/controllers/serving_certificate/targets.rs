@@ -1,15 +1,14 @@
 //! The objects that ask for the trust bundle of a ServingCertificate: which they are, and what they carry.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::certificates::Certificates;
 use crate::{
     api::names,
     cluster::Index,
-    controllers::injection::{Injected, TARGET_KINDS},
+    controllers::injection::TARGET_KINDS,
     domain::{
         injection::{CaBundle, Holder, InvalidRequest, Request, TargetKind},
         object::{self, ObjectKey},
@@ -17,44 +16,6 @@ use crate::{
         rotation::{self, TargetId},
     },
 };
-
-/// What was refused, by ServingCertificate and target: it is tried again, but nothing waits for it.
-#[derive(Default)]
-pub(super) struct Refusals(Mutex<HashMap<ObjectKey, HashMap<TargetId, String>>>);
-
-// === impl Refusals ===
-
-impl Refusals {
-    /// Notes what became of an injection.
-    pub(super) fn note(&self, certificate: &ObjectKey, target: &TargetId, injected: &Injected) {
-        let mut refusals = self.0.lock();
-        let of_certificate = refusals.entry(certificate.clone()).or_default();
-        match injected {
-            Injected::Refused(message) => {
-                of_certificate.insert(target.clone(), message.clone());
-            }
-            _ => {
-                of_certificate.remove(target);
-            }
-        }
-    }
-
-    /// Forgets a ServingCertificate that is gone.
-    pub(super) fn forget(&self, certificate: &ObjectKey) {
-        self.0.lock().remove(certificate);
-    }
-
-    /// Forgets targets that do not ask any more.
-    pub(super) fn keep_only(&self, certificate: &ObjectKey, targets: &[rotation::Target]) {
-        if let Some(of_certificate) = self.0.lock().get_mut(certificate) {
-            of_certificate.retain(|id, _| targets.iter().any(|target| target.id == *id));
-        }
-    }
-
-    pub(super) fn find(&self, certificate: &ObjectKey, target: &TargetId) -> Option<String> {
-        self.0.lock().get(certificate)?.get(target).cloned()
-    }
-}
 
 /// The objects that ask for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the Secret's
 /// name.
@@ -102,6 +63,7 @@ pub(super) fn read(
         id: id_of(&ObjectKey::of(target)?),
         bundle: common(&carried, trust),
         refused: Request::of(target).err().map(|error| error.to_string()),
+        contested: None,
     })
 }
 

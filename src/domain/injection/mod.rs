@@ -10,6 +10,7 @@ mod managed_elsewhere;
 mod request;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
@@ -27,6 +28,7 @@ pub use holder::{CaBundle, Holder};
 pub use kinds::{KINDS, TargetKind};
 pub use managed_elsewhere::ManagedElsewhere;
 pub use request::{InvalidRequest, Request};
+pub use writer::last_writer;
 
 /// The next write to a target.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +91,15 @@ impl Injection<'_> {
             return Ok(None);
         }
         Ok(release(target, names::INJECT).map(Step::Release))
+    }
+
+    /// Whether what a target carries is the same in both of its states, in the same places.
+    pub fn is_as_before(&self, before: &Value, after: &Value) -> bool {
+        let carried = |target| -> Vec<_> {
+            let holders = self.holders(target);
+            holders.map(|holder| (holder.pointer, holder.ca_bundle)).collect()
+        };
+        carried(before) == carried(after)
     }
 
     /// The places of `target` that this injection is for, as they are.

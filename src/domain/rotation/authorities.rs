@@ -67,8 +67,6 @@ pub enum Trust {
     Distributing,
     /// Targets are getting it in the same write that takes the CAs of the rotation before from them.
     Retiring,
-    /// A target did not have it, after all of them had.
-    Repairing,
     /// Every target was read back with it, then.
     Known(Mark),
 }
@@ -121,7 +119,7 @@ pub enum Change {
     IssueNext(AuthorityTemplate),
     /// Note which serving Secret was read back, and when.
     RecordPublished(Published),
-    /// Note that every target was read back with the next CA, or that one lost it.
+    /// Note that every target was read back with the next CA.
     RecordTrust(Trust),
     /// The next CA becomes the one that signs; the key of the one before is forgotten.
     Promote {

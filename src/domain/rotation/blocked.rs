@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::domain::rotation::{endpoints, observation::TargetId, request::Request, situation::Situation};
+use crate::domain::rotation::{
+    contest::Contested, endpoints, observation::TargetId, request::Request, situation::Situation,
+};
 
 /// Something that stands in the way until someone sees to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,13 @@ pub enum Blocked {
         target: TargetId,
         /// What the API server said.
         message: String,
+    },
+    /// Somebody else takes the trust bundle from a target. It is given back each time.
+    Contest {
+        /// Which object.
+        target: TargetId,
+        /// By whom, and how often.
+        contested: Contested,
     },
     /// An endpoint goes on serving a certificate of before, although its server had its time.
     Endpoint {
@@ -40,6 +49,13 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
         message: target.refused.clone().unwrap_or_default(),
     });
 
+    let contests = situation.observation.targets.iter().filter_map(|target| {
+        Some(Blocked::Contest {
+            target: target.id.clone(),
+            contested: target.contested.clone()?,
+        })
+    });
+
     let is_late = situation
         .published_at()
         .is_some_and(|published| situation.wait_left(&published, situation.timing.reload).is_none());
@@ -55,7 +71,12 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     let request = situation.observation.request.as_deref();
     let request = request.and_then(|value| value.parse::<Request>().err());
     let request = request.map(|error| Blocked::Request(error.to_string()));
-    durations.chain(targets).chain(behind).chain(request).collect()
+    durations
+        .chain(targets)
+        .chain(contests)
+        .chain(behind)
+        .chain(request)
+        .collect()
 }
 
 // === impl Blocked ===
@@ -64,6 +85,7 @@ impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Target { target, message } => write!(f, "{target} refuses the trust bundle: {message}"),
+            Self::Contest { target, contested } => write!(f, "{target}: {contested}"),
             Self::Endpoint { endpoint, message } => write!(f, "{endpoint} {message}"),
             Self::Request(message) | Self::Durations(message) => f.write_str(message),
         }

@@ -63,23 +63,11 @@ fn record_published(situation: &Situation<'_>) -> Option<Change> {
     })
 }
 
-/// The next CA is known once everything that takes writes was read back with it, `ca.crt` for those who copy it included.
+/// The next CA is known once everything was read back with it. What loses it later is repaired, and waited for again.
 fn record_trust(situation: &Situation<'_>) -> Option<Change> {
-    let next = &situation.authorities.next.as_ref()?.certificate;
-    let copied = situation.serving().is_none_or(|serving| {
-        serving
-            .bundle
-            .as_ref()
-            .is_some_and(|bundle| bundle.contains(next))
-    });
-    let is_everywhere = copied && situation.open_targets().all(|target| target.trusts(next));
-    match (is_everywhere, &situation.authorities.trust) {
-        (true, Trust::Distributing | Trust::Retiring | Trust::Repairing) => Some(Change::RecordTrust(
-            Trust::Known(situation.observation.clock.mark),
-        )),
-        (false, Trust::Known(_)) => Some(Change::RecordTrust(Trust::Repairing)),
-        _ => None,
-    }
+    let is_news = !matches!(situation.authorities.trust, Trust::Known(_));
+    (is_news && situation.next_is_everywhere())
+        .then(|| Change::RecordTrust(Trust::Known(situation.observation.clock.mark)))
 }
 
 fn start_rotation(situation: &Situation<'_>) -> Option<Change> {

@@ -2,7 +2,12 @@
 
 use std::fmt;
 
-use crate::domain::rotation::{blocked::Blocked, observation::Target, situation::Situation, tally::Tally};
+use crate::domain::rotation::{
+    blocked::Blocked,
+    observation::{Endpoint, Served, Target},
+    situation::Situation,
+    tally::Tally,
+};
 
 /// The conditions of a ServingCertificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +40,12 @@ pub enum Reason {
     Updating,
     /// A target carries another trust bundle, and is being repaired.
     Untrusted,
+    /// It is met, and somebody else keeps taking the trust bundle from a target.
+    Contested,
     /// A target refuses the trust bundle.
     Blocked,
+    /// There is no Service.
+    NoService,
     /// There is no ready endpoint.
     NoReadyEndpoints,
     /// An endpoint serves a certificate that has ended or is not trusted.
@@ -77,13 +86,14 @@ fn trusted(situation: &Situation<'_>) -> Verdict {
         );
     }
     if let Some(target) = situation.open_targets().find(fails) {
-        return Verdict::no(
-            Reason::Untrusted,
-            format!(
-                "{} does not trust what is served, and is being given the trust bundle",
-                target.id
-            ),
+        let mut message = format!(
+            "{} does not trust what is served, and is being given the trust bundle",
+            target.id
         );
+        if let Some(contested) = &target.contested {
+            message = format!("{message}; {contested}");
+        }
+        return Verdict::no(Reason::Untrusted, message);
     }
     let Tally { total, current } = Tally::of_targets(situation);
     if current < total {
@@ -107,11 +117,26 @@ fn served(situation: &Situation<'_>) -> Verdict {
             .iter()
             .filter(|endpoint| endpoint.ready)
     };
-    if ready().next().is_none() {
-        return Verdict::no(
-            Reason::NoReadyEndpoints,
-            "the Service has no ready endpoint".to_owned(),
+    let service = &situation.observation.service;
+    if !service.exists {
+        let message = format!(
+            "there is no Service {}: create it, or correct spec.serviceName",
+            service.name
         );
+        return Verdict::no(Reason::NoService, message);
+    }
+    if ready().next().is_none() {
+        let message = match situation.observation.endpoints.len() {
+            0 => format!(
+                "Service {} has no endpoint: see whether its selector matches pods that run",
+                service.name
+            ),
+            others => format!(
+                "Service {} has no ready endpoint, and {others} that are not ready: see to their pods",
+                service.name
+            ),
+        };
+        return Verdict::no(Reason::NoReadyEndpoints, message);
     }
     let fails = ready().find(|endpoint| {
         endpoint
@@ -129,10 +154,13 @@ fn served(situation: &Situation<'_>) -> Verdict {
     }
     let Tally { total, current } = Tally::of_endpoints(situation);
     if current < total {
-        return Verdict::yes(
-            Reason::Updating,
-            format!("{current} of {total} ready endpoints were seen serving the certificate in the Secret"),
-        );
+        let seen =
+            format!("{current} of {total} ready endpoints were seen serving the certificate in the Secret");
+        let message = match ready().find_map(unseen) {
+            Some(unseen) => format!("{seen}; {unseen}"),
+            None => seen,
+        };
+        return Verdict::yes(Reason::Updating, message);
     }
     Verdict::yes(
         Reason::Current,
@@ -140,12 +168,20 @@ fn served(situation: &Situation<'_>) -> Verdict {
     )
 }
 
+/// Why it is not known what an endpoint serves.
+fn unseen(endpoint: &Endpoint) -> Option<String> {
+    match &endpoint.served {
+        Served::Chain(_) => None,
+        Served::Unobservable(why) => Some(format!("{}: {why}", endpoint.name)),
+    }
+}
+
 fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked: &[Blocked]) -> Verdict {
     for problem in blocked {
         match problem {
             Blocked::Durations(message) => return Verdict::no(Reason::InvalidDurations, message.clone()),
             Blocked::Target { .. } => return Verdict::no(Reason::Blocked, problem.to_string()),
-            Blocked::Endpoint { .. } | Blocked::Request(_) => {}
+            Blocked::Contest { .. } | Blocked::Endpoint { .. } | Blocked::Request(_) => {}
         }
     }
     if !situation
@@ -169,7 +205,11 @@ fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked
     let is_updating = [trusted, served]
         .iter()
         .any(|verdict| verdict.reason == Reason::Updating);
-    let reason = if is_updating {
+    let is_contested =
+        |problem: &Blocked| matches!(problem, Blocked::Contest { contested, .. } if contested.repairs > 1);
+    let reason = if blocked.iter().any(is_contested) {
+        Reason::Contested
+    } else if is_updating {
         Reason::Updating
     } else {
         Reason::Current

@@ -26,6 +26,7 @@ mod certificate;
 mod change;
 mod clock;
 mod conditions;
+mod contest;
 mod endpoints;
 mod observation;
 mod publication;
@@ -48,7 +49,8 @@ pub use self::{
     certificate::{Certificate, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustBundle, Validity},
     clock::{Clock, Mark},
     conditions::{Conditions, Reason, Verdict},
-    observation::{Endpoint, Observation, Rollout, Served, Serving, Target, TargetId, Versioned},
+    contest::{Contest, Contested},
+    observation::{Endpoint, Observation, Rollout, Served, Service, Serving, Target, TargetId, Versioned},
     report::Phase,
     request::{ParseRequestError, Request},
     step::{Leaf, Publication, Step},
@@ -77,6 +79,24 @@ pub struct Plan {
     pub endpoints: Tally,
     /// How many targets there are, and how many of them carry the trust bundle.
     pub targets: Tally,
+}
+
+/// What targets may be given at once, before it is known what endpoints serve.
+///
+/// Each is a step that a plan would hold too, so it is as safe as that: only a CA that is served and known to nobody but
+/// the serving Secret may be missing in the trust bundle, and then a plan has to adopt it first.
+pub fn repairs(observation: &Observation, timing: &Timing) -> Vec<Step> {
+    let situation = Situation::new(observation, timing);
+    if situation.may_have_unknown_issuers() {
+        return Vec::new();
+    }
+    situation.injections().collect()
+}
+
+/// Whether a target does not have the next CA any more, after all of them had: [`Observation::regressed`].
+pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
+    let situation = Situation::new(observation, timing);
+    matches!(situation.authorities.trust, Trust::Known(_)) && !situation.next_is_everywhere()
 }
 
 /// Plans the next steps of a rotation.

@@ -3,7 +3,8 @@
 use crate::domain::rotation::{
     authorities::Authorities,
     certificate::{Certificate, Chain, Fingerprint, TrustBundle},
-    clock::Clock,
+    clock::{Clock, Mark},
+    contest::Contested,
 };
 
 /// Everything that a plan is made from. All of it is read from the cluster; `targets` and `endpoints` are complete.
@@ -18,6 +19,11 @@ pub struct Observation {
     pub serving: Option<Versioned<Serving>>,
     /// The objects that ask for the trust bundle. A conversion with strategy `None` asks for nothing.
     pub targets: Vec<Target>,
+    /// The Service that is served.
+    pub service: Service,
+    /// When this process last saw a target, or `ca.crt`, without the next CA that all of them had had. A process that
+    /// has just started saw nothing, and its waits begin anew anyway.
+    pub regressed: Option<Mark>,
     /// The endpoints of the Service, ready or not.
     pub endpoints: Vec<Endpoint>,
     /// The Deployment that may be restarted; nothing with strategy `Never`, or if there is none.
@@ -60,6 +66,8 @@ pub struct Target {
     pub bundle: Option<TrustBundle>,
     /// Why the last write was refused: forbidden, invalid, its kind not served. Nothing once a write succeeded.
     pub refused: Option<String>,
+    /// That somebody else has taken the trust bundle from it.
+    pub contested: Option<Contested>,
 }
 
 /// Names a target.
@@ -73,6 +81,15 @@ pub struct TargetId {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
+}
+
+/// The Service that is served.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Service {
+    /// Its name, as the spec has it.
+    pub name: String,
+    /// Whether there is one of that name.
+    pub exists: bool,
 }
 
 /// An endpoint of the Service.
@@ -111,6 +128,13 @@ pub struct Rollout {
 // === impl Target ===
 
 impl Target {
+    /// Whether it may be written now.
+    pub(super) fn is_due(&self) -> bool {
+        self.contested
+            .as_ref()
+            .is_none_or(|contested| contested.wait.is_none())
+    }
+
     /// Whether it carries that CA.
     pub fn trusts(&self, authority: &Certificate) -> bool {
         self.bundle

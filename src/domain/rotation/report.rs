@@ -42,7 +42,7 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> Plan {
 
 fn phase(situation: &Situation<'_>) -> Phase {
     let authorities = &situation.authorities;
-    let knows_next = matches!(authorities.trust, Trust::Known(_) | Trust::Repairing);
+    let knows_next = matches!(authorities.trust, Trust::Known(_));
     let is_pressing = situation.urgency() >= Urgency::Needed;
     let can_hand_over = situation.usable_next().is_some() && situation.next_is_trusted();
     if authorities.current.is_none() || (is_pressing && !can_hand_over) {
@@ -77,19 +77,18 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         .chain(situation.authority_renewal())
         .map(until);
 
-    let trust = match &situation.authorities.trust {
-        Trust::Known(mark) => situation.wait_left(mark, timing.trust),
-        Trust::Distributing | Trust::Retiring | Trust::Repairing => None,
-    };
     let retiring = situation.authorities.retiring.iter();
     let holds = retiring.filter_map(|authority| endpoints::hold_left(situation, authority));
     let rollout = situation.observation.rollout.as_ref();
     let restart = rollout.and_then(|rollout| endpoints::restart_wait(situation, rollout));
     let behind = endpoints::behind(situation).next().map(|_| timing.poll);
     let refusing = situation.refusing_targets().next().map(|_| timing.retry);
+    let targets = situation.observation.targets.iter();
+    let contested = targets.filter_map(|target| target.contested.as_ref()?.wait);
     let written = (!steps.is_empty() && refusing.is_none()).then_some(timing.poll);
     moments
-        .chain(trust)
+        .chain(situation.trust_wait())
+        .chain(contested)
         .chain(holds)
         .chain(restart)
         .chain(behind)

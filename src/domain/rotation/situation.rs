@@ -124,10 +124,33 @@ impl<'a> Situation<'a> {
 
     /// Whether the next CA was read back from every target, and all API servers had the time to see it.
     pub(super) fn next_is_trusted(&self) -> bool {
-        match &self.authorities.trust {
-            Trust::Known(mark) => self.wait_left(mark, self.timing.trust).is_none(),
-            Trust::Distributing | Trust::Retiring | Trust::Repairing => false,
-        }
+        matches!(self.authorities.trust, Trust::Known(_))
+            && self.next_is_everywhere()
+            && self.trust_wait().is_none()
+    }
+
+    /// What is left of the wait for API servers to see what targets carry.
+    pub(super) fn trust_wait(&self) -> Option<SignedDuration> {
+        let Trust::Known(known) = &self.authorities.trust else {
+            return None;
+        };
+        let marks = [Some(known), self.observation.regressed.as_ref()];
+        let waits = marks.into_iter().flatten();
+        waits
+            .filter_map(|mark| self.wait_left(mark, self.timing.trust))
+            .max()
+    }
+
+    /// Whether everything that takes writes carries the next CA, `ca.crt` for those who copy it included.
+    pub(super) fn next_is_everywhere(&self) -> bool {
+        let Some(next) = &self.authorities.next else {
+            return false;
+        };
+        let is_copied = self.serving().is_none_or(|serving| {
+            let bundle = serving.bundle.as_ref();
+            bundle.is_some_and(|bundle| bundle.contains(&next.certificate))
+        });
+        is_copied && self.open_targets().all(|target| target.trusts(&next.certificate))
     }
 
     /// When the serving Secret was read back as it is now.
@@ -222,13 +245,25 @@ impl<'a> Situation<'a> {
         unknown.into_iter().collect()
     }
 
-    /// Targets that do not carry the trust bundle are given it; those that refused before are tried again.
+    /// Whether a CA may be served that is not in the CA Secret. Only endpoints tell whether one is.
+    pub(super) fn may_have_unknown_issuers(&self) -> bool {
+        let published = self.serving().and_then(|serving| serving.bundle.as_ref());
+        self.authorities.is_empty()
+            || published.into_iter().flatten().any(|authority| {
+                !authority.has_ended_at(self.now())
+                    && !self.authorities.knows(authority.key_id)
+                    && !self.authorities.distrusts(authority)
+            })
+    }
+
+    /// Targets that do not carry the trust bundle are given it, unless somebody takes it from them faster than they may
+    /// be repaired; those that refused before are tried again.
     pub(super) fn injections(&self) -> impl Iterator<Item = Step> {
         let has_bundle = !self.bundle.is_empty();
         self.observation
             .targets
             .iter()
-            .filter(move |target| has_bundle && !self.is_current(target))
+            .filter(move |target| has_bundle && target.is_due() && !self.is_current(target))
             .map(|target| Step::InjectTarget {
                 target: target.id.clone(),
                 bundle: self.bundle.clone(),

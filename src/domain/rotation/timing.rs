@@ -31,6 +31,12 @@ pub struct Timing {
     pub retry: SignedDuration,
     /// The longest time without a look, because the calendar may jump.
     pub longest_sleep: SignedDuration,
+    /// How many repairs of a target may follow each other at once; see [`super::Contest`].
+    pub repair_burst: u32,
+    /// How often a target is repaired at the least, and beyond the burst at the most.
+    pub repair_interval: SignedDuration,
+    /// How long a target is left alone before it is forgotten that somebody wrote it.
+    pub contest: SignedDuration,
 }
 
 /// Why nothing can be issued with such durations.
@@ -74,13 +80,16 @@ impl Default for Timing {
             poll: SignedDuration::from_secs(5),
             retry: SignedDuration::from_secs(30),
             longest_sleep: SignedDuration::from_mins(10),
+            repair_burst: 60,
+            repair_interval: SignedDuration::from_secs(1),
+            contest: SignedDuration::from_mins(10),
         }
     }
 }
 
 impl Timing {
-    /// The same with all waits shortened or lengthened. Lives are what users ask for, and what is allowed for clocks that
-    /// are wrong has nothing to do with waiting: both stay.
+    /// The same with all waits shortened or lengthened. Lives are what users ask for, what is allowed for clocks that are
+    /// wrong has nothing to do with waiting, nor has what an API server bears: all three stay.
     #[must_use]
     pub fn with_scaled_waits(self, factor: f64) -> Self {
         Self {
@@ -91,6 +100,7 @@ impl Timing {
             poll: self.poll.mul_f64(factor),
             retry: self.retry.mul_f64(factor),
             longest_sleep: self.longest_sleep.mul_f64(factor),
+            contest: self.contest.mul_f64(factor),
             ..self
         }
     }
@@ -104,11 +114,7 @@ impl Timing {
                 leaf_life: self.leaf_life,
             });
         }
-        let least = self
-            .trust
-            .saturating_add(self.reload)
-            .saturating_add(self.poll)
-            .saturating_mul(3);
+        let least = self.shortest_leaf_life();
         if self.leaf_life < least {
             problems.push(TimingProblem::LeafTooShort {
                 leaf_life: self.leaf_life,
@@ -116,6 +122,12 @@ impl Timing {
             });
         }
         problems
+    }
+
+    /// The shortest life of a serving certificate that leaves servers the time to read the next one.
+    pub fn shortest_leaf_life(&self) -> SignedDuration {
+        let until_served = self.trust.saturating_add(self.reload).saturating_add(self.poll);
+        until_served.saturating_mul(3)
     }
 
     /// The validity of a CA that is issued now: one life in which the CA before still signs, and its own.

@@ -79,6 +79,29 @@ fn holds_with_targets_that_regress() {
 }
 
 #[test]
+fn holds_with_repairs_that_wait_for_no_endpoint() {
+    holds(Scenario::new(
+        "repairs beside the plan",
+        World::settled(1, &[true], &world::timing()),
+        Chances {
+            repairs: 1,
+            regressions: 1,
+            crashes: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+    holds(Scenario::new(
+        "repairs with lost keys",
+        World::settled(1, &[false], &world::timing()),
+        Chances {
+            repairs: 1,
+            losses: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
+#[test]
 fn holds_with_a_target_that_refuses() {
     holds(Scenario::new(
         "a target that refuses",
@@ -246,7 +269,7 @@ proptest! {
     ) {
         let requests = vec!["ca:5", "leaf:4", "ca:3", "leaf:2", "ca:1"];
         let chances = if with_losses {
-            Chances { crashes: 3, failovers: 2, losses: 2, starts: 2, jumps: 6, requests, ..Chances::default() }
+            Chances { crashes: 3, failovers: 2, losses: 2, repairs: 9, starts: 2, jumps: 6, requests, ..Chances::default() }
         } else {
             Chances {
                 crashes: 3,
@@ -255,6 +278,7 @@ proptest! {
                 emptyings: 3,
                 refusals: 4,
                 edits: 3,
+                repairs: 9,
                 starts: 2,
                 jumps: 6,
                 requests,

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use crate::domain::rotation::{
     Authorities, Change, Leaf, Reason, Step, Timing, TimingProblem,
     tests::{
-        changes, settled, step,
+        changes, settled,
         world::{World, timing},
     },
 };
@@ -91,7 +91,6 @@ fn durations_that_do_not_work_are_refused_all_at_once() {
 
     let mut world = settled();
     world.targets[0].bundle = None;
-    step(&mut world);
     assert!(matches!(
         world.plan(&timing).steps.as_slice(),
         [Step::InjectTarget { .. }]

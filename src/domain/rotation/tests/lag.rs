@@ -66,6 +66,7 @@ impl WebhookConfiguration {
             },
             bundle: self.bundle.clone(),
             refused: self.refused.then(|| "forbidden".to_owned()),
+            contested: None,
         }
     }
 }

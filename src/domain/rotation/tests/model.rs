@@ -47,6 +47,8 @@ pub(super) struct Chances {
     pub(super) edits: u8,
     /// The CA Secret is deleted.
     pub(super) losses: u8,
+    /// The operator sets out to repair targets beside its plan, from what it has read, and does so any time later.
+    pub(super) repairs: u8,
     /// A pod starts.
     pub(super) starts: u8,
     /// A day passes.
@@ -71,6 +73,8 @@ pub(super) struct State {
     chances: Chances,
     /// What the operator has planned and not done yet.
     intents: Vec<Intent>,
+    /// What the operator set out to repair beside its plan.
+    repairs: Vec<Intent>,
     /// What a cut-off operator had planned.
     stray: Vec<Intent>,
     /// By how many days the calendar is wrong.
@@ -82,6 +86,8 @@ pub(super) enum Action {
     Plan,
     Execute(usize),
     ExecuteStray(usize),
+    SetOutToRepair,
+    Repair(usize),
     Crash,
     FailOver,
     Tick,
@@ -210,6 +216,9 @@ impl Scenario {
         if chances.losses > 0 && world.authorities.is_some() {
             actions.push(Action::DeleteAuthorities);
         }
+        if chances.repairs > 0 && state.repairs.is_empty() {
+            actions.push(Action::SetOutToRepair);
+        }
         if chances.starts > 0 && world.serving.is_some() {
             actions.push(Action::StartPod);
         }
@@ -236,6 +245,7 @@ impl Model for Scenario {
             world: self.start.clone(),
             chances: self.chances.clone(),
             intents: Vec::new(),
+            repairs: Vec::new(),
             stray: Vec::new(),
             skew: 0,
         }]
@@ -247,6 +257,7 @@ impl Model for Scenario {
         }
         actions.extend((0..state.intents.len()).map(Action::Execute));
         actions.extend((0..state.stray.len()).map(Action::ExecuteStray));
+        actions.extend((0..state.repairs.len()).map(Action::Repair));
         self.environment(state, actions);
         self.mishaps(state, actions);
     }
@@ -257,6 +268,7 @@ impl Model for Scenario {
             world,
             chances,
             intents,
+            repairs,
             stray,
             skew: wrong_by,
         } = &mut state;
@@ -270,14 +282,24 @@ impl Model for Scenario {
                 let intent = stray.remove(index);
                 world.execute(&intent);
             }
+            Action::SetOutToRepair => {
+                *repairs = world.repairs(&self.timing);
+                chances.repairs -= u8::from(!repairs.is_empty());
+            }
+            Action::Repair(index) => {
+                let intent = repairs.remove(index);
+                world.execute(&intent);
+            }
             Action::Crash => {
                 chances.crashes -= 1;
                 intents.clear();
+                repairs.clear();
                 world.restart_operator();
             }
             Action::FailOver => {
                 chances.failovers -= 1;
                 stray.append(intents);
+                stray.append(repairs);
                 world.restart_operator();
             }
             Action::Tick => world.tick(),
@@ -371,6 +393,7 @@ pub(super) fn tell(state: &State, action: Action) -> Option<String> {
         Action::Plan => return None,
         Action::Execute(index) => &state.intents[index],
         Action::ExecuteStray(index) => &state.stray[index],
+        Action::Repair(index) => &state.repairs[index],
         other => return Some(format!("{other:?}")),
     };
     Some(format!("{action:?}: {}", intent.step))

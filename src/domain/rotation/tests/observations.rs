@@ -148,4 +148,31 @@ fn an_endpoint_that_serves_nothing_known_holds_nothing() {
     assert_eq!(plan.steps, []);
     assert_eq!((plan.endpoints.current, plan.endpoints.total), (0, 1));
     assert_eq!(plan.conditions.served.reason, Reason::Updating);
+    assert!(plan.conditions.served.message.ends_with("; 0: timed out"));
+}
+
+#[test]
+fn a_service_that_is_missing_or_has_no_endpoints_is_named() {
+    let mut observation = settled().observe();
+    let served = |observation: &Observation| plan(observation, &timing()).conditions.served;
+    for endpoint in &mut observation.endpoints {
+        endpoint.ready = false;
+    }
+    let verdict = served(&observation);
+    assert_eq!(verdict.reason, Reason::NoReadyEndpoints);
+    assert!(
+        verdict
+            .message
+            .contains("Service hook has no ready endpoint, and 1")
+    );
+    observation.endpoints.clear();
+    assert!(
+        served(&observation)
+            .message
+            .contains("Service hook has no endpoint")
+    );
+    observation.service.exists = false;
+    let verdict = served(&observation);
+    assert_eq!(verdict.reason, Reason::NoService);
+    assert!(verdict.message.contains("no Service hook"));
 }

@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::rotation::{
     Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Issuer, KeyId, Leaf, Mark,
-    Observation, Phase, Plan, Publication, Rollout, Serving, Step, TargetId, Timing, Trust, TrustBundle,
-    Validity, Versioned, plan,
+    Observation, Phase, Plan, Publication, Rollout, Service, Serving, Step, TargetId, Timing, Trust,
+    TrustBundle, Validity, Versioned, has_regressed, plan, repairs,
     tests::lag::{Pod, Stage, WebhookConfiguration},
 };
 
@@ -27,6 +27,8 @@ pub(super) struct World {
     pub(super) uptime: i64,
     /// Which process the operator is.
     pub(super) run: u64,
+    /// When the operator last saw that the next CA was lost somewhere.
+    pub(super) regressed: Option<Mark>,
     pub(super) authorities: Option<Authorities>,
     pub(super) serving: Option<Serving>,
     /// How often others wrote the serving Secret.
@@ -80,6 +82,7 @@ impl World {
             now: new_year(),
             uptime: 0,
             run: 1,
+            regressed: None,
             authorities: None,
             serving: None,
             touches: 0,
@@ -130,6 +133,11 @@ impl World {
                 .zip(&self.targets)
                 .map(|(index, target)| target.observe(index))
                 .collect(),
+            service: Service {
+                name: "hook".to_owned(),
+                exists: true,
+            },
+            regressed: self.regressed,
             endpoints: self
                 .pods
                 .iter()
@@ -147,9 +155,30 @@ impl World {
     }
 
     /// What the operator sets out to do now.
-    pub(super) fn intents(&self, timing: &Timing) -> Vec<Intent> {
-        let steps = self.plan(timing).steps.into_iter();
+    pub(super) fn intents(&mut self, timing: &Timing) -> Vec<Intent> {
+        self.notice(timing);
+        self.read(self.plan(timing).steps)
+    }
+
+    /// What it sets out to do before it knows what endpoints serve.
+    pub(super) fn repairs(&mut self, timing: &Timing) -> Vec<Intent> {
+        self.notice(timing);
+        let observation = Observation {
+            endpoints: Vec::new(),
+            ..self.observe()
+        };
+        self.read(repairs(&observation, timing))
+    }
+
+    fn notice(&mut self, timing: &Timing) {
+        if has_regressed(&self.observe(), timing) {
+            self.regressed = Some(self.mark());
+        }
+    }
+
+    fn read(&self, steps: Vec<Step>) -> Vec<Intent> {
         steps
+            .into_iter()
             .map(|step| Intent {
                 read: match &step {
                     Step::InjectTarget { target, .. } => self.targets[index(target)].bundle.clone(),
@@ -208,7 +237,8 @@ impl World {
     pub(super) fn settle(&mut self, timing: &Timing) -> bool {
         for _ in 0..60 {
             let plan = self.plan(timing);
-            if plan.steps.is_empty() && plan.phase == Phase::Stable {
+            let waits = plan.wake_up.as_secs() <= LONG_AGO;
+            if plan.steps.is_empty() && plan.phase == Phase::Stable && !waits {
                 return true;
             }
             for intent in self.intents(timing) {
@@ -241,6 +271,7 @@ impl World {
     pub(super) fn restart_operator(&mut self) {
         self.uptime = 0;
         self.run = 2;
+        self.regressed = None;
         self.forget_the_past();
     }
 
@@ -354,6 +385,10 @@ impl World {
                 }
             };
         };
+        // A wait that is over for good is none.
+        let is_over = |mark: &Mark| clock.since(mark).as_secs() >= LONG_AGO;
+        self.regressed = self.regressed.filter(|mark| !is_over(mark));
+        self.regressed.iter_mut().for_each(forget);
         if let Some(authorities) = &mut self.authorities {
             if let Trust::Known(mark) = &mut authorities.trust {
                 forget(mark);

@@ -1,0 +1,282 @@
+//! Somebody keeps putting another trust bundle into the targets, whatever the rotation is at.
+
+mod actor;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use self::actor::{Actor, Fight, MANAGER, Target};
+use super::{
+    rotation::{CERTIFICATE, ROTATION},
+    traffic,
+};
+use crate::{
+    bed::Bed,
+    load::Report,
+    request::text,
+    steps::{
+        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, rotate,
+        serving_certificates, succeed, until,
+    },
+};
+
+/// Set to the seconds of each fight.
+const SECONDS: &str = "WINDLASS_E2E_FIGHT_SECONDS";
+
+/// How often the actor writes.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// How long an API server may take to go by what it has stored; a call that began before may fail until then.
+const PROPAGATION: Duration = Duration::from_millis(400);
+
+/// How many repairs of a target may follow each other before there is one a second.
+const BURST: u64 = 60;
+
+/// What the rotation is at when a fight begins. It goes on as far as it can during the fight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// A rotation is asked for, and held until the targets carry the next CA again.
+    Stable,
+    /// The next CA has signed, and endpoints are coming to serve that. Retiring follows.
+    Signing,
+    /// There is another next CA, which targets do not know yet.
+    Distributing,
+}
+
+pub(super) async fn an_older_trust_bundle_costs_no_call(bed: &Bed) -> anyhow::Result<()> {
+    let (report, _) = fights(bed, |older| older.to_owned()).await?;
+    report.check()
+}
+
+pub(super) async fn an_empty_trust_bundle_costs_calls_only_until_it_is_repaired(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let (report, fights) = fights(bed, |_| String::new()).await?;
+    failed_only_in(&report, &fights)
+}
+
+pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let stranger = bed.foreign_trust_bundle()?;
+    let (report, fights) = fights(bed, |_| stranger.clone()).await?;
+    failed_only_in(&report, &fights)
+}
+
+/// Two that answer each other's writes: the operator slows down, does not give up, and heals.
+pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let path = format!("{VALIDATING}/platform");
+    succeed(&bed.client, "POST", VALIDATING, Some(&bystander())).await?;
+    bed.settled("sample-system", CERTIFICATE).await?;
+    let target = Target::of(&get(&bed.client, &path).await?.context("no target")?, &path);
+    let actor = Actor::new(bed, vec![target.clone()], bed.foreign_trust_bundle()?);
+    let (before, started) = (actor.generation(&target).await?, Instant::now());
+    let answers = actor.answer_for(seconds()).await?;
+    let writes = u64::try_from(actor.generation(&target).await? - before)?;
+    let repairs = writes.saturating_sub(answers);
+    let passed = started.elapsed().as_secs() + 1;
+    tracing::info!(answers, repairs, seconds = passed, "Answered every repair");
+    anyhow::ensure!(
+        repairs <= BURST + passed + 1,
+        "{repairs} repairs in {passed} s, with {BURST} at once and one a second"
+    );
+    named(bed, "platform").await?;
+    bed.settled("sample-system", CERTIFICATE).await?;
+    Ok(())
+}
+
+/// A configuration that asks for the trust bundle, and that nothing is sent through.
+fn bystander() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "platform", "annotations": {"windlass.dev/inject-ca-from": format!("sample-system/{CERTIFICATE}")}},
+        "webhooks": [{
+            "name": "one.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": "sample-system", "name": CERTIFICATE, "path": "/validate", "port": 443}},
+            "rules": [{"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "resources": ["nothings"], "operations": ["CREATE"]}],
+        }],
+    })
+}
+
+/// A fight at each stage of a rotation, under load; `bundle` makes what is put into the targets from an older bundle of
+/// ours.
+async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(Report, Vec<Fight>)> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let mut older = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+    rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
+    let targets = targets(bed).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    let mut fights = Vec::new();
+    for stage in [Stage::Stable, Stage::Signing, Stage::Distributing] {
+        let now = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+        let signed = generation(bed).await?;
+        let actor = Actor::new(bed, targets.clone(), bundle(&older));
+        let before = load.report();
+        bring_to(bed, stage).await?;
+        let fight = actor.write_for(seconds(), BEAT).await?;
+        if fights.is_empty() {
+            named(bed, "widgets.sample.windlass.dev").await?;
+        }
+        // What was asked for is done once the actor is quiet.
+        until("the rotation is done", PATIENCE, async || {
+            let generation = generation(bed).await?;
+            let is_due = stage != Stage::Distributing;
+            Ok(if generation > signed || !is_due {
+                Ok(())
+            } else {
+                Err(format!("CA {generation} signs"))
+            })
+        })
+        .await?;
+        bed.settled("sample-system", CERTIFICATE).await?;
+        let after = load.report();
+        tracing::info!(
+            ?stage,
+            writes = fight.writes,
+            repairs = fight.repairs,
+            p50 = ?fight.latency(50),
+            p99 = ?fight.latency(99),
+            longest = ?fight.latency(100),
+            phases = ?fight.phases,
+            requests = after.requests - before.requests,
+            failed = after.failed - before.failed,
+            reinitializing = after.reinitializing - before.reinitializing,
+            "Fought"
+        );
+        // Each write is repaired once, and a rotation may give each target its own new trust bundle meanwhile.
+        let most = fight.writes + targets.len() as u64;
+        anyhow::ensure!(
+            fight.repairs <= most,
+            "{} writes were answered by {} repairs",
+            fight.writes,
+            fight.repairs
+        );
+        fights.push(fight);
+        older = now;
+    }
+    load.at_least(50).await;
+    Ok((load.stop().await, fights))
+}
+
+/// Every target that traffic goes through.
+async fn targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
+    let mut targets = Vec::new();
+    for collection in [CRDS, VALIDATING, MUTATING] {
+        for object in list(&bed.client, collection).await? {
+            let path = format!("{collection}/{}", text(&object, "/metadata/name"));
+            let target = Target::of(&object, &path);
+            if !target.pointers.is_empty() {
+                targets.push(target);
+            }
+        }
+    }
+    anyhow::ensure!(targets.len() == 3, "not one target of each kind: {targets:?}");
+    Ok(targets)
+}
+
+async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
+    if stage == Stage::Distributing {
+        // A next CA that would live longer than is asked for is replaced.
+        let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+        let patch = json!({"spec": {"certificates": {"caDuration": "8000h"}}});
+        succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    } else {
+        let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
+        let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": format!("ca:{stage:?}")}}});
+        succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    }
+    if stage == Stage::Stable {
+        return Ok(());
+    }
+    until(&format!("it is {stage:?}"), PATIENCE, async || {
+        let phase = phase(bed).await?;
+        Ok(if phase == format!("{stage:?}") {
+            Ok(())
+        } else {
+            Err(phase)
+        })
+    })
+    .await
+}
+
+/// Waits until status and an event name the actor.
+async fn named(bed: &Bed, target: &str) -> anyhow::Result<()> {
+    until(
+        &format!("it is said who contests {target}"),
+        PATIENCE,
+        async || {
+            let certificate = certificate(bed).await?;
+            let contested = &certificate["status"]["targets"]["contested"];
+            let is_in_status = contested.as_array().is_some_and(|listed| {
+                listed
+                    .iter()
+                    .any(|listed| listed["name"] == target && listed["fieldManager"] == MANAGER)
+            });
+            let events = list(
+                &bed.client,
+                "/apis/events.k8s.io/v1/namespaces/sample-system/events",
+            )
+            .await?;
+            let is_in_event = events.iter().any(|event| {
+                let note = text(event, "/note");
+                text(event, "/reason") == "TargetContested" && note.contains(target) && note.contains(MANAGER)
+            });
+            Ok(if is_in_status && is_in_event {
+                Ok(())
+            } else {
+                Err(format!("status: {contested}, event: {is_in_event}"))
+            })
+        },
+    )
+    .await
+}
+
+fn failed_only_in(report: &Report, fights: &[Fight]) -> anyhow::Result<()> {
+    let windows = || fights.iter().flat_map(|fight| &fight.windows);
+    let is_outside = |failed: &Instant| {
+        !windows().any(|(written, repaired)| *written <= *failed && *failed <= *repaired + PROPAGATION)
+    };
+    let outside = report.failed_at.iter().filter(|failed| is_outside(failed)).count();
+    tracing::info!(
+        requests = report.requests,
+        failed = report.failed,
+        outside,
+        "Failed"
+    );
+    anyhow::ensure!(
+        outside == 0,
+        "{outside} of {} calls failed although every target had been repaired:\n  {}",
+        report.requests,
+        report.failures.join("\n  ")
+    );
+    anyhow::ensure!(report.requests > 0, "no request was sent");
+    Ok(())
+}
+
+fn seconds() -> Duration {
+    let seconds = std::env::var(SECONDS)
+        .ok()
+        .and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(4))
+}
+
+async fn certificate(bed: &Bed) -> anyhow::Result<Value> {
+    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
+    get(&bed.client, &path).await?.context("no ServingCertificate")
+}
+
+async fn phase(bed: &Bed) -> anyhow::Result<String> {
+    Ok(text(&certificate(bed).await?, "/status/phase").to_owned())
+}
+
+async fn generation(bed: &Bed) -> anyhow::Result<i64> {
+    let certificate = certificate(bed).await?;
+    let generation = certificate.pointer("/status/ca/current/generation");
+    generation.and_then(Value::as_i64).context("no CA")
+}

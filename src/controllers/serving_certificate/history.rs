@@ -1,0 +1,105 @@
+//! What is remembered of targets from one reconciliation to the next.
+//!
+//! All of it may be lost with the process: a write that was refused is refused again, somebody who takes trust bundles away
+//! does so again, and a wait begins anew with each process.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+
+use crate::{
+    controllers::injection::Injected,
+    domain::{
+        object::ObjectKey,
+        rotation::{self, Clock, Contest, Mark, Observation, TargetId, Timing, TrustBundle},
+    },
+};
+
+/// What is remembered of the targets of each ServingCertificate.
+#[derive(Default)]
+pub(super) struct Histories(Mutex<HashMap<ObjectKey, Targets>>);
+
+#[derive(Default)]
+struct Targets {
+    /// When one of them was last seen without the next CA.
+    regressed: Option<Mark>,
+    each: HashMap<TargetId, History>,
+}
+
+#[derive(Default)]
+struct History {
+    /// Why the last write was refused: it is tried again, but nothing waits for it.
+    refused: Option<String>,
+    /// The trust bundle that it carried, or was given, last.
+    carried: Option<TrustBundle>,
+    contest: Contest,
+}
+
+// === impl Histories ===
+
+impl Histories {
+    /// Completes an observation with what is remembered, and remembers what it shows. `trust` is what targets are to
+    /// carry.
+    pub(super) fn complete(
+        &self,
+        certificate: &ObjectKey,
+        observation: &mut Observation,
+        trust: &TrustBundle,
+        timing: &Timing,
+    ) {
+        let Clock { mark, .. } = observation.clock;
+        let mut histories = self.0.lock();
+        let targets = histories.entry(certificate.clone()).or_default();
+        let asks = |id: &TargetId| observation.targets.iter().any(|target| target.id == *id);
+        targets.each.retain(|id, _| asks(id));
+        for target in &mut observation.targets {
+            let history = targets.each.entry(target.id.clone()).or_default();
+            if target.bundle.as_ref() == Some(trust) {
+                history.carried = Some(trust.clone());
+            }
+            if history.contest.is_over(mark.uptime, timing) {
+                history.contest = Contest::default();
+            }
+            target.refused = target.refused.take().or_else(|| history.refused.clone());
+            target.contested = history.contest.report(mark.uptime, timing);
+        }
+        if rotation::has_regressed(observation, timing) {
+            targets.regressed = Some(mark);
+        }
+        observation.regressed = targets.regressed;
+    }
+
+    /// Notes what became of an injection of `trust` into a target that `by` wrote last. Where it gave back what the
+    /// target had carried before: how often that was.
+    pub(super) fn note(
+        &self,
+        certificate: &ObjectKey,
+        target: &TargetId,
+        injected: &Injected,
+        trust: &TrustBundle,
+        by: Option<String>,
+        uptime: jiff::SignedDuration,
+        timing: &Timing,
+    ) -> Option<Contest> {
+        let mut histories = self.0.lock();
+        let targets = histories.entry(certificate.clone()).or_default();
+        let history = targets.each.entry(target.clone()).or_default();
+        history.refused = match injected {
+            Injected::Refused(message) => Some(message.clone()),
+            _ => None,
+        };
+        if *injected != Injected::Written {
+            return None;
+        }
+        if history.carried.replace(trust.clone()).as_ref() != Some(trust) {
+            return None;
+        }
+        history.contest.repaired(by, uptime, timing);
+        Some(history.contest.clone())
+    }
+
+    /// Forgets a ServingCertificate that is gone.
+    pub(super) fn forget(&self, certificate: &ObjectKey) {
+        self.0.lock().remove(certificate);
+    }
+}
