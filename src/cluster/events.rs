@@ -8,7 +8,7 @@ use kube::{
 use serde_json::Value;
 use tracing::warn;
 
-use crate::domain::object;
+use crate::{cluster::lease::NotLeading, domain::object};
 
 /// Publishes events. Equal ones are counted up by the API's series, not repeated.
 #[derive(Clone)]
@@ -62,7 +62,9 @@ impl Events {
             uid: text("/metadata/uid"),
             ..ObjectReference::default()
         };
-        if let Err(error) = self.recorder.publish(&event, &reference).await {
+        if let Err(error) = self.recorder.publish(&event, &reference).await
+            && !NotLeading::caused(&error)
+        {
             warn!(%error, reason, "Cannot publish an event");
         }
     }

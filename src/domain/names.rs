@@ -62,3 +62,6 @@ pub const CONVERSION: &str = "windlass-conversion";
 
 /// Field manager of status.
 pub const STATUS: &str = "windlass-status";
+
+/// Field manager of the Lease by which one replica leads.
+pub const LEADER_ELECTION: &str = "windlass-leader-election";
