@@ -61,7 +61,9 @@ impl LeaderElection {
         let (lease, deadline, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
         let mut problems = Vec::new();
         if lease.0.is_zero() || lease.0.subsec_nanos() != 0 {
-            problems.push(format!("--lease-duration {lease} must be whole seconds, at least 1s"));
+            problems.push(format!(
+                "--lease-duration {lease} must be whole seconds, at least 1s"
+            ));
         }
         if lease <= deadline {
             problems.push(format!(
@@ -126,13 +128,25 @@ mod tests {
     #[test]
     fn durations_that_do_not_fit_together_are_refused_with_both_flags() {
         for (arguments, expected) in [
-            (&["--lease-duration=10s"][..], &["--lease-duration 10s", "--renew-deadline 10s"][..]),
-            (&["--retry-period=6s"], &["--renew-deadline 10s", "--retry-period 6s"]),
+            (
+                &["--lease-duration=10s"][..],
+                &["--lease-duration 10s", "--renew-deadline 10s"][..],
+            ),
+            (
+                &["--retry-period=6s"],
+                &["--renew-deadline 10s", "--retry-period 6s"],
+            ),
             (&["--retry-period=0"], &["--retry-period 0s"]),
             (&["--lease-duration=15500ms"], &["whole seconds"]),
             (
-                &["--leader-elect-lease-duration=0", "--leader-elect-retry-period=20s"],
-                &["whole seconds", "--renew-deadline 10s must be at least twice --retry-period 20s"],
+                &[
+                    "--leader-elect-lease-duration=0",
+                    "--leader-elect-retry-period=20s",
+                ],
+                &[
+                    "whole seconds",
+                    "--renew-deadline 10s must be at least twice --retry-period 20s",
+                ],
             ),
         ] {
             let error = election(arguments).timing().unwrap_err().to_string();

@@ -208,6 +208,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::cluster::RequestError;
 
     const SETTINGS: Settings = Settings {
         controller: "test",
@@ -259,5 +260,32 @@ mod tests {
         let metrics = Arc::new(Metrics::new());
         run(SETTINGS, queue, metrics, reconcile, shutdown).await.unwrap();
         assert_eq!(tries.load(Ordering::SeqCst), 4);
+    }
+
+    #[tokio::test]
+    async fn a_write_that_was_held_back_is_no_failure() {
+        let queue = Arc::new(Queue::new());
+        let tries = Arc::new(AtomicUsize::new(0));
+        let shutdown = CancellationToken::new();
+        queue.add("a".to_owned());
+        let (counter, stop) = (tries.clone(), shutdown.clone());
+        let reconcile = move |_key: String| {
+            if counter.fetch_add(1, Ordering::SeqCst) == 2 {
+                stop.cancel();
+            }
+            async {
+                Err(RequestError::NotLeading {
+                    operation: "apply",
+                    object: "a".to_owned(),
+                    source: NotLeading,
+                })
+            }
+        };
+        let metrics = Arc::new(Metrics::new());
+        run(SETTINGS, queue, metrics.clone(), reconcile, shutdown)
+            .await
+            .unwrap();
+        assert_eq!(tries.load(Ordering::SeqCst), 3);
+        assert!(!metrics.text().unwrap().contains("outcome="));
     }
 }

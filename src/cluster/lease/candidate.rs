@@ -112,6 +112,8 @@ impl Candidate {
 
     /// Whether it claims to lead, and its claim has ended.
     pub fn has_expired(&self, now: Moment) -> bool {
-        self.claim.as_ref().is_some_and(|claim| claim.expiry.has_come(now))
+        self.claim
+            .as_ref()
+            .is_some_and(|claim| claim.expiry.has_come(now))
     }
 }

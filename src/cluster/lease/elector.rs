@@ -80,7 +80,7 @@ enum Attempt {
 }
 
 /// The Lease's name, in the operator's namespace.
-const LEASE: &str = "windlass";
+pub const LEASE: &str = "windlass";
 
 /// How often it is tried at shutdown to vacate the Lease.
 const LAST_TRIES: usize = 3;

@@ -28,7 +28,7 @@ mod record;
 mod tests;
 
 pub use candidate::{Candidate, Decision, Timing};
-pub use elector::{Elector, LeadershipLost};
+pub use elector::{AttemptError, Elector, LEASE, LeadershipLost};
 pub use fence::fenced;
 pub use leadership::{Claim, Leadership, NotLeading};
 pub use moment::Moment;
