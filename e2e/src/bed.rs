@@ -126,14 +126,16 @@ impl Bed {
         let node_options = cluster.node(node_options(&options, directory.path())).await?;
         let node = start_node(node_client, node_options, stop.clone());
         Ok(Self {
-            client,
             operator: Operator {
+                pod: OPERATOR_ACCOUNT.to_owned(),
+                client: client.clone(),
                 arguments: operator_arguments(&options),
                 program: options.program,
                 kubeconfig,
                 bundle_dir: bundles,
                 log: directory.path().join("operator.log"),
             },
+            client,
             directory,
             stop,
             node: Some(node),

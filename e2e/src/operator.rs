@@ -1,23 +1,38 @@
-//! The operator as a process of its own: started, killed, started again.
+//! The operator as a process of its own, or as several: started, stopped, killed, started again.
 
 use std::{
-    fs::File,
+    fs::{self, File},
+    net::SocketAddr,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 
 use anyhow::Context;
-use tokio::process::{Child, Command};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    process::{Child, Command},
+};
 
-use crate::programs;
+use crate::{
+    programs,
+    request::text,
+    steps::{LEASE, PATIENCE, get, succeed, until},
+};
 
 /// How long the operator may take to end when asked to.
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
 /// How to start the operator.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Operator {
+    /// Its pod, by which one of several replicas is told from the others.
+    pub pod: String,
+    /// The cluster admin.
+    pub client: Client,
     /// The executable, which is the operator by its first argument: see [`programs`].
     pub program: PathBuf,
     /// Its kubeconfig.
@@ -31,8 +46,8 @@ pub struct Operator {
 }
 
 /// The operator, running.
-#[derive(Debug)]
 pub struct Running {
+    operator: Operator,
     child: Child,
 }
 
@@ -60,13 +75,27 @@ impl Operator {
             .arg("--bind")
             .arg("127.0.0.1:0")
             .args(&self.arguments)
+            .env("POD_NAME", &self.pod)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .kill_on_drop(true)
             .spawn()
             .context("starting the operator")?;
-        Ok(Running { child })
+        Ok(Running {
+            operator: self.clone(),
+            child,
+        })
+    }
+
+    /// Another replica of the same operator, with a log of its own.
+    #[must_use]
+    pub fn replica(&self, pod: &str) -> Self {
+        Self {
+            pod: pod.to_owned(),
+            log: self.log.with_file_name(format!("{pod}.log")),
+            ..self.clone()
+        }
     }
 
     /// The same operator with another kubeconfig.
@@ -82,13 +111,89 @@ impl Operator {
 // === impl Running ===
 
 impl Running {
-    /// `kill -9`.
+    /// `kill -9`, and frees the Lease where it held it: the next life need not wait until a Lease ends whose holder is
+    /// known to be dead. [`Running::crash`] does not.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be waited for, or the Lease cannot be freed.
+    pub async fn kill(self) -> anyhow::Result<()> {
+        let Operator { client, pod, .. } = self.operator.clone();
+        self.crash().await?;
+        let Some(lease) = get(&client, LEASE).await? else {
+            return Ok(());
+        };
+        if holds(&pod, &lease) {
+            let freed = json!({"spec": {"holderIdentity": ""}});
+            succeed(&client, "PATCH", LEASE, Some(&freed)).await?;
+        }
+        Ok(())
+    }
+
+    /// `kill -9`, and nothing more.
     ///
     /// # Errors
     ///
     /// When the process cannot be waited for.
-    pub async fn kill(mut self) -> anyhow::Result<()> {
+    pub async fn crash(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("killing the operator")
+    }
+
+    /// Whether it holds the Lease.
+    ///
+    /// # Errors
+    ///
+    /// When the API server cannot be asked.
+    pub async fn leads(&self) -> anyhow::Result<bool> {
+        let lease = get(&self.operator.client, LEASE).await?.unwrap_or_default();
+        Ok(holds(&self.operator.pod, &lease))
+    }
+
+    /// What it answers to a GET request: the status line, the headers, the body.
+    ///
+    /// # Errors
+    ///
+    /// When it does not serve.
+    pub async fn ask(&self, path: &str) -> anyhow::Result<String> {
+        let address = until("the operator serves", PATIENCE, async || {
+            Ok(served_at(&self.operator.log).ok_or_else(|| "no address in its log".to_owned()))
+        })
+        .await?;
+        let mut stream = TcpStream::connect(address).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
+            .await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    /// `SIGSTOP`: it stands still until [`Running::resume`].
+    ///
+    /// # Errors
+    ///
+    /// When the signal cannot be sent.
+    pub async fn pause(&self) -> anyhow::Result<()> {
+        self.signal("STOP").await
+    }
+
+    /// `SIGCONT`.
+    ///
+    /// # Errors
+    ///
+    /// When the signal cannot be sent.
+    pub async fn resume(&self) -> anyhow::Result<()> {
+        self.signal("CONT").await
+    }
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        Ok(ended.context("the operator goes on")??)
     }
 
     /// Asks it to end, and waits for that.
@@ -97,16 +202,37 @@ impl Running {
     ///
     /// When it does not end in time or ends with an error.
     pub async fn stop(mut self) -> anyhow::Result<()> {
-        let Some(pid) = self.child.id() else { return Ok(()) };
-        Command::new("kill")
-            .arg(pid.to_string())
-            .status()
-            .await
-            .context("asking the operator to end")?;
+        self.signal("TERM").await?;
         let status = tokio::time::timeout(SHUTDOWN, self.child.wait())
             .await
             .context("the operator did not end when asked to")??;
         anyhow::ensure!(status.success(), "the operator ended with {status}");
         Ok(())
     }
+
+    async fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let Some(pid) = self.child.id() else { return Ok(()) };
+        let sent = Command::new("kill")
+            .args(["-s", signal, &pid.to_string()])
+            .status()
+            .await?;
+        anyhow::ensure!(sent.success(), "the operator did not get SIG{signal}");
+        Ok(())
+    }
+}
+
+/// Whether a process in `pod` holds the Lease.
+fn holds(pod: &str, lease: &Value) -> bool {
+    let holder = text(lease, "/spec/holderIdentity");
+    holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// The address that a log names last.
+fn served_at(log: &Path) -> Option<SocketAddr> {
+    let log = fs::read_to_string(log).ok()?;
+    let addresses = log.lines().filter_map(|line| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        text(&line, "/address").parse().ok()
+    });
+    addresses.last()
 }

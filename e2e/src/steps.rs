@@ -21,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The collection of BundleDeployments.
 pub const BUNDLE_DEPLOYMENTS: &str = "/apis/windlass.dev/v1alpha1/bundledeployments";
 
+/// The Lease by which one replica of the operator leads.
+pub const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass";
+
 /// The collection of CustomResourceDefinitions.
 pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

@@ -12,13 +12,31 @@ use kube::{
 /// How long a connection to the API server may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client for the cluster of `kubeconfig`, or else of the environment: `$KUBECONFIG`, `~/.kube/config`, or the pod's
-/// ServiceAccount.
+/// A client for the cluster of [`configuration`].
 ///
 /// # Errors
 ///
 /// When there is no configuration, or none that can be used.
 pub async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    client(configuration(kubeconfig).await?)
+}
+
+/// A client as `config` says.
+///
+/// # Errors
+///
+/// When the configuration cannot be used.
+pub fn client(config: Config) -> anyhow::Result<Client> {
+    Client::try_from(config).context("cannot set up a client for the cluster")
+}
+
+/// How to reach the cluster of `kubeconfig`, or else of the environment: `$KUBECONFIG`, `~/.kube/config`, or the pod's
+/// ServiceAccount.
+///
+/// # Errors
+///
+/// When there is no configuration, or none that can be used.
+pub async fn configuration(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
     let mut config = match kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path)
@@ -34,5 +52,5 @@ pub async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     config.connect_timeout = Some(CONNECT);
     let agent = HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
-    Client::try_from(config).context("cannot set up a client for the cluster")
+    Ok(config)
 }

@@ -2,6 +2,7 @@
 
 mod check;
 pub mod connect;
+pub mod leader_election;
 pub mod manifests;
 mod render;
 pub mod run;

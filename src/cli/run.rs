@@ -11,9 +11,17 @@ use tracing::{error, info};
 
 use crate::{
     api::GoDuration,
-    cli::connect::connect,
+    cli::{
+        connect::{client, configuration},
+        leader_election::LeaderElection,
+    },
     cluster::{
-        Cluster, Index, SystemClock, apply::Applier, events::Events, prober::Prober, watches::Watches,
+        Cluster, Index, SystemClock,
+        apply::Applier,
+        events::Events,
+        lease::{Candidate, Elector, Leadership, fenced},
+        prober::Prober,
+        watches::Watches,
     },
     controllers::{Context, annotated_service, bundle_deployment, direct_injection, serving_certificate},
     servers::health::{self, Health},
@@ -37,6 +45,9 @@ pub struct Args {
         value_name = "NAMESPACE"
     )]
     pub namespace: String,
+    /// How one replica is chosen to lead.
+    #[command(flatten)]
+    pub election: LeaderElection,
     /// Where /livez, /readyz and /metrics are served.
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub bind: SocketAddr,
@@ -76,10 +87,14 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be reached, or a task has ended that should not have.
+    /// When the cluster cannot be reached, this process has led and leads no longer, or a task has ended that should not
+    /// have.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         start_logs(self.log_format);
-        let client = connect(self.kubeconfig.as_deref()).await?;
+        self.election.timing()?;
+        let mut config = configuration(self.kubeconfig.as_deref()).await?;
+        config.default_retry = false;
+        let client = client(config)?;
         let shutdown = CancellationToken::new();
         let mut terminate =
             tokio::signal::unix::signal(SignalKind::terminate()).context("cannot listen to SIGTERM")?;
@@ -98,12 +113,55 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Runs the operator through `client` until `shutdown`.
+    /// Runs the operator through `client` until `shutdown`. The client must not try again by itself:
+    /// [`kube::Config::default_retry`].
     ///
     /// # Errors
     ///
-    /// When a task has ended that should not have; the others are stopped then.
+    /// When this process has led and leads no longer, or a task has ended that should not have; the others are stopped
+    /// then.
     pub async fn operate(self, client: Client, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let (elector, leadership) = match self.election.timing()? {
+            Some(timing) => {
+                let candidate = Candidate::new(self.election.identity(), timing);
+                let cluster = Cluster::new(client.clone(), timing.renew_deadline);
+                let (elector, leadership) = Elector::new(cluster, &self.namespace, candidate);
+                (Some(elector), leadership)
+            }
+            None => (None, Leadership::always()),
+        };
+        let cluster = Cluster::new(
+            fenced(client, leadership.clone()),
+            self.request_timeout.0.unsigned_abs(),
+        );
+        let events = Events::new(cluster.clone(), std::env::var("POD_NAME").ok());
+        let stop = shutdown.child_token();
+        let released = CancellationToken::new();
+        let elected = async {
+            let Some(elector) = elector else { return Ok(()) };
+            let result = elector.run(events.clone(), released.clone()).await;
+            stop.cancel();
+            result
+        };
+        let worked = async {
+            let result = self.work(cluster, leadership, events.clone(), stop.clone()).await;
+            // Only now: until here writes may be under way, and nobody else may lead.
+            released.cancel();
+            result
+        };
+        let (elected, worked) = tokio::join!(elected, worked);
+        elected?;
+        worked
+    }
+
+    /// Runs everything that reads and writes through `cluster`, until `stop`.
+    async fn work(
+        self,
+        cluster: Cluster,
+        leadership: Leadership,
+        events: Events,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
         let bundle_directory = self
             .bundle_dir
             .map(|directory| {
@@ -112,7 +170,6 @@ impl Args {
                     .with_context(|| format!("cannot read the --bundle-dir {}", directory.display()))
             })
             .transpose()?;
-        let cluster = Cluster::new(client, self.request_timeout.0.unsigned_abs());
         let index = Arc::new(Index::new());
         let (watches, watching) = Watches::new(cluster.clone(), index.clone());
         let metrics = Arc::new(Metrics::new());
@@ -121,12 +178,15 @@ impl Args {
             let sizes = sizes.sizes().into_iter();
             sizes.map(|(kind, size)| (kind.to_string(), size)).collect()
         });
+        let leads = leadership.clone();
+        metrics.report_leader(move || leads.check().is_ok());
         let context = Arc::new(Context {
             applier: Applier::new(cluster.clone(), index.clone()),
-            events: Events::new(cluster.clone(), std::env::var("POD_NAME").ok()),
             cluster,
+            leadership,
             index,
             watches: watches.clone(),
+            events,
             prober: Prober {
                 timeout: self.probe_timeout.0.unsigned_abs(),
             },
@@ -147,7 +207,6 @@ impl Args {
 
         // A task that ends, for whatever reason, ends the process: half an operator looks like a whole one.
         let mut tasks = JoinSet::new();
-        let stop = shutdown.child_token();
         tasks.spawn({
             let stop = stop.clone();
             async move { ("watches", watching.run(stop).await.map_err(anyhow::Error::from)) }

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use crate::{
     api::names,
-    cluster::{Cluster, RequestError, kinds},
+    cluster::{Cluster, RequestError, kinds, lease::NotLeading},
     domain::{
         object::{self, ObjectKey},
         patch::guarded,
@@ -98,7 +98,9 @@ impl Events {
             reason: reason.to_owned(),
             note: shorten(note, LONGEST_NOTE),
         };
-        if let Err(error) = self.say(subject, Timestamp::now()).await {
+        if let Err(error) = self.say(subject, Timestamp::now()).await
+            && !NotLeading::caused(&error)
+        {
             warn!(%error, reason, "Cannot publish an event");
         }
     }

@@ -52,6 +52,8 @@ pub mod kinds {
     pub const EVENT: Kind = Kind::new("events.k8s.io/v1", "Event");
     /// ReplicaSets.
     pub const REPLICA_SET: Kind = Kind::new("apps/v1", "ReplicaSet");
+    /// Leases.
+    pub const LEASE: Kind = Kind::new("coordination.k8s.io/v1", "Lease");
     /// CustomResourceDefinitions.
     pub const CUSTOM_RESOURCE_DEFINITION: Kind =
         Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");

@@ -1,4 +1,5 @@
-//! The shell around Kubernetes: watches that feed an index, apply and patch execution, events, the clock.
+//! The shell around Kubernetes: watches that feed an index, apply and patch execution, leader election, events, the
+//! clock.
 
 pub mod apply;
 pub mod clock;
@@ -7,6 +8,7 @@ pub mod events;
 pub mod index;
 pub mod keys;
 pub mod kind;
+pub mod lease;
 pub mod prober;
 pub mod requests;
 pub mod watches;

@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::{
-    cluster::kind::{Kind, Resources, Served},
+    cluster::{
+        kind::{Kind, Resources, Served},
+        lease::NotLeading,
+    },
     domain::object::{self, ObjectKey},
 };
 
@@ -63,6 +66,17 @@ pub enum RequestError {
         #[source]
         source: Box<kube::Error>,
     },
+    /// It was not sent, because this process does not lead now.
+    #[error("{operation} {object}")]
+    NotLeading {
+        /// What was to be done.
+        operation: &'static str,
+        /// To which object.
+        object: String,
+        /// Why it was held back.
+        #[source]
+        source: NotLeading,
+    },
     /// The API server does not serve the kind.
     #[error("the cluster does not serve {kind}: is its CustomResourceDefinition installed?")]
     UnknownKind {
@@ -107,6 +121,15 @@ impl RequestError {
         self.status_code() == Some(403)
     }
 
+    /// How long the API server wants to be left alone with this.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let Self::Refused { status, .. } = self else {
+            return None;
+        };
+        let seconds = status.details.as_ref()?.retry_after_seconds;
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+    }
+
     /// A word for metrics and logs; there are few of them.
     pub fn category(&self) -> &'static str {
         match self {
@@ -120,6 +143,7 @@ impl RequestError {
                 _ => "refused",
             },
             Self::Timeout { .. } => "timeout",
+            Self::NotLeading { .. } => "not-leading",
             Self::Transport { .. } => "transport",
             Self::UnknownKind { .. } => "unknown-kind",
             Self::Nameless => "nameless",
@@ -412,6 +436,11 @@ impl Cluster {
                 operation,
                 object: object.to_owned(),
                 status,
+            },
+            kube::Error::Service(cause) if cause.is::<NotLeading>() => RequestError::NotLeading {
+                operation,
+                object: object.to_owned(),
+                source: NotLeading,
             },
             source => RequestError::Transport {
                 operation,

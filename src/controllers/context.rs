@@ -3,14 +3,19 @@
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{
-    cluster::{Clock, Cluster, Index, apply::Applier, events::Events, prober::Prober, watches::Watches},
+    cluster::{
+        Clock, Cluster, Index, apply::Applier, events::Events, lease::Leadership, prober::Prober,
+        watches::Watches,
+    },
     telemetry::Metrics,
 };
 
 /// What every controller works with.
 pub struct Context {
-    /// Requests to the API server.
+    /// Requests to the API server. Writes reach it only while this process leads.
     pub cluster: Cluster,
+    /// Whether this process leads.
+    pub leadership: Leadership,
     /// What the watches have seen.
     pub index: Arc<Index>,
     /// Starts further watches.

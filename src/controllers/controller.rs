@@ -1,4 +1,5 @@
-//! A controller as a whole: a router that fills its queue, and a worker that begins once every watch has seen all.
+//! A controller as a whole: a router that fills its queue, and a worker that begins once every watch has seen all and
+//! this process leads.
 
 use std::{
     fmt::{Debug, Display},
@@ -39,6 +40,11 @@ where
         // Half a view of the cluster is none: what was not seen yet looks as if it were gone.
         tokio::select! {
             () = context.watches.completed() => {}
+            () = shutdown.cancelled() => return Ok(()),
+        }
+        // One that stands by keeps its watches and its queue up to date, so that it can go on at once.
+        tokio::select! {
+            () = context.leadership.acquired() => {}
             () = shutdown.cancelled() => return Ok(()),
         }
         info!(

@@ -19,7 +19,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
 
-use crate::telemetry::Metrics;
+use crate::{cluster::lease::NotLeading, telemetry::Metrics};
+
+pub use crate::telemetry::chain;
 
 /// Keys that are to be reconciled, each at most once at a time.
 #[derive(Debug)]
@@ -163,7 +165,9 @@ where
             }
             Some(ended) = tasks.join_next() => {
                 let (key, result, took): (K, Result<Next, E>, _) = ended?;
-                metrics.reconciled(settings.controller, result.is_ok(), took);
+                if !result.as_ref().is_err_and(|error| NotLeading::caused(error)) {
+                    metrics.reconciled(settings.controller, result.is_ok(), took);
+                }
                 match result {
                     Ok(next) => {
                         failures.remove(&key);
@@ -171,6 +175,10 @@ where
                             queue.add_after(key.clone(), delay);
                         }
                         debug!(controller = settings.controller, object = %key, ?took, ?next, "Reconciled");
+                    }
+                    Err(error) if NotLeading::caused(&error) => {
+                        debug!(controller = settings.controller, object = %key, "Left to whoever leads");
+                        queue.add_after(key.clone(), pause(settings, 0));
                     }
                     Err(error) => {
                         let count = failures.entry(key.clone()).or_default();
@@ -187,22 +195,6 @@ where
     }
 }
 
-/// The error and what caused it, on one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Transparent errors repeat their source.
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
-}
-
 /// Doubles with each failure, up to a limit, and varies by a quarter so that many keys do not come back together.
 fn pause(settings: Settings, failures: u32) -> Duration {
     let doubled = settings.first_retry.saturating_mul(1 << failures.min(20));
@@ -216,6 +208,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::cluster::RequestError;
 
     const SETTINGS: Settings = Settings {
         controller: "test",
@@ -267,5 +260,32 @@ mod tests {
         let metrics = Arc::new(Metrics::new());
         run(SETTINGS, queue, metrics, reconcile, shutdown).await.unwrap();
         assert_eq!(tries.load(Ordering::SeqCst), 4);
+    }
+
+    #[tokio::test]
+    async fn a_write_that_was_held_back_is_no_failure() {
+        let queue = Arc::new(Queue::new());
+        let tries = Arc::new(AtomicUsize::new(0));
+        let shutdown = CancellationToken::new();
+        queue.add("a".to_owned());
+        let (counter, stop) = (tries.clone(), shutdown.clone());
+        let reconcile = move |_key: String| {
+            if counter.fetch_add(1, Ordering::SeqCst) == 2 {
+                stop.cancel();
+            }
+            async {
+                Err(RequestError::NotLeading {
+                    operation: "apply",
+                    object: "a".to_owned(),
+                    source: NotLeading,
+                })
+            }
+        };
+        let metrics = Arc::new(Metrics::new());
+        run(SETTINGS, queue, metrics.clone(), reconcile, shutdown)
+            .await
+            .unwrap();
+        assert_eq!(tries.load(Ordering::SeqCst), 3);
+        assert!(!metrics.text().unwrap().contains("outcome="));
     }
 }

@@ -65,3 +65,6 @@ pub const STATUS: &str = "windlass-status";
 
 /// Field manager of events.
 pub const EVENTS: &str = "windlass-events";
+
+/// Field manager of the Lease by which one replica leads.
+pub const LEADER_ELECTION: &str = "windlass-leader-election";

@@ -27,3 +27,19 @@ pub fn start_logs(format: LogFormat) {
         LogFormat::Json => registry.with(layer.json().flatten_event(true)).try_init(),
     };
 }
+
+/// The error and what caused it, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Transparent errors repeat their source.
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

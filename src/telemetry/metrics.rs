@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text::encode},
-    metrics::{counter::Counter, family::Family, gauge::ConstGauge, histogram::Histogram},
+    metrics::{MetricType, counter::Counter, family::Family, gauge::ConstGauge, histogram::Histogram},
     registry::Registry,
 };
 
@@ -52,6 +52,11 @@ struct KindLabel {
 type Sizes = Arc<dyn Fn() -> Vec<(String, usize)> + Send + Sync>;
 
 struct IndexSizes(Sizes);
+
+/// Tells whether this process leads when it is asked.
+type Leads = Arc<dyn Fn() -> bool + Send + Sync>;
+
+struct Leader(Leads);
 
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 10.0, 60.0];
 
@@ -130,6 +135,13 @@ impl Metrics {
             .register_collector(Box::new(IndexSizes(Arc::new(sizes))));
     }
 
+    /// Reports whether this process leads, by asking `leads` at each scrape.
+    pub fn report_leader(&self, leads: impl Fn() -> bool + Send + Sync + 'static) {
+        self.registry
+            .lock()
+            .register_collector(Box::new(Leader(Arc::new(leads))));
+    }
+
     /// The text that Prometheus scrapes.
     ///
     /// # Errors
@@ -162,18 +174,33 @@ impl Collector for IndexSizes {
         if sizes.is_empty() {
             return Ok(());
         }
-        let metric_type = prometheus_client::metrics::MetricType::Gauge;
         let mut family = encoder.encode_descriptor(
             "index_objects",
             "Objects that the watches have seen",
             None,
-            metric_type,
+            MetricType::Gauge,
         )?;
         for (kind, size) in sizes {
             let gauge = ConstGauge::new(i64::try_from(size).unwrap_or(i64::MAX));
             gauge.encode(family.encode_family(&KindLabel { kind })?)?;
         }
         Ok(())
+    }
+}
+
+// === impl Leader ===
+
+impl std::fmt::Debug for Leader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Leader").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Leader {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let help = "Whether this process leads: 1, or 0 where it stands by";
+        let descriptor = encoder.encode_descriptor("leader", help, None, MetricType::Gauge)?;
+        ConstGauge::new(i64::from((self.0)())).encode(descriptor)
     }
 }
 
@@ -192,12 +219,14 @@ mod tests {
         metrics.probed("handshake", true);
         metrics.repaired("APIService", "v1.example.com");
         metrics.report_sizes(|| vec![("v1, Kind=Secret".to_owned(), 3)]);
+        metrics.report_leader(|| true);
         let text = metrics.text().unwrap();
         for line in [
             "windlass_reconciliations_total{controller=\"bundle-deployment\",outcome=\"failure\"} 1",
             "windlass_probes_total{kind=\"handshake\",outcome=\"success\"} 1",
             "windlass_target_repairs_total{kind=\"APIService\",name=\"v1.example.com\"} 1",
             "windlass_index_objects{kind=\"v1, Kind=Secret\"} 3",
+            "windlass_leader 1",
         ] {
             assert!(text.contains(line), "{text}");
         }

@@ -3,5 +3,5 @@
 mod logs;
 mod metrics;
 
-pub use logs::{LogFormat, start_logs};
+pub use logs::{LogFormat, chain, start_logs};
 pub use metrics::Metrics;

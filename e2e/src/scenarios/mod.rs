@@ -12,6 +12,7 @@ mod fight;
 mod idle;
 mod install;
 mod kubectl;
+mod leader;
 mod refusal;
 mod removal;
 mod rights;
@@ -102,5 +103,10 @@ scenarios! {
     kubectl::describe_finds_the_events,
     removal::webhooks_go_before_their_servers,
     removal::conversion_that_stored_objects_need_is_kept,
+    leader::the_next_leader_finishes_the_rotation_of_one_that_was_killed,
+    leader::a_paused_leader_writes_nothing_when_it_goes_on,
+    leader::a_leader_that_is_asked_to_end_hands_over_at_once,
+    leader::two_leaders_rotate_without_a_failed_call,
+    leader::leases_that_make_no_sense_are_refused,
     idle::nothing_is_written_when_nothing_changes,
 }

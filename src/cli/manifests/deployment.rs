@@ -13,8 +13,8 @@ pub(super) fn documents() -> Vec<Document> {
         "kind": "Deployment",
         "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
         "spec": {
-            "replicas": 1,
-            "strategy": { "type": "Recreate" },
+            "replicas": 2,
+            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 0, "maxSurge": 1 } },
             "selector": { "matchLabels": labels() },
             "template": {
                 "metadata": { "labels": labels() },
@@ -22,6 +22,13 @@ pub(super) fn documents() -> Vec<Document> {
                     "serviceAccountName": NAME,
                     "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
                     "terminationGracePeriodSeconds": 30,
+                    "affinity": { "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{
+                        "weight": 100,
+                        "podAffinityTerm": {
+                            "labelSelector": { "matchLabels": labels() },
+                            "topologyKey": "kubernetes.io/hostname",
+                        },
+                    }] } },
                     "containers": [{
                         "name": NAME,
                         "image": image,
@@ -44,6 +51,6 @@ pub(super) fn documents() -> Vec<Document> {
             },
         },
     });
-    let comment = "One replica, and never two at a time. Webhooks do not depend on it: while it is down they go on\nwith the certificates that they have.";
+    let comment = "One replica leads, by the Lease windlass in this namespace; the other is ready to. Webhooks depend on neither:\nwhile both are down they go on with the certificates that they have.";
     vec![Document::commented(comment, deployment)]
 }

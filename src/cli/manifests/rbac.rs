@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Document, NAME, NAMESPACE, labels};
+use crate::cluster::lease::LEASE;
 
 const INJECT: [&str; 4] = ["get", "list", "watch", "patch"];
 const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
@@ -24,12 +25,35 @@ pub(super) fn documents() -> Vec<Document> {
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME },
         "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
     });
+    let election = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
+        "rules": [
+            {
+                "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+                "resourceNames": [LEASE], "verbs": ["get", "update"],
+            },
+            { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] },
+        ],
+    });
+    let election_binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME },
+        "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
+    });
     vec![
         Document::new(account),
         Document::commented(ROLE, role),
         Document::new(binding),
+        Document::commented(ELECTION, election),
+        Document::new(election_binding),
     ]
 }
+
+/// What the role in the operator's namespace is for.
+const ELECTION: &str =
+    "The Lease by which one replica leads. What is to be created has no name that a rule could ask for.";
 
 /// Why the role is as wide as it is.
 const ROLE: &str = "Each verb that the operator uses.

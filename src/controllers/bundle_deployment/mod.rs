@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::BundleDeployment,
-    cluster::{RequestError, apply::ApplyError, kinds},
+    cluster::{RequestError, apply::ApplyError, kinds, lease::NotLeading},
     controllers::{
         Context, controller,
         worker::{self, Next, Queue},
@@ -160,6 +160,8 @@ impl Reconciler {
             Ok(next) if removing => return Ok(next),
             Ok(next) => (Standing::Done, Ok(next)),
             Err(Halt::Gate(standing)) => (standing, Ok(Next::After(self.timing.look_again))),
+            // No news about the BundleDeployment.
+            Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
             Err(Halt::Error(error)) => {
                 let standing = Standing::waiting(survey.at, "Retrying", worker::chain(&error));
                 (standing, Err(error))

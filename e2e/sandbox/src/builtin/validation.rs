@@ -16,6 +16,7 @@ pub fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldErr
     match kind {
         "ConfigMap" => config_map(object, old, &mut errors),
         "Deployment" | "ReplicaSet" => workload(object, old, &mut errors),
+        "Lease" => lease(&object["spec"], &mut errors),
         "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => webhooks(object, &mut errors),
         "Pod" => containers(&object["spec"], "spec", &mut errors),
         "RoleBinding" | "ClusterRoleBinding" => immutable(
@@ -102,6 +103,18 @@ fn secret(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     }
     immutable("type", &object["type"], old.map(|old| &old["type"]), errors);
     frozen(object, old, errors);
+}
+
+fn lease(spec: &Value, errors: &mut Vec<FieldError>) {
+    for (field, least, detail) in [
+        ("leaseDurationSeconds", 1, "must be greater than 0"),
+        ("leaseTransitions", 0, "must be greater than or equal to 0"),
+    ] {
+        if spec[field].as_i64().is_some_and(|number| number < least) {
+            let fault = Fault::Invalid(spec[field].clone());
+            errors.push(FieldError::new(format!("spec.{field}"), fault, detail));
+        }
+    }
 }
 
 fn port(field: &str, value: &Value, errors: &mut Vec<FieldError>) {

@@ -1,0 +1,95 @@
+//! Whether this process leads, for whoever has to know.
+
+use thiserror::Error;
+use tokio::sync::watch;
+
+use super::Moment;
+
+/// A statement of who leads, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Who.
+    pub holder: String,
+    /// Until when, if it is not renewed.
+    pub expiry: Moment,
+}
+
+/// Tells whether this process leads.
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    /// `None`: there is no election.
+    election: Option<Election>,
+}
+
+#[derive(Clone, Debug)]
+struct Election {
+    identity: String,
+    claims: watch::Receiver<Option<Claim>>,
+}
+
+/// A write was held back, because this process does not lead (any more). It says nothing about what was to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("nothing is written, because this process does not lead now")]
+pub struct NotLeading;
+
+// === impl Claim ===
+
+impl Claim {
+    /// Whether `identity` leads at `now`.
+    pub fn is_current_for(&self, identity: &str, now: Moment) -> bool {
+        self.holder == identity && !self.expiry.has_come(now)
+    }
+}
+
+// === impl Leadership ===
+
+impl Leadership {
+    /// Without an election: this process leads.
+    pub fn always() -> Self {
+        Self { election: None }
+    }
+
+    /// As the last of `claims` says about `identity`.
+    pub(super) fn elected(identity: String, claims: watch::Receiver<Option<Claim>>) -> Self {
+        Self {
+            election: Some(Election { identity, claims }),
+        }
+    }
+
+    /// Whether this process leads at this moment.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub fn check(&self) -> Result<(), NotLeading> {
+        let Some(election) = &self.election else {
+            return Ok(());
+        };
+        let claim = election.claims.borrow();
+        // The clock is read last: whatever held this up counts.
+        match &*claim {
+            Some(claim) if claim.is_current_for(&election.identity, Moment::now()) => Ok(()),
+            _ => Err(NotLeading),
+        }
+    }
+
+    /// Waits until this process leads for the first time.
+    pub async fn acquired(&self) {
+        let Some(election) = &self.election else { return };
+        let mut claims = election.claims.clone();
+        if claims.wait_for(Option::is_some).await.is_err() {
+            // Nobody stands for election any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+// === impl NotLeading ===
+
+impl NotLeading {
+    /// Whether this is what caused `error`.
+    pub fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
+        let mut causes = std::iter::successors(Some(error), |error| error.source());
+        causes.any(|cause| cause.is::<Self>())
+    }
+}

@@ -1,0 +1,170 @@
+//! One candidate, one decision.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::{
+    super::{Candidate, Decision, Moment, Record},
+    *,
+};
+
+fn held(holder: &str, seconds: Option<u64>) -> Record {
+    Record {
+        holder: holder.to_owned(),
+        duration: seconds.map(Duration::from_secs),
+        acquired: Some(at(0).wall),
+        renewed: Some(at(0).wall),
+        transitions: 4,
+    }
+}
+
+/// What is decided about a Lease that was first seen at 0 and still says the same after `milliseconds`.
+fn decided(found: &Record, milliseconds: u64) -> Decision {
+    let mut candidate = Candidate::new("me".into(), TIMING);
+    candidate.consider(Some(found), at(0));
+    candidate.consider(Some(found), at(milliseconds))
+}
+
+#[test]
+fn a_lease_is_taken_when_nobody_holds_it_or_its_holder_is_silent_for_as_long_as_it_said() {
+    for (found, milliseconds, taken) in [
+        (held("", Some(15)), 0, true),
+        (held("other", Some(15)), 0, false),
+        (held("other", Some(15)), 14_999, false),
+        (held("other", Some(15)), 15_000, true),
+        (held("other", Some(60)), 59_999, false),
+        (held("other", Some(1)), 1_000, true),
+        (held("other", None), 14_999, false),
+        (held("other", None), 15_000, true),
+    ] {
+        match decided(&found, milliseconds) {
+            Decision::Take(record) => {
+                assert!(taken, "{found:?} after {milliseconds} ms");
+                assert_eq!((record.holder.as_str(), record.transitions), ("me", 5));
+                assert_eq!(record.acquired, Some(at(milliseconds).wall));
+                assert_eq!(record.renewed, record.acquired);
+            }
+            Decision::Wait { holder, remaining } => {
+                assert!(!taken, "{found:?} after {milliseconds} ms");
+                let waits = found.duration.unwrap_or(TIMING.lease_duration);
+                assert_eq!(
+                    (holder, remaining),
+                    (found.holder, waits - Duration::from_millis(milliseconds))
+                );
+            }
+            renewed @ Decision::Renew(_) => panic!("{renewed:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_missing_lease_is_created_without_a_transition() {
+    let mut candidate = Candidate::new("me".into(), TIMING);
+    let Decision::Take(record) = candidate.consider(None, at(7)) else {
+        panic!("it waits for nobody");
+    };
+    assert_eq!((record.transitions, record.acquired), (0, Some(at(7).wall)));
+}
+
+#[test]
+fn a_renewal_keeps_when_the_lease_was_acquired_and_how_often_it_changed_hands() {
+    let Decision::Renew(record) = decided(&held("me", Some(15)), 3_000) else {
+        panic!("it is ours");
+    };
+    assert_eq!(record.acquired, Some(at(0).wall));
+    assert_eq!(record.renewed, Some(at(3_000).wall));
+    assert_eq!(record.transitions, 4);
+}
+
+#[test]
+fn every_renewal_that_is_seen_begins_the_wait_anew() {
+    let mut candidate = Candidate::new("me".into(), TIMING);
+    let mut found = held("other", Some(15));
+    for second in 0..100 {
+        found.renewed = Some(at(second * 14_000).wall);
+        let decision = candidate.consider(Some(&found), at(second * 14_000));
+        assert!(
+            matches!(decision, Decision::Wait { .. }),
+            "{second}: {decision:?}"
+        );
+    }
+}
+
+#[test]
+fn a_calendar_that_is_wrong_makes_nobody_take_a_lease() {
+    let mut candidate = Candidate::new("me".into(), TIMING);
+    let mut found = held("other", Some(15));
+    found.renewed = Some(at(0).wall - SignedDuration::from_hours(24));
+    candidate.consider(Some(&found), at(0));
+    let jumped = Moment {
+        wall: at(0).wall + SignedDuration::from_hours(48),
+        ..at(1_000)
+    };
+    let decision = candidate.consider(Some(&found), jumped);
+    assert!(matches!(decision, Decision::Wait { .. }), "{decision:?}");
+}
+
+#[test]
+fn a_claim_ends_on_the_clock_on_which_it_ends_first() {
+    let mut candidate = Candidate::new("me".into(), TIMING);
+    let claim = candidate.won(held("me", Some(15)), at(1_000)).clone();
+    let day = SignedDuration::from_hours(24);
+    let moment = |milliseconds: u64, jump: SignedDuration| Moment {
+        wall: at(milliseconds).wall + jump,
+        ..at(milliseconds)
+    };
+    for (now, expected) in [
+        (moment(1_000, SignedDuration::ZERO), true),
+        (moment(10_999, SignedDuration::ZERO), true),
+        (moment(11_000, SignedDuration::ZERO), false),
+        (moment(2_000, day), false),
+        (moment(2_000, -day), true),
+        (moment(11_000, -day), false),
+    ] {
+        assert_eq!(claim.is_current_for("me", now), expected, "{now:?}");
+        assert_eq!(candidate.has_expired(now), !expected, "{now:?}");
+        assert!(!claim.is_current_for("other", now));
+    }
+}
+
+#[test]
+fn a_lease_is_read_as_it_was_written_and_keeps_what_others_added() {
+    let mut lease = json!({
+        "metadata": {"name": "windlass", "resourceVersion": "7", "labels": {"theirs": "1"}},
+        "spec": {"holderIdentity": "other", "preferredHolder": "theirs"},
+    });
+    let mut record = held("me", Some(15));
+    record.acquired = Some("2026-11-21T10:00:00.000001Z".parse::<Timestamp>().unwrap());
+    record.write_to(&mut lease);
+    assert_eq!(Record::of(&lease).unwrap(), record);
+    assert_eq!(lease["metadata"]["labels"]["theirs"], "1");
+    assert_eq!(lease["spec"]["preferredHolder"], "theirs");
+    // The API server's MicroTime takes exactly six digits.
+    assert_eq!(lease["spec"]["acquireTime"], "2026-11-21T10:00:00.000001Z");
+    assert_eq!(lease["spec"]["renewTime"], "2027-01-15T08:00:00.000000Z");
+}
+
+#[test]
+fn a_lease_that_says_nothing_is_held_by_nobody_and_nonsense_is_an_error() {
+    for lease in [
+        json!({}),
+        json!({"spec": {}}),
+        json!({"spec": {"holderIdentity": null}}),
+    ] {
+        assert_eq!(Record::of(&lease).unwrap(), Record::default());
+    }
+    for spec in [
+        json!({"holderIdentity": 1}),
+        json!({"renewTime": "yesterday"}),
+        json!([]),
+    ] {
+        assert!(Record::of(&json!({"spec": spec})).is_err(), "{spec}");
+    }
+}
+
+#[test]
+fn this_machine_has_a_steady_clock() {
+    let before = Moment::now();
+    let later = before.after(Duration::from_secs(3600));
+    assert!(before.has_come(Moment::now()) && !later.has_come(Moment::now()));
+}

@@ -1,0 +1,246 @@
+//! Several replicas against one Lease, with clocks that disagree, requests that take any time, answers that are lost,
+//! and processes that stand still: never do two lead.
+
+use jiff::SignedDuration;
+use proptest::prelude::*;
+
+use super::{
+    super::{Candidate, Claim, Decision, Moment, Record},
+    *,
+};
+
+const REPLICAS: usize = 3;
+
+/// What happens next.
+#[derive(Clone, Debug)]
+enum Event {
+    /// Time goes by, in milliseconds.
+    Time(u64),
+    /// A replica reads the Lease and decides.
+    Decide(usize),
+    /// It does all of that at once: decides, writes, and hears that it succeeded.
+    Try(usize),
+    /// Its write reaches the API server.
+    Arrive(usize),
+    /// It hears that its write succeeded.
+    Hear(usize),
+    /// Nobody ever hears that.
+    Lose(usize),
+    /// Somebody sets its calendar, by so many seconds.
+    Jump(usize, i64),
+    /// It vacates the Lease and ends; another process takes its place.
+    Vacate(usize),
+    /// It is killed; another process takes its place.
+    Kill(usize),
+}
+
+struct Replica {
+    candidate: Candidate,
+    /// Percent of the true speed.
+    rate: u64,
+    since_boot: Duration,
+    jumped: SignedDuration,
+    /// A write that has not arrived, with the version that it replaces.
+    sent: Option<(Record, u64, Moment)>,
+    /// A write that has succeeded.
+    answer: Option<(Record, Moment)>,
+    claim: Option<Claim>,
+}
+
+struct World {
+    /// Milliseconds.
+    now: u64,
+    lease: Option<Record>,
+    version: u64,
+    replicas: Vec<Replica>,
+    processes: usize,
+}
+
+// === impl World ===
+
+impl World {
+    fn new(clocks: &[(u64, u64)]) -> Self {
+        let replica = |(index, (rate, uptime)): (usize, &(u64, u64))| Replica {
+            candidate: Candidate::new(index.to_string(), TIMING),
+            rate: *rate,
+            since_boot: Duration::from_millis(*uptime),
+            jumped: SignedDuration::ZERO,
+            sent: None,
+            answer: None,
+            claim: None,
+        };
+        Self {
+            now: 0,
+            lease: None,
+            version: 0,
+            replicas: clocks.iter().enumerate().map(replica).collect(),
+            processes: clocks.len(),
+        }
+    }
+
+    fn clock(&self, index: usize) -> Moment {
+        let replica = &self.replicas[index];
+        let elapsed = Duration::from_millis(self.now * replica.rate / 100);
+        Moment {
+            since_boot: replica.since_boot + elapsed,
+            wall: at(0).after(elapsed).wall + replica.jumped,
+        }
+    }
+
+    /// Whether `record` was written in the place of `version`.
+    fn write(&mut self, record: &Record, version: u64) -> bool {
+        let succeeds = version == self.version;
+        if succeeds {
+            self.lease = Some(record.clone());
+            self.version += 1;
+        }
+        succeeds
+    }
+
+    /// Another process in the place of one that ended. What it sent may still arrive.
+    fn replace(&mut self, index: usize) {
+        let replica = &mut self.replicas[index];
+        replica.candidate = Candidate::new(self.processes.to_string(), TIMING);
+        replica.claim = None;
+        replica.answer = None;
+        self.processes += 1;
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match *event {
+            Event::Time(milliseconds) => self.now += milliseconds,
+            Event::Decide(index) => {
+                let (now, version, lease) = (self.clock(index), self.version, self.lease.clone());
+                let replica = &mut self.replicas[index];
+                let decision = replica.candidate.consider(lease.as_ref(), now);
+                match decision {
+                    Decision::Wait { .. } if replica.claim.is_some() => self.replace(index),
+                    Decision::Wait { .. } => {}
+                    _ if replica.candidate.has_expired(now) => self.replace(index),
+                    Decision::Take(record) | Decision::Renew(record) => {
+                        replica.sent = Some((record, version, now));
+                    }
+                }
+            }
+            Event::Try(index) => {
+                for event in [Event::Decide(index), Event::Arrive(index), Event::Hear(index)] {
+                    self.happen(&event);
+                }
+            }
+            Event::Arrive(index) => {
+                if let Some((record, version, sent)) = self.replicas[index].sent.take()
+                    && self.write(&record, version)
+                    && record.holder == self.replicas[index].candidate.identity()
+                {
+                    self.replicas[index].answer = Some((record, sent));
+                }
+            }
+            Event::Hear(index) => {
+                let replica = &mut self.replicas[index];
+                if let Some((record, sent)) = replica.answer.take() {
+                    replica.claim = Some(replica.candidate.won(record, sent).clone());
+                }
+            }
+            Event::Lose(index) => self.replicas[index].answer = None,
+            Event::Jump(index, seconds) => {
+                let replica = &mut self.replicas[index];
+                replica.jumped += SignedDuration::from_secs(seconds);
+            }
+            Event::Vacate(index) => {
+                let (now, version) = (self.clock(index), self.version);
+                self.replicas[index].claim = None;
+                if let Some(lease) = self.lease.clone()
+                    && lease.holder == self.replicas[index].candidate.identity()
+                {
+                    self.write(&lease.vacated(now), version);
+                }
+                self.replace(index);
+            }
+            Event::Kill(index) => self.replace(index),
+        }
+    }
+
+    fn leaders(&self) -> Vec<&str> {
+        let replicas = self.replicas.iter().enumerate();
+        replicas
+            .filter_map(|(index, replica)| {
+                let identity = replica.candidate.identity();
+                let claim = replica.claim.as_ref()?;
+                claim
+                    .is_current_for(identity, self.clock(index))
+                    .then_some(identity)
+            })
+            .collect()
+    }
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let replica = || 0..REPLICAS;
+    prop_oneof![
+        6 => (1..4_000u64).prop_map(Event::Time),
+        1 => (4_000..40_000u64).prop_map(Event::Time),
+        6 => replica().prop_map(Event::Try),
+        3 => replica().prop_map(Event::Decide),
+        3 => replica().prop_map(Event::Arrive),
+        3 => replica().prop_map(Event::Hear),
+        1 => replica().prop_map(Event::Lose),
+        1 => (replica(), -100_000..100_000i64).prop_map(|(index, seconds)| Event::Jump(index, seconds)),
+        1 => replica().prop_map(Event::Vacate),
+        1 => replica().prop_map(Event::Kill),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn two_never_lead_at_once(
+        clocks in prop::collection::vec((90..=110u64, 0..1_000_000u64), REPLICAS),
+        events in prop::collection::vec(event(), 1..200),
+    ) {
+        let mut world = World::new(&clocks);
+        for event in &events {
+            world.happen(event);
+            prop_assert!(world.leaders().len() <= 1, "{:?} lead after {event:?}", world.leaders());
+        }
+    }
+
+    #[test]
+    fn somebody_leads_soon_whatever_was_before(
+        clocks in prop::collection::vec((90..=110u64, 0..1_000_000u64), REPLICAS),
+        events in prop::collection::vec(event(), 0..100),
+    ) {
+        let mut world = World::new(&clocks);
+        for event in &events {
+            world.happen(event);
+        }
+        // The first may try every 2 s and is answered at once; the others stand still.
+        let deadline = world.now + 20_000;
+        while world.leaders().first() != Some(&world.replicas[0].candidate.identity()) {
+            prop_assert!(world.now <= deadline, "{:?} lead", world.leaders());
+            world.happen(&Event::Try(0));
+            world.happen(&Event::Time(2_000));
+        }
+    }
+}
+
+#[test]
+fn the_simulation_sees_two_leaders_where_a_claim_counts_from_the_answer() {
+    let mut world = World::new(&[(100, 0), (100, 0), (100, 0)]);
+    for event in [
+        Event::Decide(0),
+        Event::Arrive(0),
+        Event::Decide(1),
+        Event::Time(15_000),
+        Event::Decide(1),
+    ] {
+        world.happen(&event);
+    }
+    // The answer comes late; counted from here, the claim would still be current when the other one takes the Lease.
+    let late = world.clock(0);
+    let (record, _) = world.replicas[0].answer.take().unwrap();
+    world.replicas[0].claim = Some(world.replicas[0].candidate.won(record, late).clone());
+    world.happen(&Event::Arrive(1));
+    world.happen(&Event::Hear(1));
+    assert_eq!(world.leaders(), ["0", "1"]);
+}
