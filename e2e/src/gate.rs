@@ -1,9 +1,10 @@
-//! A gate between the operator and the API server: counts the operator's writes and can cut it off at any of them.
+//! A gate between the operator and the API server: counts the operator's requests, and can cut it off at any write.
 //!
 //! It works in front of any API server: a plain HTTP proxy on loopback that forwards with the operator's own
 //! credentials.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{
         Arc,
@@ -22,6 +23,8 @@ use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+
+use crate::audit::Right;
 
 /// Where the operator is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ struct Shared {
     cut: Mutex<Option<(u64, Cut)>>,
     closed: Notify,
     log: Mutex<Vec<String>>,
+    requests: Mutex<BTreeMap<Right, u64>>,
 }
 
 #[derive(Clone)]
@@ -72,6 +76,7 @@ impl Gate {
             cut: Mutex::new(None),
             closed: Notify::new(),
             log: Mutex::new(Vec::new()),
+            requests: Mutex::new(BTreeMap::new()),
         });
         let router = Router::new().fallback(forward).with_state(Upstream {
             client,
@@ -108,6 +113,11 @@ impl Gate {
     /// The writes that came through, as `VERB path`.
     pub fn log(&self) -> Vec<String> {
         self.shared.log.lock().clone()
+    }
+
+    /// How many requests came through, by the right that each needs.
+    pub fn requests(&self) -> BTreeMap<Right, u64> {
+        self.shared.requests.lock().clone()
     }
 
     /// Cuts the operator off at the `number`th write from now, counted from 1. [`Gate::closed`] tells when.
@@ -149,6 +159,8 @@ fn is_write(method: &Method, path: &str) -> bool {
 
 async fn forward(State(upstream): State<Upstream>, request: Request) -> Response {
     let shared = &upstream.shared;
+    let right = Right::needed(request.method(), request.uri());
+    *shared.requests.lock().entry(right).or_default() += 1;
     let write = is_write(request.method(), request.uri().path());
     let number = if write {
         shared.writes.fetch_add(1, Ordering::SeqCst) + 1

@@ -82,6 +82,28 @@ impl Operator {
 // === impl Running ===
 
 impl Running {
+    /// How much memory it has, in bytes (`VmRSS` in proc(5)).
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub fn memory(&self) -> anyhow::Result<u64> {
+        let pid = self.child.id().context("the operator has ended")?;
+        let status =
+            std::fs::read_to_string(format!("/proc/{pid}/status")).context("the operator has ended")?;
+        let kibibytes: u64 = status
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix("VmRSS:")?
+                    .trim()
+                    .strip_suffix(" kB")?
+                    .parse()
+                    .ok()
+            })
+            .context("the operator has ended")?;
+        Ok(kibibytes * 1024)
+    }
+
     /// `kill -9`.
     ///
     /// # Errors
