@@ -1,7 +1,7 @@
 //! The operator as a process of its own: started, killed, started again.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -82,24 +82,25 @@ impl Operator {
 // === impl Running ===
 
 impl Running {
-    /// How much memory it has, in bytes (`VmRSS` in proc(5)).
+    /// How much memory it has, in bytes (`VmRSS` in proc_pid_status(5)).
     ///
     /// # Errors
     ///
     /// When it has ended.
     pub fn memory(&self) -> anyhow::Result<u64> {
         let pid = self.child.id().context("the operator has ended")?;
-        let status =
-            std::fs::read_to_string(format!("/proc/{pid}/status")).context("the operator has ended")?;
+        let parent = fs::read_link("/proc/self")?;
+        let mut statuses = fs::read_dir("/proc")?
+            .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("status")).ok());
+        // Where /proc is that of another process namespace, only the last of its numbers is the one that we know.
+        let status = statuses.find(|status| {
+            field(status, "PPid").is_some_and(|number| Path::new(number) == parent)
+                && field(status, "NSpid").and_then(|numbers| numbers.split_whitespace().next_back())
+                    == Some(&pid.to_string())
+        });
         let kibibytes: u64 = status
-            .lines()
-            .find_map(|line| {
-                line.strip_prefix("VmRSS:")?
-                    .trim()
-                    .strip_suffix(" kB")?
-                    .parse()
-                    .ok()
-            })
+            .as_deref()
+            .and_then(|status| field(status, "VmRSS")?.strip_suffix(" kB")?.parse().ok())
             .context("the operator has ended")?;
         Ok(kibibytes * 1024)
     }
@@ -131,4 +132,11 @@ impl Running {
         anyhow::ensure!(status.success(), "the operator ended with {status}");
         Ok(())
     }
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.map(str::trim)
 }

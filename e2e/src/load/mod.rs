@@ -134,14 +134,19 @@ impl Load {
     }
 
     /// Ends the traffic after the requests that are under way, and removes what it created.
-    pub async fn stop(mut self) -> Report {
+    pub async fn end(&mut self) {
         self.stop.cancel();
         while let Some(task) = self.tasks.join_next().await {
             if let Err(error) = task {
                 self.counters.failure(format!("a worker ended: {error}"));
             }
         }
-        self.counters.report()
+    }
+
+    /// [Ends](Self::end) the traffic. What was sent.
+    pub async fn stop(mut self) -> Report {
+        self.end().await;
+        self.report()
     }
 }
 

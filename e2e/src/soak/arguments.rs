@@ -157,10 +157,10 @@ impl fmt::Display for Arguments {
         write!(
             f,
             "{requests} requests or more, {rate} a second, to {replicas} replicas; {leaf_rotations} renewals of the serving \
-             certificate and {rotations} CA rotations; a Secret takes {:?} to {:?} to a pod, and every wait of the operator \
+             certificate and {rotations} CA rotations; a Secret takes {} s to {} s to a pod, and every wait of the operator \
              is multiplied by {}; {duration} at most",
-            delay.start(),
-            delay.end(),
+            delay.start().as_secs_f64(),
+            delay.end().as_secs_f64(),
             self.time_scale,
         )
     }

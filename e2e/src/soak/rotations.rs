@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -64,17 +63,13 @@ pub(super) async fn measure(
     progress
         .step("Installing the sample bundle", started.install(bed, &bundle))
         .await?;
-    let settled = bed.settled(NAMESPACE, CERTIFICATE).await?;
-    let total = settled["status"]["targets"]["total"]
-        .as_u64()
-        .and_then(|total| usize::try_from(total).ok());
-    let total = total.context("the ServingCertificate does not say how many targets it has")?;
-    let targets = Targets::watch(&bed.client, &format!("{NAMESPACE}/{CERTIFICATE}"), total).await?;
+    bed.settled(NAMESPACE, CERTIFICATE).await?;
+    let targets = Targets::watch(&bed.client, NAMESPACE, CERTIFICATE).await?;
     let namespace = json!({"metadata": {"name": TRAFFIC}});
     succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     let begun = Instant::now();
     let widgets = Resource::widgets(&["v1", "v1beta1"], Expectation::Admitted);
-    let run = Run {
+    let mut run = Run {
         arguments,
         bed,
         progress,
@@ -94,10 +89,10 @@ pub(super) async fn measure(
             .push(format!("not done within {}", arguments.duration)),
     }
     let took = begun.elapsed();
+    run.load.end().await;
     run.lap("the end", LapKind::Other);
-    let Run { load, figures, .. } = run;
-    let total = load.stop().await;
-    let mut figures = figures.into_inner();
+    let total = run.load.report();
+    let mut figures = run.figures.into_inner();
     if total.failed > 0 {
         figures.missed.push(format!("{} requests failed", total.failed));
     }

@@ -15,7 +15,7 @@ use windlass::api::names;
 
 use crate::{
     request::text,
-    steps::{self, CRDS, MUTATING, PATIENCE, VALIDATING, until},
+    steps::{self, CRDS, MUTATING, PATIENCE, VALIDATING, serving_certificates, until},
 };
 
 /// The kinds of targets that a bundle has.
@@ -66,14 +66,16 @@ pub(super) struct Writes {
 // === impl Targets ===
 
 impl Targets {
-    /// Watches what asks for the trust bundle of `certificate`, as `namespace/name`, and waits until all `total` are seen.
-    pub(super) async fn watch(client: &Client, certificate: &str, total: usize) -> anyhow::Result<Self> {
+    /// Watches what asks for the trust bundle of a ServingCertificate, and waits until it and we see the same number.
+    pub(super) async fn watch(client: &Client, namespace: &str, certificate: &str) -> anyhow::Result<Self> {
+        let path = format!("{}/{certificate}", serving_certificates(namespace));
+        let certificate = format!("{namespace}/{certificate}");
         let seen: Arc<Mutex<BTreeMap<String, Seen>>> = Arc::default();
         let mut watches = JoinSet::new();
         for (group, kind, collection) in KINDS {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
-            let (seen, certificate) = (seen.clone(), certificate.to_owned());
+            let (seen, certificate) = (seen.clone(), certificate.clone());
             watches.spawn(async move {
                 let objects = watcher(api, watcher::Config::default())
                     .default_backoff()
@@ -94,8 +96,10 @@ impl Targets {
             });
         }
         until("every target is seen", PATIENCE, async || {
+            let object = steps::get(client, &path).await?.unwrap_or_default();
+            let total = &object["status"]["targets"]["total"];
             let count = seen.lock().len();
-            Ok(if count == total {
+            Ok(if count > 0 && *total == count {
                 Ok(())
             } else {
                 Err(format!("{count} of {total}"))
