@@ -239,3 +239,65 @@ fn mebibytes(bytes: u64) -> String {
     let tenths = bytes * 10 / (1 << 20);
     format!("{}.{} MiB", tenths / 10, tenths % 10)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::soak::targets::Seen;
+
+    const CRD: &str = "CustomResourceDefinition widgets";
+    const WEBHOOKS: &str = "MutatingWebhookConfiguration widgets";
+
+    fn missed(title: &str, changes: i64, metadata_only: u64) -> Vec<String> {
+        let snapshot = |generation: i64, versions: u64| {
+            Snapshot::from([("path".to_owned(), Seen::sample(title, versions, generation))])
+        };
+        let mut figures = Figures::default();
+        let versions = 5 + changes.unsigned_abs() + metadata_only;
+        figures.note_rotation(7, &snapshot(3, 5), &snapshot(3 + changes, versions));
+        figures.missed
+    }
+
+    #[test]
+    fn a_rotation_changes_each_target_once() {
+        assert_eq!(missed(CRD, 1, 1), Vec::<String>::new());
+        assert_eq!(missed(WEBHOOKS, 1, 0), Vec::<String>::new());
+        for (title, changes, metadata_only) in [(CRD, 2, 1), (CRD, 0, 0), (CRD, 1, 2), (WEBHOOKS, 1, 1)] {
+            assert_eq!(
+                missed(title, changes, metadata_only),
+                [format!(
+                    "CA rotation 7 changed {title} {changes} times, and its metadata alone {metadata_only} times"
+                )]
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_added_is_the_difference_to_when_nothing_happened() {
+        let lap = |kind, millis| {
+            let mut report = Report::default();
+            report.latencies.record(Duration::from_millis(millis));
+            Lap {
+                title: String::new(),
+                kind,
+                report,
+            }
+        };
+        let figures = Figures {
+            laps: vec![lap(LapKind::Other, 500), lap(LapKind::Quiet, 10)],
+            ..Figures::default()
+        };
+        let added = |kind, millis| figures.added(&lap(kind, millis));
+        let of_rotations = added(LapKind::Rotations, 30).unwrap();
+        assert!(of_rotations.starts_with("+20."), "{of_rotations}");
+        assert!(added(LapKind::Rotations, 5).unwrap().starts_with('-'));
+        assert_eq!(added(LapKind::Other, 30), None);
+    }
+
+    #[test]
+    fn averages_are_rounded() {
+        for (count, of, expected) in [(10, 3, "3.33"), (20, 3, "6.67"), (0, 3, "0.00"), (5, 0, "5.00")] {
+            assert_eq!(Average { count, of }.to_string(), expected);
+        }
+    }
+}

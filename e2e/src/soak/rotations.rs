@@ -169,7 +169,7 @@ impl Run<'_> {
             Ok(())
         })
         .await?;
-        self.lap(&format!("{count} renewals"), LapKind::Rotations);
+        self.lap(&format!("leaf renewals: {count}"), LapKind::Rotations);
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Run<'_> {
             })
             .await;
         if count > 0 {
-            self.lap(&format!("{} CA rotations", done()), LapKind::Rotations);
+            self.lap(&format!("CA rotations: {}", done()), LapKind::Rotations);
         }
         rotated
     }

@@ -152,6 +152,16 @@ fn number(version: &str) -> u64 {
 // === impl Seen ===
 
 impl Seen {
+    #[cfg(test)]
+    pub(super) fn sample(title: &str, versions: u64, generation: i64) -> Self {
+        Self {
+            title: title.to_owned(),
+            version: versions.to_string(),
+            versions,
+            generation,
+        }
+    }
+
     fn note(&mut self, kind: &str, object: &DynamicObject) {
         let version = object.resource_version().unwrap_or_default();
         if self.version == version {
