@@ -20,10 +20,10 @@ const ASKED_WITHIN: [&str; 2] = ["escalate", "bind"];
 
 /// One right: a verb on a resource, or on a subresource as `resource/subresource`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Right {
-    group: String,
-    resource: String,
-    verb: String,
+pub struct Right {
+    pub(crate) group: String,
+    pub(crate) resource: String,
+    pub(crate) verb: String,
 }
 
 /// Checks that the operator was allowed everything that it asked for; and, where it has done all that it ever does, that

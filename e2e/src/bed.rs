@@ -53,10 +53,22 @@ pub struct Options {
     pub program: PathBuf,
     /// How long the node takes to bring a changed Secret into a pod, drawn anew each time.
     pub refresh_delay: std::ops::RangeInclusive<Duration>,
+    /// How long the operator waits.
+    pub waits: Waits,
     /// Programs of images, beside the sample operator's.
     pub images: Vec<(String, Program)>,
     /// More arguments of `windlass run`.
     pub operator_arguments: Vec<String>,
+}
+
+/// How long the operator waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Waits {
+    /// No longer than this bed needs: its node brings Secrets into pods within a known time, and its API server trusts
+    /// a bundle at once.
+    AsNeeded,
+    /// As in any cluster, all multiplied by this factor.
+    Scaled(f64),
 }
 
 /// A test bed, running until it is dropped.
@@ -79,6 +91,7 @@ impl Options {
         Self {
             program: program.into(),
             refresh_delay: Duration::ZERO..=Duration::from_secs(1),
+            waits: Waits::AsNeeded,
             images: Vec::new(),
             operator_arguments: Vec::new(),
         }
@@ -360,20 +373,38 @@ async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What makes the operator wait no longer than this bed needs: its node brings Secrets into pods within a known time,
-/// and its API server trusts a bundle at once.
+/// What makes the operator wait as long as it is to.
 fn operator_arguments(options: &Options) -> Vec<String> {
-    // The sample operator looks at its files five times a second.
-    let reload = *options.refresh_delay.end() + Duration::from_secs(2);
-    let reload = format!("{}ms", reload.as_millis());
-    let scaled = [
-        ["--time-scale", "0.05"],
-        ["--reload-delay", &reload],
-        ["--disarm-delay", "1s"],
-        ["--look-again", "500ms"],
+    let (scale, reload, disarm, look) = match options.waits {
+        Waits::AsNeeded => {
+            // The sample operator looks at its files five times a second.
+            let reload = *options.refresh_delay.end() + Duration::from_secs(2);
+            (
+                0.05,
+                Some(reload),
+                Duration::from_secs(1),
+                Duration::from_millis(500),
+            )
+        }
+        Waits::Scaled(factor) => {
+            let scaled = |seconds| Duration::from_secs(seconds).mul_f64(factor);
+            (factor, None, scaled(10), scaled(5))
+        }
+    };
+    let milliseconds = |wait: Duration| format!("{}ms", wait.as_millis());
+    let waits = [
+        ("--time-scale", Some(scale.to_string())),
+        ("--reload-delay", reload.map(milliseconds)),
+        ("--disarm-delay", Some(milliseconds(disarm))),
+        ("--look-again", Some(milliseconds(look))),
     ];
-    let scaled = scaled.iter().flatten().map(|argument| (*argument).to_owned());
-    scaled.chain(options.operator_arguments.iter().cloned()).collect()
+    let given = waits
+        .into_iter()
+        .filter_map(|(name, value)| Some([name.to_owned(), value?]));
+    given
+        .flatten()
+        .chain(options.operator_arguments.iter().cloned())
+        .collect()
 }
 
 fn node_options(options: &Options, directory: &Path) -> windlass_node::Options {

@@ -1,9 +1,10 @@
-//! A gate between the operator and the API server: counts the operator's writes and can cut it off at any of them.
+//! A gate between the operator and the API server: counts the operator's requests, and can cut it off at any write.
 //!
 //! It works in front of any API server: a plain HTTP proxy on loopback that forwards with the operator's own
 //! credentials.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{
         Arc,
@@ -24,7 +25,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 
-use crate::steps;
+use crate::{audit::Right, steps};
 
 /// Where the operator is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,7 @@ struct Shared {
     closed: Notify,
     log: Mutex<Vec<String>>,
     rivals: Mutex<Vec<Rival>>,
+    requests: Mutex<BTreeMap<Right, u64>>,
 }
 
 /// A write of somebody else that comes just before one of the operator's.
@@ -85,6 +87,7 @@ impl Gate {
             closed: Notify::new(),
             log: Mutex::new(Vec::new()),
             rivals: Mutex::new(Vec::new()),
+            requests: Mutex::new(BTreeMap::new()),
         });
         let router = Router::new().fallback(forward).with_state(Upstream {
             client,
@@ -121,6 +124,11 @@ impl Gate {
     /// The writes that came through, as `VERB path`.
     pub fn log(&self) -> Vec<String> {
         self.shared.log.lock().clone()
+    }
+
+    /// How many requests came through, by the right that each needs.
+    pub fn requests(&self) -> BTreeMap<Right, u64> {
+        self.shared.requests.lock().clone()
     }
 
     /// Cuts the operator off at the `number`th write from now, counted from 1. [`Gate::closed`] tells when.
@@ -195,6 +203,8 @@ fn is_write(method: &Method, path: &str) -> bool {
 
 async fn forward(State(upstream): State<Upstream>, request: Request) -> Response {
     let shared = &upstream.shared;
+    let right = Right::needed(request.method(), request.uri());
+    *shared.requests.lock().entry(right).or_default() += 1;
     let write = is_write(request.method(), request.uri().path());
     let number = if write {
         shared.writes.fetch_add(1, Ordering::SeqCst) + 1

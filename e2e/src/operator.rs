@@ -111,6 +111,29 @@ impl Operator {
 // === impl Running ===
 
 impl Running {
+    /// How much memory it has, in bytes (`VmRSS` in proc_pid_status(5)).
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub fn memory(&self) -> anyhow::Result<u64> {
+        let pid = self.child.id().context("the operator has ended")?;
+        let parent = fs::read_link("/proc/self")?;
+        let mut statuses = fs::read_dir("/proc")?
+            .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("status")).ok());
+        // Where /proc is that of another process namespace, only the last of its numbers is the one that we know.
+        let status = statuses.find(|status| {
+            field(status, "PPid").is_some_and(|number| Path::new(number) == parent)
+                && field(status, "NSpid").and_then(|numbers| numbers.split_whitespace().next_back())
+                    == Some(&pid.to_string())
+        });
+        let kibibytes: u64 = status
+            .as_deref()
+            .and_then(|status| field(status, "VmRSS")?.strip_suffix(" kB")?.parse().ok())
+            .context("the operator has ended")?;
+        Ok(kibibytes * 1024)
+    }
+
     /// `kill -9`, and frees the Lease where it held it: the next life need not wait until a Lease ends whose holder is
     /// known to be dead. [`Running::crash`] does not.
     ///
@@ -235,4 +258,11 @@ fn served_at(log: &Path) -> Option<SocketAddr> {
         text(&line, "/address").parse().ok()
     });
     addresses.last()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.map(str::trim)
 }

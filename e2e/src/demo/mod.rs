@@ -1,7 +1,6 @@
 //! The demo: a cluster in one process tree, a bundle installed in it, traffic through its webhooks, rotations,
 //! upgrades, removal. No request may fail.
 
-mod progress;
 mod traffic;
 
 use std::{
@@ -18,13 +17,12 @@ use windlass_node::Program;
 use crate::{
     bed::{Bed, Options},
     load::{Load, Report},
+    progress::Progress,
     request::text,
     resource::Resource,
     sample,
     steps::{self, BUNDLE_DEPLOYMENTS, get, list, rotate, serving_certificates, succeed, until},
 };
-
-use self::progress::Progress;
 
 /// The namespace that traffic goes to.
 const TRAFFIC: &str = "demo";
@@ -346,7 +344,7 @@ pub fn summary(report: &Report) -> String {
         "{}; p99 {:.0?}; longest gap between two answers {:.0?}; {} pauses of the API server's own after a CRD \
          write, {:.0?} at most",
         kinds.join(", "),
-        report.p99,
+        report.latencies.percentile(99).unwrap_or_default(),
         report.longest_gap,
         report.reinitializing,
         report.longest_reinitializing,

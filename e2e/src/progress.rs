@@ -1,4 +1,4 @@
-//! What the demo prints while it works: a line for each step, live on a terminal.
+//! What a program prints while it works: a line for each step, live on a terminal.
 
 use std::{
     future::Future,
@@ -13,14 +13,17 @@ use crate::load::Load;
 /// How often the spinner and the counter move.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How often a step that takes long is told where there is no terminal.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
+
 /// Prints steps.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     started: Instant,
     live: bool,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             started: Instant::now(),
             live: std::io::stdout().is_terminal(),
@@ -28,12 +31,12 @@ impl Progress {
     }
 
     /// Prints a line.
-    pub(super) fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         println!("[{:5.1} s] {text}", self.started.elapsed().as_secs_f64());
     }
 
     /// Runs a step: a spinner while it lasts, a line when it is done.
-    pub(super) async fn step<T>(
+    pub(crate) async fn step<T>(
         &self,
         title: &str,
         work: impl Future<Output = anyhow::Result<T>>,
@@ -42,7 +45,7 @@ impl Progress {
     }
 
     /// Runs a step while `load` goes on, showing how many requests it has sent.
-    pub(super) async fn under_load<T>(
+    pub(crate) async fn under_load<T>(
         &self,
         title: &str,
         load: &Load,
@@ -55,7 +58,8 @@ impl Progress {
         self.watched(title, counts, work).await
     }
 
-    async fn watched<T>(
+    /// Runs a step, showing what `detail` says of it.
+    pub(crate) async fn watched<T>(
         &self,
         title: &str,
         detail: impl Fn() -> String,
@@ -70,12 +74,17 @@ impl Progress {
         spinner.set_style(ProgressStyle::default_spinner());
         tokio::pin!(work);
         let mut tick = tokio::time::interval(TICK);
+        let mut told = started;
         let outcome = loop {
             tokio::select! {
                 outcome = &mut work => break outcome,
                 _ = tick.tick() => {
                     spinner.set_message(format!("{title}{}", detail()));
                     spinner.tick();
+                    if !self.live && told.elapsed() > SIGN_OF_LIFE {
+                        self.say(&format!("{title}{}", detail()));
+                        told = Instant::now();
+                    }
                 }
             }
         };

@@ -1,0 +1,124 @@
+//! When the next request is sent.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+/// When a worker sends its next request.
+#[derive(Clone, Debug)]
+pub(super) enum Pace {
+    /// So long after the answer to the one before.
+    Pause(Duration),
+    /// When its turn comes.
+    Turns(Arc<Turns>),
+}
+
+/// Moments at which a request is due, each for one worker, first come, first served.
+#[derive(Debug)]
+pub(super) struct Turns {
+    sender: Mutex<Option<UnboundedSender<Instant>>>,
+    receiver: tokio::sync::Mutex<UnboundedReceiver<Instant>>,
+    waiting: AtomicUsize,
+    untaken: AtomicUsize,
+}
+
+// === impl Pace ===
+
+impl Pace {
+    /// Waits for the moment. When the request was due: a worker that is late counts from there.
+    pub(super) async fn due(&self) -> Instant {
+        match self {
+            Self::Pause(pause) => {
+                tokio::time::sleep(*pause).await;
+                Instant::now()
+            }
+            Self::Turns(turns) => turns.take().await,
+        }
+    }
+}
+
+// === impl Turns ===
+
+impl Turns {
+    pub(super) fn new() -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self {
+            sender: Mutex::new(Some(sender)),
+            receiver: tokio::sync::Mutex::new(receiver),
+            waiting: AtomicUsize::new(0),
+            untaken: AtomicUsize::new(0),
+        }
+    }
+
+    /// A request is due.
+    pub(super) fn give(&self, due: Instant) {
+        if let Some(sender) = &*self.sender.lock()
+            && sender.send(due).is_ok()
+        {
+            self.untaken.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether some worker is there for one more turn.
+    pub(super) fn has_worker_for_one_more(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > self.untaken.load(Ordering::SeqCst)
+    }
+
+    /// From now on nobody waits.
+    pub(super) fn end(&self) {
+        self.sender.lock().take();
+    }
+
+    async fn take(&self) -> Instant {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let due = self.receiver.lock().await.recv().await;
+        if due.is_some() {
+            self.untaken.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        due.unwrap_or_else(Instant::now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_that_comes_late_is_told_when_its_request_was_due() {
+        let turns = Turns::new();
+        let due = Instant::now();
+        turns.give(due);
+        assert!(!turns.has_worker_for_one_more());
+        assert_eq!(turns.take().await, due);
+    }
+
+    #[tokio::test]
+    async fn a_waiting_worker_is_there_for_one_turn() {
+        let turns = Arc::new(Turns::new());
+        let worker = tokio::spawn({
+            let turns = turns.clone();
+            async move { turns.take().await }
+        });
+        while !turns.has_worker_for_one_more() {
+            tokio::task::yield_now().await;
+        }
+        turns.give(Instant::now());
+        assert!(!turns.has_worker_for_one_more());
+        worker.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn at_the_end_nobody_waits() {
+        let turns = Turns::new();
+        turns.end();
+        turns.take().await;
+    }
+}
