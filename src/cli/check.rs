@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 
+use crate::cli::bundle::load;
 use crate::domain::bundle::{Problem, Rule, rule};
 use crate::domain::check;
-use crate::sources;
 
 /// Reports every problem of a bundle, one a line: FILE: JSONPATH: message.
 ///
@@ -50,9 +50,9 @@ impl Args {
             print_rules().context("printing the rules")?;
             return Ok(ExitCode::SUCCESS);
         };
-        let problems = tokio::task::spawn_blocking(move || match sources::load(&bundle) {
+        let problems = tokio::task::spawn_blocking(move || match load(&bundle) {
             Ok(files) => check::check_files(&files),
-            Err(error) => vec![Problem::of_bundle(error.file(), rule::SOURCE, error.to_string())],
+            Err(problems) => problems,
         })
         .await
         .context("checking the bundle")?;

@@ -1,10 +1,21 @@
 //! The commands.
 
+mod age;
+mod bundle;
+mod certs;
 mod check;
+mod cluster;
 pub mod connect;
+mod follow;
+mod install;
 pub mod manifests;
+mod names;
 mod render;
+mod rotate;
 pub mod run;
+mod status;
+mod terminal;
+mod uninstall;
 mod yaml;
 
 use std::process::ExitCode;
@@ -25,6 +36,11 @@ enum Command {
     Manifests(manifests::Args),
     Check(check::Args),
     Render(render::Args),
+    Install(install::Args),
+    Uninstall(uninstall::Args),
+    Status(status::Args),
+    Certs(certs::Args),
+    Rotate(rotate::Args),
 }
 
 impl Cli {
@@ -39,6 +55,11 @@ impl Cli {
             Command::Manifests(args) => args.run(),
             Command::Check(args) => args.run().await,
             Command::Render(args) => args.run().await,
+            Command::Install(args) => args.run().await,
+            Command::Uninstall(args) => args.run().await,
+            Command::Status(args) => args.run().await,
+            Command::Certs(args) => args.run().await,
+            Command::Rotate(args) => args.run().await,
         }
     }
 }
