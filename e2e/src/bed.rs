@@ -16,6 +16,7 @@ use windlass_node::Program;
 
 use crate::{
     cluster::{self, Cluster},
+    command::Command,
     operator::Operator,
     programs, request, sample,
     steps::{self, PATIENCE, get, serving_certificates, until},
@@ -65,6 +66,8 @@ pub struct Bed {
     pub client: Client,
     /// How to start the operator.
     pub operator: Operator,
+    /// The command, as the cluster admin.
+    pub command: Command,
     directory: TempDir,
     stop: CancellationToken,
     node: Option<JoinHandle<()>>,
@@ -114,6 +117,11 @@ impl Bed {
             cluster.clear().await?;
             return Err(error);
         }
+        let command = Command {
+            program: options.program.clone(),
+            kubeconfig: directory.path().join("admin.kubeconfig"),
+        };
+        fs::write(&command.kubeconfig, &admin)?;
         let kubeconfig = directory.path().join("operator.kubeconfig");
         let account = cluster
             .service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
@@ -134,6 +142,7 @@ impl Bed {
                 bundle_dir: bundles,
                 log: directory.path().join("operator.log"),
             },
+            command,
             directory,
             stop,
             node: Some(node),
