@@ -54,8 +54,14 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// When the kubeconfig cannot be read, or the cluster cannot be asked what is in it.
+    /// When `pods` are not local, the kubeconfig cannot be read, or the cluster cannot be asked what is in it.
     pub async fn named(kubeconfig: &Path, pods: Network) -> anyhow::Result<Self> {
+        pods.check_local().with_context(|| {
+            format!(
+                "{pods}, where pods are to get their addresses, is not local to this machine; as root, \
+                 `ip route add local {pods} dev lo` makes it so"
+            )
+        })?;
         let kubeconfig = Kubeconfig::read_from(kubeconfig)
             .with_context(|| format!("reading the kubeconfig {}", kubeconfig.display()))?;
         let kubeconfig = serde_json::to_value(kubeconfig)?;

@@ -69,6 +69,15 @@ impl Network {
         Ipv4Addr::from_bits(self.base + 1)
     }
 
+    /// Checks that its addresses are this machine's, or this network namespace's.
+    ///
+    /// # Errors
+    ///
+    /// When nobody can listen on them.
+    pub fn check_local(self) -> io::Result<()> {
+        UdpSocket::bind((self.host(), 0)).map(drop)
+    }
+
     /// How many addresses are left for pods: all but the network's, the node's and the last.
     fn pods(self) -> u32 {
         (1_u32 << (32 - self.prefix)) - 3

@@ -35,12 +35,13 @@ struct Arguments {
     )]
     kubeconfig: Option<PathBuf>,
 
-    /// Where its API server reaches this machine, as an IPv4 network all of which is local here.
+    /// Where its API server reaches this machine, as an IPv4 network all of which is local here. The default is a network
+    /// for measurements, which nothing else uses.
     #[arg(
         long,
         env = "E2E_POD_NETWORK",
         value_name = "CIDR",
-        default_value = "127.244.0.0/16"
+        default_value = "198.18.0.0/16"
     )]
     pod_network: Network,
 
