@@ -121,7 +121,7 @@ impl Entry {
         format!("{armed}/{}", states.len())
     }
 
-    /// Why it is ready or not.
+    /// What it is ready for, or why it is not ready.
     fn said(&self) -> String {
         if self.status.observed_generation != self.generation {
             return "the operator has not looked at it yet".to_owned();
@@ -131,9 +131,11 @@ impl Entry {
             .conditions
             .iter()
             .find(|condition| condition.type_ == "Ready");
-        ready.map_or_else(String::new, |ready| {
-            format!("{}: {}", ready.reason, ready.message)
-        })
+        match ready {
+            Some(ready) if self.ready => ready.message.clone(),
+            Some(ready) => format!("{}: {}", ready.reason, ready.message),
+            None => String::new(),
+        }
     }
 
     fn details(&self, now: Timestamp) -> String {
@@ -148,13 +150,13 @@ impl Entry {
             ("Watches", watched),
             (
                 "Ready",
-                format!("{}, {}", if self.ready { "yes" } else { "no" }, self.said()),
+                format!("{}: {}", if self.ready { "yes" } else { "no" }, self.said()),
             ),
         ];
         facts.retain(|(_, fact)| !fact.is_empty());
         let facts: String = facts
             .iter()
-            .map(|(name, fact)| format!("{:<11}{}\n", format!("{name}:"), OneLine(fact)))
+            .map(|(name, fact)| format!("{:<10} {}\n", format!("{name}:"), OneLine(fact)))
             .collect();
 
         let mut conditions = Table::new(&["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"]);

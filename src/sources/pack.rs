@@ -42,7 +42,7 @@ mod tests {
         #[test]
         fn what_is_packed_and_divided_is_read_back(
             files in collection::btree_map(
-                "(manifests|metadata)/[a-zA-Z0-9 _.-]{0,80}(/x{1,120})?[a-z]",
+                "(manifests|metadata)/[a-z][a-zA-Z0-9 _.-]{0,80}(/x{1,120})?[a-z]",
                 collection::vec(any::<u8>(), 0..2000),
                 1..8,
             ),

@@ -35,11 +35,28 @@ pub(in crate::cli) fn print(
 ) -> anyhow::Result<()> {
     let text = match format {
         Format::Table => table(),
-        Format::Json => format!("{}\n", harmless(&serde_json::to_string_pretty(found)?)),
-        // JSON is YAML, and escapes in it hold whatever quotes the writer would choose.
-        Format::Yaml => yaml::document(&serde_json::to_value(found)?)?,
+        Format::Json => json(found)?,
+        Format::Yaml => yaml(found)?,
     };
     write(&text).context("cannot write to standard output")
+}
+
+/// JSON with everything escaped that a terminal would act upon.
+fn json(found: &impl Serialize) -> anyhow::Result<String> {
+    Ok(format!("{}\n", escaped(&serde_json::to_string_pretty(found)?)))
+}
+
+/// YAML; where it would show a terminal what that would act upon, it is JSON, which is YAML, too.
+fn yaml(found: &impl Serialize) -> anyhow::Result<String> {
+    let text = yaml::document(found)?;
+    if text.contains(is_unprintable) {
+        return json(found);
+    }
+    Ok(text)
+}
+
+fn is_unprintable(character: char) -> bool {
+    character != '\n' && is_hostile(character)
 }
 
 fn write(text: &impl Display) -> io::Result<()> {
@@ -48,12 +65,11 @@ fn write(text: &impl Display) -> io::Result<()> {
     stdout.flush()
 }
 
-/// JSON with everything escaped that a terminal would act upon. Outside of strings there is no such thing but line
-/// breaks.
-fn harmless(json: &str) -> String {
+/// JSON with escapes in strings; outside of those is nothing to escape.
+fn escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
-        if character == '\n' || !is_hostile(character) {
+        if !is_unprintable(character) {
             escaped.push(character);
             continue;
         }
@@ -70,19 +86,15 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::*;
-
     proptest! {
         #[test]
         fn no_format_lets_anything_through_that_a_terminal_acts_upon(text in "(?s).{0,40}") {
             let value = json!({ "text": text, "list": [{ text.as_str(): 1 }] });
-            let json = harmless(&serde_json::to_string_pretty(&value).unwrap());
+            let (json, yaml) = (super::json(&value).unwrap(), super::yaml(&value).unwrap());
             prop_assert_eq!(&serde_json::from_str::<Value>(&json).unwrap(), &value);
-            let yaml = yaml::document(&value).unwrap();
-            for printed in [json, yaml] {
-                let hostile = printed.chars().find(|character| *character != '\n' && is_hostile(*character));
-                prop_assert_eq!(hostile, None, "{:?}", printed);
-            }
+            prop_assert_eq!(&serde_saphyr::from_str::<Value>(&yaml).unwrap(), &value);
+            prop_assert!(!json.contains(super::is_unprintable), "{:?}", json);
+            prop_assert!(!yaml.contains(super::is_unprintable), "{:?}", yaml);
         }
     }
 }
