@@ -77,7 +77,7 @@ pub(super) async fn follow<T>(
     let started = Instant::now();
     let mut again = tokio::time::interval(ASK_AGAIN);
     let mut seen: Option<Option<Value>> = None;
-    let mut what = format!("{key} has not been seen yet");
+    let mut what = String::new();
     loop {
         tokio::select! {
             version = versions.next() => match version {
@@ -102,7 +102,9 @@ pub(super) async fn follow<T>(
                 Judgement::Wait(for_what) => what = for_what,
             }
         }
-        progress.wait_for(&what);
+        if !what.is_empty() {
+            progress.wait_for(&what);
+        }
         if started.elapsed() > patience {
             let text = format!("not done within {}: {what}", in_words(patience));
             return Err(anyhow!("{}", OneLine(&text)));

@@ -63,3 +63,37 @@ impl Cli {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_every_command_go_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn waiting_can_be_turned_off() {
+        for (arguments, is_fine) in [
+            (&["install", "b", "-n", "ns"][..], true),
+            (&["install", "b", "-n", "ns", "--wait"], true),
+            (
+                &["install", "b", "-n", "ns", "--wait=false", "--timeout", "90s"],
+                true,
+            ),
+            (&["install", "b", "-n", "ns", "--timeout", "soon"], false),
+            (&["install", "b"], false),
+            (&["uninstall", "../a"], false),
+            (&["status", "a", "-o", "yaml"], true),
+            (&["certs", "-n", "ns", "-o", "json"], true),
+            (&["rotate", "ns/name", "--ca", "--reason", "why", "--wait"], true),
+            (&["rotate", "name"], false),
+        ] {
+            let parsed = Cli::try_parse_from([&["windlass"], arguments].concat());
+            assert_eq!(parsed.is_ok(), is_fine, "{arguments:?}");
+        }
+    }
+}

@@ -124,7 +124,7 @@ impl Entry {
     /// What it is ready for, or why it is not ready.
     fn said(&self) -> String {
         if self.status.observed_generation != self.generation {
-            return "the operator has not looked at it yet".to_owned();
+            return "the operator has not said anything about it yet".to_owned();
         }
         let ready = self
             .status

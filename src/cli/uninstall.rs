@@ -84,8 +84,12 @@ impl Args {
         }
         drop(progress);
         println!("{key} is removed");
-        for kept in kept(&cluster, &self.name).await {
-            println!("Stays, with everything in it: {}", OneLine(&kept));
+        let kept = kept(&cluster, &self.name).await;
+        if !kept.is_empty() {
+            println!("These stay, with everything in them:");
+        }
+        for object in kept {
+            println!("  {}", OneLine(&object));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -98,7 +102,7 @@ fn judge(object: Option<&Value>, uid: &str) -> Judgement<()> {
     };
     Judgement::Wait(match condition(object, "Ready") {
         Some(ready) => format!("{} ({})", ready.message, ready.reason),
-        None => "the operator has not looked at it yet".to_owned(),
+        None => "the operator has not said anything about it yet".to_owned(),
     })
 }
 

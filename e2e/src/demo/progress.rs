@@ -71,6 +71,7 @@ impl Progress {
     ) -> anyhow::Result<()> {
         let title = typed(arguments);
         self.print(&format!("          $ {title}"));
+        let short = typed(&arguments[..1]);
         let run = async {
             let output = command.run(arguments, |line| self.quote(line)).await?;
             output.stdout.lines().for_each(|line| self.quote(line));
@@ -80,7 +81,7 @@ impl Progress {
             Ok(())
         };
         let detail = || load.map(counts).unwrap_or_default();
-        self.watched(&title, detail, run).await
+        self.watched(&short, detail, run).await
     }
 
     /// Prints what a command printed.

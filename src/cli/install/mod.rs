@@ -114,19 +114,16 @@ impl Args {
         check_before(&key, before.as_ref())?;
 
         let mut progress = Progress::new();
-        progress.wait_for(&format!(
-            "storing the bundle in {} ConfigMaps in {}",
-            parts.names().count(),
-            self.operator.operator_namespace
-        ));
+        let namespace = &self.operator.operator_namespace;
+        progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
         parts.store(&cluster).await?;
         let written = self
             .apply(&cluster, &self.deployment(&name, &checked, &parts))
             .await?;
         parts.own(&cluster, &written).await?;
         progress.done(&format!(
-            "{} {key}: {} into {}",
-            if before.is_some() { "Changed" } else { "Created" },
+            "{} {key}: {} in {}",
+            done(before.as_ref(), &written),
             checked.bundle.csv().name(),
             self.install.namespace
         ));
@@ -206,6 +203,16 @@ impl Args {
         let patience = self.waiting.timeout.0.unsigned_abs();
         let judge = |object: Option<&Value>, after| watched.judge(object, after);
         follow(cluster, &resource, key, patience, progress, judge).await
+    }
+}
+
+/// What became of the BundleDeployment that was there `before`.
+fn done(before: Option<&Value>, written: &Value) -> &'static str {
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    match before {
+        None => "Created",
+        Some(before) if version(before) == version(written) => "Found as asked for:",
+        Some(_) => "Changed",
     }
 }
 

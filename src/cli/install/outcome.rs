@@ -17,7 +17,7 @@ use crate::{
 const LASTING: Duration = Duration::from_secs(15);
 
 /// When an operator that has not looked at a BundleDeployment is missed.
-const MISSED: Duration = Duration::from_secs(10);
+const MISSED: Duration = Duration::from_secs(60);
 
 /// The steps of an install that are waited for in turn.
 const STEPS: [&str; 4] = ["Accepted", "Installed", "Available", "Armed"];
@@ -106,7 +106,7 @@ impl Watched {
     }
 
     fn unseen(&self, after: Duration) -> String {
-        let unseen = "the operator has not looked at it yet";
+        let unseen = "the operator has not said anything about it yet";
         if after < MISSED {
             return unseen.to_owned();
         }
@@ -190,7 +190,7 @@ mod tests {
     fn a_status_about_the_generation_before_says_nothing() {
         let old = deployment(2, 1, &[("Ready", "True")]);
         let said = waits(judged(&mut watched(Some(1)), &old, START));
-        assert_eq!(said, "the operator has not looked at it yet");
+        assert_eq!(said, "the operator has not said anything about it yet");
         let said = waits(judged(&mut watched(Some(1)), &old, MISSED));
         assert!(
             said.ends_with("does it run? kubectl --namespace windlass-system get pods"),
