@@ -8,7 +8,8 @@ use serde_json::json;
 use super::{rotation::CERTIFICATE, traffic};
 use crate::{
     bed::{Bed, OPERATOR_NAMESPACE},
-    command::argument,
+    command::{Command, argument},
+    gate::{Cut, Gate},
     sample,
     steps::{BUNDLE_DEPLOYMENTS, CRDS, get, list, succeed},
 };
@@ -115,6 +116,57 @@ pub(super) async fn the_command_ends_when_the_operator_refuses(bed: &Bed) -> any
 async fn install(bed: &Bed, bundle: &Path) -> anyhow::Result<String> {
     let arguments = [&["install", argument(bundle)?], &INSTALL[..]].concat();
     bed.command.succeed(&arguments).await
+}
+
+pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(bed, &sample::bundle("sample.v1")).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let gate = Gate::open(bed.client.clone()).await?;
+    let interrupted = Command {
+        kubeconfig: bed.write("gate.kubeconfig", &gate.kubeconfig())?,
+        ..bed.command.clone()
+    };
+    let bundle = sample::bundle("sample.v2");
+    let arguments = [&["install", argument(&bundle)?], &INSTALL[..]].concat();
+    let cuts = (1..).flat_map(|number| [(number, Cut::Before), (number, Cut::After)]);
+    for (number, cut) in cuts {
+        gate.cut_at(number, cut);
+        let output = tokio::select! {
+            output = interrupted.run(&arguments, |_| {}) => Some(output?),
+            () = gate.closed() => None,
+        };
+        gate.reopen();
+        check_source(bed)
+            .await
+            .with_context(|| format!("cut at write {number}, {cut:?}"))?;
+        if let Some(output) = output {
+            anyhow::ensure!(output.succeeded, "{}", output.stderr);
+            tracing::info!(number, "The command was cut at every write");
+            break;
+        }
+    }
+    let left = parts(bed).await?;
+    anyhow::ensure!(left.len() == 1, "{left:?} were left");
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+/// Every ConfigMap that the BundleDeployment refers to must be there.
+async fn check_source(bed: &Bed) -> anyhow::Result<()> {
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let deployment = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    let there = parts(bed).await?;
+    let referred = deployment["spec"]["source"]["configMaps"].as_array();
+    for config_map in referred.context("no source")? {
+        let name = crate::request::text(config_map, "/name");
+        anyhow::ensure!(
+            there.iter().any(|part| part == name),
+            "{name} is referred to and not there; there are {there:?}"
+        );
+    }
+    Ok(())
 }
 
 /// What `status` and `certs` say about the sample that has been upgraded and rotated once.
