@@ -16,6 +16,7 @@ use windlass_node::Program;
 
 use crate::{
     cluster::{self, Cluster},
+    command::Command,
     operator::Operator,
     programs, request, sample,
     steps::{self, PATIENCE, get, serving_certificates, until},
@@ -77,6 +78,8 @@ pub struct Bed {
     pub client: Client,
     /// How to start the operator.
     pub operator: Operator,
+    /// The command, as the cluster admin.
+    pub command: Command,
     directory: TempDir,
     stop: CancellationToken,
     node: Option<JoinHandle<()>>,
@@ -127,6 +130,11 @@ impl Bed {
             cluster.clear().await?;
             return Err(error);
         }
+        let command = Command {
+            program: options.program.clone(),
+            kubeconfig: directory.path().join("admin.kubeconfig"),
+        };
+        fs::write(&command.kubeconfig, &admin)?;
         let kubeconfig = directory.path().join("operator.kubeconfig");
         let account = cluster
             .service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
@@ -149,6 +157,7 @@ impl Bed {
                 log: directory.path().join("operator.log"),
             },
             client,
+            command,
             directory,
             stop,
             node: Some(node),

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod bed;
 pub mod cluster;
+pub mod command;
 pub mod demo;
 pub mod gate;
 mod inventory;

@@ -66,7 +66,7 @@ impl Operator {
             .open(&self.log)
             .with_context(|| format!("opening {}", self.log.display()))?;
         let child = Command::new(&self.program)
-            .arg(programs::OPERATOR)
+            .arg(programs::WINDLASS)
             .arg("run")
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)

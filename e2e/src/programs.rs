@@ -4,8 +4,8 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 
-/// The first argument that makes the executable the operator.
-pub const OPERATOR: &str = "windlass";
+/// The first argument that makes the executable the `windlass` command, and so the operator.
+pub const WINDLASS: &str = "windlass";
 
 /// The first argument that makes the executable the sample operator.
 pub const SAMPLE_OPERATOR: &str = "sample-operator";
@@ -16,7 +16,7 @@ pub const SAMPLE_OPERATOR: &str = "sample-operator";
 pub async fn dispatch() -> Option<anyhow::Result<ExitCode>> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     match arguments.get(1)?.to_str()? {
-        OPERATOR => {
+        WINDLASS => {
             arguments.remove(0);
             Some(windlass::cli::Cli::parse_from(arguments).run().await)
         }

@@ -6,9 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 
-use crate::load::Load;
+use crate::{
+    command::{Command, typed},
+    load::Load,
+};
 
 /// How often the spinner and the counter move.
 const TICK: Duration = Duration::from_millis(100);
@@ -20,6 +25,8 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 pub(crate) struct Progress {
     started: Instant,
     live: bool,
+    /// That of the step that is under way.
+    spinner: Mutex<ProgressBar>,
 }
 
 impl Progress {
@@ -27,12 +34,16 @@ impl Progress {
         Self {
             started: Instant::now(),
             live: std::io::stdout().is_terminal(),
+            spinner: Mutex::new(ProgressBar::hidden()),
         }
     }
 
     /// Prints a line.
     pub(crate) fn say(&self, text: &str) {
-        println!("[{:5.1} s] {text}", self.started.elapsed().as_secs_f64());
+        self.print(&format!(
+            "[{:5.1} s] {text}",
+            self.started.elapsed().as_secs_f64()
+        ));
     }
 
     /// Runs a step: a spinner while it lasts, a line when it is done.
@@ -51,11 +62,38 @@ impl Progress {
         load: &Load,
         work: impl Future<Output = anyhow::Result<T>>,
     ) -> anyhow::Result<T> {
-        let counts = || {
-            let report = load.report();
-            format!(" ({} requests, {} failed)", report.requests, report.failed)
+        self.watched(title, || counts(load), work).await
+    }
+
+    /// Runs a command, showing what is typed and what it prints, while `load` goes on, if there is one.
+    pub(super) async fn command(
+        &self,
+        command: &Command,
+        arguments: &[&str],
+        load: Option<&Load>,
+    ) -> anyhow::Result<()> {
+        let title = typed(arguments);
+        self.print(&format!("          $ {title}"));
+        let short = typed(&arguments[..1]);
+        let run = async {
+            let output = command.run(arguments, |line| self.quote(line)).await?;
+            output.stdout.lines().for_each(|line| self.quote(line));
+            if !output.succeeded {
+                bail!("{title} has failed");
+            }
+            Ok(())
         };
-        self.watched(title, counts, work).await
+        let detail = || load.map(counts).unwrap_or_default();
+        self.watched(&short, detail, run).await
+    }
+
+    /// Prints what a command printed.
+    fn quote(&self, line: &str) {
+        self.print(&format!("            {line}"));
+    }
+
+    fn print(&self, line: &str) {
+        self.spinner.lock().suspend(|| println!("{line}"));
     }
 
     /// Runs a step, showing what `detail` says of it.
@@ -72,6 +110,7 @@ impl Progress {
             ProgressBar::hidden()
         };
         spinner.set_style(ProgressStyle::default_spinner());
+        *self.spinner.lock() = spinner.clone();
         tokio::pin!(work);
         let mut tick = tokio::time::interval(TICK);
         let mut told = started;
@@ -97,4 +136,9 @@ impl Progress {
         ));
         outcome
     }
+}
+
+fn counts(load: &Load) -> String {
+    let report = load.report();
+    format!(" ({} requests, {} failed)", report.requests, report.failed)
 }

@@ -202,6 +202,10 @@ pub struct ServingCertificateStatus {
     /// The objects that carry the trust bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetsStatus>,
+    /// The value of the annotation `windlass.dev/rotate` that was carried out last: every endpoint and every target has
+    /// what it asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotated: Option<String>,
     /// Ready, Trusted and Served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

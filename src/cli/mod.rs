@@ -1,11 +1,22 @@
 //! The commands.
 
+mod age;
+mod bundle;
+mod certs;
 mod check;
+mod cluster;
 pub mod connect;
+mod follow;
+mod install;
 pub mod leader_election;
 pub mod manifests;
+mod names;
 mod render;
+mod rotate;
 pub mod run;
+mod status;
+mod terminal;
+mod uninstall;
 mod yaml;
 
 use std::process::ExitCode;
@@ -26,6 +37,11 @@ enum Command {
     Manifests(manifests::Args),
     Check(check::Args),
     Render(render::Args),
+    Install(install::Args),
+    Uninstall(uninstall::Args),
+    Status(status::Args),
+    Certs(certs::Args),
+    Rotate(rotate::Args),
 }
 
 impl Cli {
@@ -40,6 +56,45 @@ impl Cli {
             Command::Manifests(args) => args.run(),
             Command::Check(args) => args.run().await,
             Command::Render(args) => args.run().await,
+            Command::Install(args) => args.run().await,
+            Command::Uninstall(args) => args.run().await,
+            Command::Status(args) => args.run().await,
+            Command::Certs(args) => args.run().await,
+            Command::Rotate(args) => args.run().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_every_command_go_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn waiting_can_be_turned_off() {
+        for (arguments, is_fine) in [
+            (&["install", "b", "-n", "ns"][..], true),
+            (&["install", "b", "-n", "ns", "--wait"], true),
+            (
+                &["install", "b", "-n", "ns", "--wait=false", "--timeout", "90s"],
+                true,
+            ),
+            (&["install", "b", "-n", "ns", "--timeout", "soon"], false),
+            (&["install", "b"], false),
+            (&["uninstall", "../a"], false),
+            (&["status", "a", "-o", "yaml"], true),
+            (&["certs", "-n", "ns", "-o", "json"], true),
+            (&["rotate", "ns/name", "--ca", "--reason", "why", "--wait"], true),
+            (&["rotate", "name"], false),
+        ] {
+            let parsed = Cli::try_parse_from([&["windlass"], arguments].concat());
+            assert_eq!(parsed.is_ok(), is_fine, "{arguments:?}");
         }
     }
 }

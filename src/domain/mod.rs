@@ -15,4 +15,5 @@ pub mod plan;
 pub mod render;
 pub mod rotation;
 pub mod status;
+pub mod text;
 pub mod trust_bundle;

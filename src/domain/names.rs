@@ -9,6 +9,10 @@ pub const API_VERSION: &str = "windlass.dev/v1alpha1";
 /// Label: the BundleDeployment that an object was installed for.
 pub const BUNDLE_DEPLOYMENT: &str = "windlass.dev/bundle-deployment";
 
+/// Label on ConfigMaps in the operator's namespace: the BundleDeployment whose bundle they hold a part of. They are not
+/// installed for it, and so do not carry [`BUNDLE_DEPLOYMENT`].
+pub const BUNDLE_SOURCE: &str = "windlass.dev/bundle-source";
+
 /// Label on Secrets: the ServingCertificate that a Secret belongs to, shortened where its name is too long for a label;
 /// and annotation on Secrets with CAs: its whole name.
 pub const SERVING_CERTIFICATE: &str = "windlass.dev/serving-certificate";
@@ -68,3 +72,6 @@ pub const EVENTS: &str = "windlass-events";
 
 /// Field manager of the Lease by which one replica leads.
 pub const LEADER_ELECTION: &str = "windlass-leader-election";
+
+/// Field manager of what users write by commands.
+pub const COMMAND: &str = "windlass-command";

@@ -1,10 +1,17 @@
 //! A bundle in ConfigMaps: the parts of one .tar.gz, in the order in which the ConfigMaps are named.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::domain::object;
+
+/// How many bytes of an archive a ConfigMap holds, at most. In base64 and with its metadata it stays below 1 MiB, which
+/// is where the API server draws the line.
+pub const PART: usize = 720 << 10;
+
+/// The key of a part in `binaryData`.
+const KEY: &str = "bundle.tar.gz";
 
 /// Why ConfigMaps make no archive.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -60,10 +67,15 @@ pub fn assemble<'a>(config_maps: impl IntoIterator<Item = &'a Value>) -> Result<
     Ok(archive)
 }
 
+/// The archive as contents of ConfigMaps, in order: each holds at most `size` bytes of it in `binaryData`.
+pub fn divide(archive: &[u8], size: usize) -> impl Iterator<Item = Value> {
+    archive
+        .chunks(size)
+        .map(|part| json!({ "binaryData": { KEY: STANDARD.encode(part) } }))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -73,6 +85,17 @@ mod tests {
             json!({"metadata": {"name": "b"}, "data": {"part": "Yw=\n="}}),
         ];
         assert_eq!(assemble(&maps), Ok(b"abc".to_vec()));
+    }
+
+    #[test]
+    fn a_part_fits_a_config_map() {
+        let archive = vec![7; 2 * PART + 1];
+        let sizes: Vec<_> = divide(&archive, PART).map(|map| map.to_string().len()).collect();
+        assert_eq!(sizes.len(), 3);
+        assert!(
+            sizes.iter().all(|size| *size < (1 << 20) - (16 << 10)),
+            "{sizes:?}"
+        );
     }
 
     #[test]

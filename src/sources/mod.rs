@@ -7,6 +7,7 @@ pub mod archive;
 pub mod config_maps;
 pub mod directory;
 mod limits;
+pub mod pack;
 pub mod standard_input;
 #[cfg(test)]
 mod tests;

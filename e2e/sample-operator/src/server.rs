@@ -3,7 +3,13 @@
 use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use http_body_util::Full;
-use hyper::{Request, Response, body::Bytes, body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    Request, Response,
+    body::{Bytes, Incoming},
+    header::{CONNECTION, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -20,6 +26,10 @@ const HANDSHAKE: u8 = 0x16;
 
 /// How long a client may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a connection without a request is kept when the server is about to end. Clients that keep connections, as
+/// kube-apiserver does, may be sending on one just then, and a POST that finds it closed is not sent again.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// A server on any number of ports.
 #[derive(Clone, Debug)]
@@ -71,7 +81,7 @@ impl Server {
         Ok(())
     }
 
-    /// Closes idle connections, lets requests in flight end, then closes the ports.
+    /// Closes each connection with the answer to its next request, or when none comes for a while; then the ports.
     ///
     /// The ports stay open until the last request is answered: a client that still knows this address is served
     /// rather than refused.
@@ -93,7 +103,7 @@ impl Server {
         let mut first = [0];
         let opened = tokio::select! {
             opened = timeout(PATIENCE, stream.peek(&mut first)) => opened??,
-            () = self.draining.cancelled() => return Ok(()),
+            () = self.lingered() => return Ok(()),
         };
         if opened == 0 {
             return Ok(());
@@ -109,7 +119,12 @@ impl Server {
     async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> anyhow::Result<()> {
         let service = service_fn(
             async |request: Request<Incoming>| -> Result<Response<Full<Bytes>>, hyper::Error> {
-                self.service.answer(request).await
+                let mut response = self.service.answer(request).await?;
+                if self.draining.is_cancelled() {
+                    let headers = response.headers_mut();
+                    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok(response)
             },
         );
         let mut http = http1::Builder::new();
@@ -117,8 +132,14 @@ impl Server {
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             ended = connection.as_mut() => return Ok(ended?),
-            () = self.draining.cancelled() => connection.as_mut().graceful_shutdown(),
+            () = self.lingered() => connection.as_mut().graceful_shutdown(),
         }
         Ok(connection.await?)
+    }
+
+    /// Ends a while after the server is told to end.
+    async fn lingered(&self) {
+        self.draining.cancelled().await;
+        tokio::time::sleep(LINGER).await;
     }
 }

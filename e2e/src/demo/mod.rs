@@ -12,16 +12,18 @@ use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 use windlass::domain::bundle::Bundle;
-use windlass_node::Program;
+use windlass_node::{Network, Program};
 
 use crate::{
     bed::{Bed, Options},
+    cluster::Cluster,
+    command::argument,
     load::{Load, Report},
     progress::Progress,
     request::text,
     resource::Resource,
     sample,
-    steps::{self, BUNDLE_DEPLOYMENTS, get, list, rotate, serving_certificates, succeed, until},
+    steps::{BUNDLE_DEPLOYMENTS, get, list, serving_certificates, succeed, until},
 };
 
 /// The namespace that traffic goes to.
@@ -64,6 +66,20 @@ pub struct Arguments {
     /// Longest time in seconds until a changed Secret reaches a pod; a kubelet takes up to 90.
     #[arg(long, default_value_t = 2.0)]
     secret_delay: f64,
+
+    /// A cluster to use instead of the sandbox; it must be for this alone, and is left as it was.
+    #[arg(long, env = "E2E_KUBECONFIG", value_name = "FILE", hide = true)]
+    kubeconfig: Option<PathBuf>,
+
+    /// Where its API server reaches this machine, as an IPv4 network all of which is local here.
+    #[arg(
+        long,
+        env = "E2E_POD_NETWORK",
+        value_name = "CIDR",
+        default_value = "127.244.0.0/16",
+        hide = true
+    )]
+    pod_network: Network,
 }
 
 /// What the demo breaks on request.
@@ -118,12 +134,18 @@ pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Repor
             )
         })
         .collect();
-    let bed = progress
-        .step(
-            "Starting a cluster: API server, controllers, a node",
-            Bed::on_sandbox(options),
-        )
-        .await?;
+    let bed = async {
+        let cluster = match &arguments.kubeconfig {
+            Some(kubeconfig) => Cluster::named(kubeconfig, arguments.pod_network).await?,
+            None => Cluster::sandbox().await?,
+        };
+        Bed::on(cluster, options).await
+    };
+    let title = match &arguments.kubeconfig {
+        Some(_) => "Preparing the cluster: a node, CustomResourceDefinitions, the operator's rights",
+        None => "Starting a cluster: API server, controllers, a node",
+    };
+    let bed = progress.step(title, bed).await?;
     let running = bed.operator.start()?;
     progress.say("Started the operator");
     let name = first.package.clone();
@@ -192,13 +214,11 @@ impl Demo {
         )
         .await?;
         for (index, (folder, bundle)) in folders.iter().zip(bundles).enumerate() {
-            let file = format!("bundle-{index}");
-            self.bed.add_bundle(folder, &file)?;
             let resources = traffic::resources(bundle);
             if index == 0 {
-                self.install(bundle, &file).await?;
+                self.install(folder, None).await?;
             } else {
-                self.upgrade(bundle, &file, &traffic::common(&bundles[index - 1], bundle))
+                self.upgrade(folder, &traffic::common(&bundles[index - 1], bundle))
                     .await?;
             }
             self.armed().await?;
@@ -219,29 +239,24 @@ impl Demo {
         self.remove().await
     }
 
-    async fn install(&self, bundle: &Bundle, file: &str) -> anyhow::Result<()> {
-        let object = steps::bundle_deployment(&self.name, &self.namespace, file);
-        succeed(&self.bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-        let title = format!("Installing {} into {}", bundle.csv().name(), self.namespace);
-        self.progress.step(&title, self.ready()).await
+    async fn install(&self, folder: &Path, load: Option<&Load>) -> anyhow::Result<()> {
+        let arguments = [
+            "install",
+            argument(folder)?,
+            "--namespace",
+            &self.namespace,
+            "--name",
+            &self.name,
+        ];
+        self.progress.command(&self.bed.command, &arguments, load).await
     }
 
     /// Upgrades while requests go on at the versions that both bundles serve.
-    async fn upgrade(&mut self, bundle: &Bundle, file: &str, resources: &[Resource]) -> anyhow::Result<()> {
+    async fn upgrade(&mut self, folder: &Path, resources: &[Resource]) -> anyhow::Result<()> {
         let load = self.load(resources);
-        let patch = json!({"spec": {"source": {"directory": {"path": file}}}});
-        let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
-        succeed(&self.bed.client, "PATCH", &path, Some(&patch)).await?;
-        let title = format!("Upgrading to {} under load", bundle.csv().name());
-        self.progress.under_load(&title, &load, self.ready()).await?;
+        self.install(folder, Some(&load)).await?;
         load.at_least(BETWEEN).await;
         self.total.add(load.stop().await);
-        Ok(())
-    }
-
-    /// Waits until the BundleDeployment is ready at its present generation.
-    async fn ready(&self) -> anyhow::Result<()> {
-        steps::ready(&self.bed.client, &self.name, PATIENCE).await?;
         Ok(())
     }
 
@@ -272,15 +287,14 @@ impl Demo {
             .under_load("Sending requests", &load, self.enough(&load, BETWEEN))
             .await?;
         let certificates = list(&self.bed.client, &serving_certificates(&self.namespace)).await?;
-        for (what, words) in [
-            ("leaf", "Rotating the serving certificate"),
-            ("ca", "Rotating the CA"),
-        ] {
+        for what in [None, Some("--ca")] {
             for certificate in &certificates {
-                let name = text(certificate, "/metadata/name");
-                let title = format!("{words} of {name} under load");
-                let rotation = rotate(&self.bed.client, &self.namespace, name, what, PATIENCE);
-                self.progress.under_load(&title, &load, rotation).await?;
+                let name = format!("{}/{}", self.namespace, text(certificate, "/metadata/name"));
+                let mut rotate = vec!["rotate", &name, "--wait"];
+                rotate.extend(what);
+                self.progress
+                    .command(&self.bed.command, &rotate, Some(&load))
+                    .await?;
             }
         }
         if arguments.fault == Some(Fault::Outage) {
@@ -311,21 +325,19 @@ impl Demo {
     }
 
     async fn remove(&self) -> anyhow::Result<()> {
-        let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
-        let gone = async {
-            steps::delete(&self.bed.client, &path).await?;
-            let pods = format!("/api/v1/namespaces/{}/pods", self.namespace);
-            until("the pods are gone", PATIENCE, async || {
-                let pods = list(&self.bed.client, &pods).await?;
-                Ok(if pods.is_empty() {
-                    Ok(())
-                } else {
-                    Err(format!("{} pods", pods.len()))
-                })
+        self.progress
+            .command(&self.bed.command, &["uninstall", &self.name], None)
+            .await?;
+        let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
+        let gone = until("the pods are gone", PATIENCE, async || {
+            let pods = list(&self.bed.client, &path).await?;
+            Ok(if pods.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{} pods", pods.len()))
             })
-            .await
-        };
-        self.progress.step("Removing it", gone).await
+        });
+        self.progress.step("Waiting for the last pod to end", gone).await
     }
 
     fn load(&self, resources: &[Resource]) -> Load {

@@ -4,6 +4,7 @@
 //! started yet, and an empty bundle folder.
 
 mod claims;
+mod commands;
 mod crash;
 mod crd_upgrade;
 mod drift;
@@ -70,6 +71,10 @@ scenarios! {
     install::conversion_alone_is_armed,
     install::admission_of_one_namespace_leaves_others_alone,
     install::the_newer_bundle_takes_over_under_load,
+    commands::the_command_installs_upgrades_and_removes,
+    commands::an_interrupted_command_is_taken_up_by_the_next,
+    commands::the_command_installs_nothing_of_a_broken_bundle,
+    commands::the_command_ends_when_the_operator_refuses,
     refusal::a_broken_bundle_is_refused_before_anything_is_written,
     refusal::a_foreign_object_is_not_adopted,
     refusal::an_install_mode_that_is_not_supported_is_refused,

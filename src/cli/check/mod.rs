@@ -15,12 +15,12 @@ use serde::Serialize;
 
 use self::crd_upgrade::Comparison;
 use crate::{
+    cli::bundle::load,
     domain::{
-        bundle::{Problem, Rule, rule},
+        bundle::{Rule, rule},
         check,
         crd_upgrade::{self as domain, is_refused},
     },
-    sources,
 };
 
 /// Reports every problem of a bundle, one a line: FILE: JSONPATH: message. With --crd-upgrade, everything that an upgrade
@@ -96,9 +96,9 @@ impl Args {
             print_rules().context("printing the rules")?;
             return Ok(ExitCode::SUCCESS);
         };
-        let problems = tokio::task::spawn_blocking(move || match sources::load(&bundle) {
+        let problems = tokio::task::spawn_blocking(move || match load(&bundle) {
             Ok(files) => check::check_files(&files),
-            Err(error) => vec![Problem::of_bundle(error.file(), rule::SOURCE, error.to_string())],
+            Err(problems) => problems,
         })
         .await
         .context("checking the bundle")?;

@@ -44,6 +44,7 @@ impl Reconciler {
                 current: count(plan.endpoints.current),
             }),
             targets: Some(targets(plan)),
+            rotated: rotated(observation, plan).or_else(|| wanted.status.rotated.clone()),
             conditions: wanted.status.conditions.clone(),
         };
         let rotation::Conditions {
@@ -250,6 +251,23 @@ fn targets(plan: &Plan) -> TargetsStatus {
         failing: failing.take(MOST_LISTED).collect(),
         contested: contested.take(MOST_LISTED).collect(),
     }
+}
+
+/// The request that was acted upon last, if nothing is left to do for it.
+fn rotated(observation: &Observation, plan: &Plan) -> Option<String> {
+    let authorities = &observation.authorities.as_ref()?.content;
+    let leaf = observation.serving.as_ref()?.content.leaf?;
+    let current = authorities.current.as_ref()?.certificate;
+    let is_replaced = !authorities.replace.contains(&leaf.fingerprint)
+        && !authorities.replace.contains(&current.fingerprint)
+        && !authorities.distrusted.contains(&current.key_id);
+    let is_everywhere = plan.phase == rotation::Phase::Stable
+        && authorities.retiring.is_empty()
+        && plan.endpoints.current == plan.endpoints.total
+        && plan.targets.current == plan.targets.total;
+    (is_replaced && is_everywhere)
+        .then(|| authorities.request.clone())
+        .flatten()
 }
 
 /// In whole seconds, as the API server gives it back.

@@ -25,7 +25,6 @@ pub use cluster_service_version::{
     ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition, WebhookType,
 };
 pub use path::JsonPath;
-pub(in crate::domain) use problem::OneLine;
 pub use problem::Problem;
 pub use rule::Rule;
 

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Rule;
+use crate::domain::text::OneLine;
 
 /// One problem of a bundle. Prints as `FILE: JSONPATH: message`, always on one line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -18,9 +19,6 @@ pub struct Problem {
     /// What is wrong, with the offending names.
     pub message: String,
 }
-
-/// Text of a stranger, with control characters escaped: a file name must not forge a line of output.
-pub(in crate::domain) struct OneLine<'a>(pub(in crate::domain) &'a str);
 
 // === impl Problem ===
 
@@ -48,20 +46,6 @@ impl fmt::Display for Problem {
             file, path, message, ..
         } = self;
         write!(f, "{}: {}: {}", OneLine(file), OneLine(path), OneLine(message))
-    }
-}
-
-// === impl OneLine ===
-
-impl fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|character| {
-            if character.is_control() {
-                write!(f, "{}", character.escape_default())
-            } else {
-                write!(f, "{character}")
-            }
-        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, mem};
 use serde::Serialize;
 
 use super::{Enforcement, Policy, Rule};
-use crate::domain::bundle::OneLine;
+use crate::domain::text::OneLine;
 
 /// One violation of a rule. Prints as `CRD VERSION FIELD RULE: message`, always on one line, with `-` for a version or a
 /// field where it is about neither; what does not refuse the change ends with `(warning)`.

@@ -53,9 +53,18 @@ impl DeploymentConfig {
     ///
     /// Everything that is wrong with it, as problems of `file`.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+        Self::from_value(file, &Self::document(file, bytes)?)
+    }
+
+    /// The one document of a file in YAML or JSON, unread; null where there is nothing in it.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from being one document.
+    pub fn document(file: &str, bytes: &[u8]) -> Result<Value, Vec<Problem>> {
         let message = match yaml::documents(bytes).as_deref() {
-            Ok([]) => return Ok(Self::default()),
-            Ok([value]) => return Self::from_value(file, value),
+            Ok([]) => return Ok(Value::Null),
+            Ok([value]) => return Ok(value.clone()),
             Ok(several) => format!("must hold one document, not {}", several.len()),
             Err(message) => message.clone(),
         };

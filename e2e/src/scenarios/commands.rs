@@ -1,0 +1,208 @@
+//! What a user does with a cluster by commands.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::{rotation::CERTIFICATE, traffic};
+use crate::{
+    bed::{Bed, OPERATOR_NAMESPACE},
+    command::{Command, argument},
+    gate::{Cut, Gate},
+    sample,
+    steps::{BUNDLE_DEPLOYMENTS, CRDS, get, list, succeed},
+};
+
+const INSTALL: [&str; 4] = ["--namespace", "sample-system", "--name", "sample"];
+
+pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    let installed = install(bed, &sample::bundle("sample.v1")).await?;
+    anyhow::ensure!(
+        installed
+            == "sample.v1 is installed in sample-system; armed: 1 conversion, 2 webhook configurations\n",
+        "{installed}"
+    );
+    let first = parts(bed).await?;
+    anyhow::ensure!(!first.is_empty(), "the bundle is in no ConfigMap");
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+
+    // The same again changes nothing; another bundle is another set of ConfigMaps, and the first set goes.
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let before = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    install(bed, &sample::bundle("sample.v1")).await?;
+    let after = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    anyhow::ensure!(
+        before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+            && parts(bed).await? == first,
+        "an install of what is installed has written something"
+    );
+    install(bed, &sample::bundle("sample.v2")).await?;
+    let second = parts(bed).await?;
+    anyhow::ensure!(
+        !second.is_empty() && !second.iter().any(|part| first.contains(part)),
+        "{first:?} became {second:?}"
+    );
+    load.at_least(100).await;
+
+    bed.command
+        .succeed(&[
+            "rotate",
+            &format!("sample-system/{CERTIFICATE}"),
+            "--ca",
+            "--wait",
+        ])
+        .await?;
+    check_views(bed).await?;
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+
+    let removed = bed.command.succeed(&["uninstall", "sample"]).await?;
+    anyhow::ensure!(
+        removed.starts_with("BundleDeployment sample is removed\n")
+            && removed.contains("CustomResourceDefinition widgets.sample.windlass.dev"),
+        "{removed}"
+    );
+    anyhow::ensure!(get(&bed.client, &path).await?.is_none(), "it is still there");
+    let left = parts(bed).await?;
+    anyhow::ensure!(left.is_empty(), "{left:?} were left");
+    let said = bed.command.fail(&["uninstall", "sample"]).await?;
+    anyhow::ensure!(said.contains("there is no BundleDeployment sample"), "{said}");
+    Ok(())
+}
+
+pub(super) async fn the_command_installs_nothing_of_a_broken_bundle(bed: &Bed) -> anyhow::Result<()> {
+    let broken = sample::bundle("broken").join("webhook-deployment");
+    let arguments = [&["install", argument(&broken)?], &INSTALL[..]].concat();
+    let said = bed.command.fail(&arguments).await?;
+    anyhow::ensure!(
+        said.starts_with("manifests/csv.yaml: $.spec.webhookdefinitions[0].deploymentName: "),
+        "{said}"
+    );
+    let written = list(&bed.client, BUNDLE_DEPLOYMENTS).await?;
+    anyhow::ensure!(
+        written.is_empty() && parts(bed).await?.is_empty(),
+        "something was written of a bundle that is broken"
+    );
+    Ok(())
+}
+
+pub(super) async fn the_command_ends_when_the_operator_refuses(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    traffic::namespace(bed, "sample-system").await?;
+    let accounts = "/api/v1/namespaces/sample-system/serviceaccounts";
+    let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
+    succeed(&bed.client, "POST", accounts, Some(&account)).await?;
+    let bundle = sample::bundle("sample.v1");
+    let arguments = [&["install", argument(&bundle)?], &INSTALL[..]].concat();
+    let said = bed.command.fail(&arguments).await?;
+    anyhow::ensure!(
+        said.contains(
+            "Error: the install is refused: Accepted: ServiceAccount sample-system/sample-operator"
+        ),
+        "{said}"
+    );
+    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
+    anyhow::ensure!(crd.is_none(), "something was installed before the refusal");
+
+    // What stood in the way goes, and the same command goes on.
+    crate::steps::delete(&bed.client, &format!("{accounts}/sample-operator")).await?;
+    bed.command.succeed(&arguments).await?;
+    Ok(())
+}
+
+async fn install(bed: &Bed, bundle: &Path) -> anyhow::Result<String> {
+    let arguments = [&["install", argument(bundle)?], &INSTALL[..]].concat();
+    bed.command.succeed(&arguments).await
+}
+
+pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(bed, &sample::bundle("sample.v1")).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let gate = Gate::open(bed.client.clone()).await?;
+    let interrupted = Command {
+        kubeconfig: bed.write("gate.kubeconfig", &gate.kubeconfig())?,
+        ..bed.command.clone()
+    };
+    let bundle = sample::bundle("sample.v2");
+    let arguments = [&["install", argument(&bundle)?], &INSTALL[..]].concat();
+    let cuts = (1..).flat_map(|number| [(number, Cut::Before), (number, Cut::After)]);
+    for (number, cut) in cuts {
+        gate.cut_at(number, cut);
+        let output = tokio::select! {
+            output = interrupted.run(&arguments, |_| {}) => Some(output?),
+            () = gate.closed() => None,
+        };
+        gate.reopen();
+        check_source(bed)
+            .await
+            .with_context(|| format!("cut at write {number}, {cut:?}"))?;
+        if let Some(output) = output {
+            anyhow::ensure!(output.succeeded, "{}", output.stderr);
+            tracing::info!(number, "The command was cut at every write");
+            break;
+        }
+    }
+    let left = parts(bed).await?;
+    anyhow::ensure!(left.len() == 1, "{left:?} were left");
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+/// Every ConfigMap that the BundleDeployment refers to must be there.
+async fn check_source(bed: &Bed) -> anyhow::Result<()> {
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let deployment = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    let there = parts(bed).await?;
+    let referred = deployment["spec"]["source"]["configMaps"].as_array();
+    for config_map in referred.context("no source")? {
+        let name = crate::request::text(config_map, "/name");
+        anyhow::ensure!(
+            there.iter().any(|part| part == name),
+            "{name} is referred to and not there; there are {there:?}"
+        );
+    }
+    Ok(())
+}
+
+/// What `status` and `certs` say about the sample that has been upgraded and rotated once.
+async fn check_views(bed: &Bed) -> anyhow::Result<()> {
+    let status = bed.command.found(&["status", "sample"]).await?;
+    anyhow::ensure!(
+        status["ready"] == true && status["bundle"]["name"] == "sample.v2",
+        "{status}"
+    );
+    let certificates = bed
+        .command
+        .found(&["certs", "--namespace", "sample-system"])
+        .await?;
+    let certificate = &certificates[0];
+    anyhow::ensure!(
+        certificate["name"] == CERTIFICATE && certificate["ca"]["current"]["generation"] == 2,
+        "{certificates}"
+    );
+    for arguments in [&["status"][..], &["status", "sample"], &["certs"]] {
+        let table = bed.command.succeed(arguments).await?;
+        anyhow::ensure!(
+            table.contains("sample") && table.lines().all(|line| line.chars().count() <= 120),
+            "{table}"
+        );
+    }
+    Ok(())
+}
+
+/// The names of the ConfigMaps with bundles.
+async fn parts(bed: &Bed) -> anyhow::Result<Vec<String>> {
+    let path = format!(
+        "/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps?labelSelector=windlass.dev%2Fbundle-source%3Dsample"
+    );
+    let listed = list(&bed.client, &path).await?;
+    let names = listed
+        .iter()
+        .map(|object| crate::request::text(object, "/metadata/name"));
+    Ok(names.map(str::to_owned).collect())
+}

@@ -1,0 +1,68 @@
+//! Times as people read them.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// How long ago something was, in the two largest units that matter, as `kubectl` prints it.
+pub(super) fn age(moment: Timestamp, now: Timestamp) -> String {
+    short(now.duration_since(moment))
+}
+
+/// When something will be, and in how long that is; empty where it is not known.
+pub(super) fn until(time: Option<&Time>, now: Timestamp) -> String {
+    let Some(Time(moment)) = time else {
+        return String::new();
+    };
+    format!("{} ({})", moment.strftime("%Y-%m-%d %H:%MZ"), left(*moment, now))
+}
+
+/// In how long something will be.
+pub(super) fn left(moment: Timestamp, now: Timestamp) -> String {
+    let left = moment.duration_since(now);
+    if left.is_negative() {
+        format!("{} ago", short(-left))
+    } else {
+        short(left)
+    }
+}
+
+fn short(time: SignedDuration) -> String {
+    let seconds = time.as_secs().max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{minutes}m"),
+        7200..172_800 => format!("{hours}h"),
+        _ => format!("{days}d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        for (seconds, expected) in [
+            (-5, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (7199, "119m"),
+            (7200, "2h"),
+            (172_799, "47h"),
+            (172_800, "2d"),
+            (31_536_000, "365d"),
+        ] {
+            assert_eq!(short(SignedDuration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn what_has_ended_says_so() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        let ended = Time("2026-11-20T11:00:00Z".parse().unwrap());
+        assert_eq!(until(Some(&ended), now), "2026-11-20 11:00Z (25h ago)");
+        assert_eq!(until(None, now), "");
+    }
+}

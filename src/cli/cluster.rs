@@ -1,0 +1,118 @@
+//! The cluster that a command is about, and what to do when it does not answer as it should.
+
+use std::{error::Error, path::PathBuf, time::Duration};
+
+use anyhow::anyhow;
+
+use crate::{
+    api::names,
+    cli::{connect::connect, names::namespace},
+    cluster::{Cluster, RequestError},
+    domain::text::OneLine,
+};
+
+/// How long a request may take, with all its retries.
+const REQUEST: Duration = Duration::from_secs(30);
+
+/// Which cluster.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct ClusterArgs {
+    /// The kubeconfig of the cluster. Without it: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+/// Where the operator runs.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct OperatorArgs {
+    /// The namespace that the operator runs in.
+    #[arg(long = "operator-namespace", env = "WINDLASS_NAMESPACE", default_value = "windlass-system",
+          value_name = "NAMESPACE", value_parser = namespace)]
+    pub(super) operator_namespace: String,
+}
+
+// === impl ClusterArgs ===
+
+impl ClusterArgs {
+    /// Speaks to the cluster.
+    ///
+    /// # Errors
+    ///
+    /// When there is no configuration, or none that can be used.
+    pub(super) async fn connect(&self) -> anyhow::Result<Cluster> {
+        Ok(Cluster::new(connect(self.kubeconfig.as_deref()).await?, REQUEST))
+    }
+}
+
+/// Why a request failed and what to do about it, on one line.
+pub(super) fn explained(error: RequestError) -> anyhow::Error {
+    let text = match &error {
+        RequestError::UnknownKind { kind } if kind.api_version == names::API_VERSION => format!(
+            "the cluster knows no {}: install the operator first: windlass manifests | kubectl apply -f -",
+            kind.kind
+        ),
+        RequestError::Transport { source, .. } => {
+            format!("cannot reach the cluster: {}", chain(source.as_ref()))
+        }
+        RequestError::Timeout { .. } => format!("cannot reach the cluster: {error}"),
+        error if error.is_forbidden() => format!("your user lacks a permission: {error}"),
+        RequestError::Refused { status, .. } if status.code == 401 => {
+            format!("the cluster does not know your user: {error}")
+        }
+        error => error.to_string(),
+    };
+    anyhow!("{}", OneLine(&text))
+}
+
+/// An error and its causes, each said once.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+    use crate::cluster::{Kind, kinds};
+
+    fn refused(code: u16, message: &str) -> RequestError {
+        RequestError::Refused {
+            operation: "list",
+            object: "x".to_owned(),
+            status: Box::new(Status::failure(message, "").with_code(code)),
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let unknown = |kind: Kind| RequestError::UnknownKind { kind };
+        for (error, expected) in [
+            (
+                unknown(kinds::BUNDLE_DEPLOYMENT),
+                "the cluster knows no BundleDeployment: install the operator first: windlass manifests | kubectl apply -f -",
+            ),
+            (
+                unknown(kinds::DEPLOYMENT),
+                "the cluster does not serve apps/v1, Kind=Deployment: is its CustomResourceDefinition installed?",
+            ),
+            (refused(403, "no"), "your user lacks a permission: list x: no"),
+            (
+                refused(401, "no"),
+                "the cluster does not know your user: list x: no",
+            ),
+            (refused(422, "a\nb\u{1b}[2J"), "list x: a\\nb\\u{1b}[2J"),
+        ] {
+            assert_eq!(explained(error).to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Names that are typed as arguments.
+
+/// The name of a namespace: a label of RFC 1123.
+///
+/// # Errors
+///
+/// When `text` is none.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    if is_label(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(
+            "a namespace is named with at most 63 of a-z, 0-9 and -, and neither starts nor ends with -"
+                .to_owned(),
+        )
+    }
+}
+
+/// The name of a BundleDeployment: labels of RFC 1123 with dots between them, at most 63 characters, since it becomes
+/// the value of a label.
+///
+/// # Errors
+///
+/// When `text` is none.
+pub(super) fn bundle_deployment(text: &str) -> Result<String, String> {
+    if text.len() <= 63 && is_subdomain(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(
+            "a BundleDeployment is named with at most 63 of a-z, 0-9, - and ., and starts and ends with a letter \
+             or a digit"
+                .to_owned(),
+        )
+    }
+}
+
+/// `NAMESPACE/NAME`.
+///
+/// # Errors
+///
+/// When `text` is something else.
+pub(super) fn namespaced(text: &str) -> Result<(String, String), String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if is_label(namespace) && name.len() <= 253 && is_subdomain(name) => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err("write NAMESPACE/NAME, as `windlass certs` prints it".to_owned()),
+    }
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+fn is_label(text: &str) -> bool {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.len() <= 63
+        && text.bytes().all(|byte| byte == b'-' || is_alphanumeric(byte))
+        && [text.bytes().next(), text.bytes().last()]
+            .iter()
+            .all(|byte| byte.is_some_and(is_alphanumeric))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_labels() {
+        for (text, is_namespace) in [
+            ("a", true),
+            ("0-a", true),
+            ("", false),
+            ("-a", false),
+            ("a-", false),
+            ("a.b", false),
+            ("A", false),
+            (&"a".repeat(63), true),
+            (&"a".repeat(64), false),
+        ] {
+            assert_eq!(namespace(text).is_ok(), is_namespace, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_lead_anywhere_else() {
+        for (text, is_name) in [
+            ("argocd-operator", true),
+            ("a.b", true),
+            ("a..b", false),
+            ("../a", false),
+            ("a,metadata.name!=b", false),
+            ("a%2f", false),
+            (&"a".repeat(64), false),
+        ] {
+            assert_eq!(bundle_deployment(text).is_ok(), is_name, "{text}");
+        }
+        assert_eq!(namespaced("a/b.c"), Ok(("a".into(), "b.c".into())));
+        for text in ["a", "/b", "a/", "a/b/c", "a.b/c", "a/../b"] {
+            assert!(namespaced(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Text of strangers, made fit to be printed.
+
+use std::fmt;
+
+/// Text with every character escaped that could forge a line of output, move the cursor, or hide or reorder what is
+/// beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct OneLine<'a>(pub &'a str);
+
+/// Whether a terminal may do anything else with a character than show it: control characters, among them those of C1,
+/// and those that are invisible or change the direction of writing.
+pub fn is_hostile(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+// === impl OneLine ===
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| {
+            if is_hostile(character) {
+                write!(f, "{}", character.escape_default())
+            } else {
+                write!(f, "{character}")
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_upon_is_escaped() {
+        for (text, expected) in [
+            ("größer als 1 µs, 你好", "größer als 1 µs, 你好"),
+            ("a\nb\tc\r", "a\\nb\\tc\\r"),
+            ("\u{1b}[2J\u{9b}2J\u{7f}", "\\u{1b}[2J\\u{9b}2J\\u{7f}"),
+            ("a\u{202e}b\u{200b}c\u{2028}", "a\\u{202e}b\\u{200b}c\\u{2028}"),
+        ] {
+            assert_eq!(OneLine(text).to_string(), expected);
+        }
+    }
+}
