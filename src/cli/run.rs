@@ -138,7 +138,10 @@ impl Args {
             let Some(elector) = elector else { return Ok(()) };
             let result = elector.run(events.clone(), released.clone()).await;
             if let Err(lost) = &result {
-                error!(error = chain(lost), "Lost the leadership; ending, to be started again");
+                error!(
+                    error = chain(lost),
+                    "Lost the leadership; ending, to be started again"
+                );
             }
             stop.cancel();
             result
