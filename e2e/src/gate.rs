@@ -1,4 +1,5 @@
-//! A gate between the operator and the API server: counts the operator's requests, and can cut it off at any write.
+//! A gate between the operator and the API server: counts the operator's requests, can cut it off at any write, and can
+//! hold back what it is about to read.
 //!
 //! It works in front of any API server: a plain HTTP proxy on loopback that forwards with the operator's own
 //! credentials.
@@ -23,7 +24,11 @@ use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, watch},
+    task::JoinHandle,
+};
 
 use crate::{audit::Right, steps};
 
@@ -49,6 +54,9 @@ struct Shared {
     writes: AtomicU64,
     cut: Mutex<Option<(u64, Cut)>>,
     closed: Notify,
+    /// From which write on the answers to reads of Secrets are held back.
+    hold: watch::Sender<Option<u64>>,
+    held: Notify,
     log: Mutex<Vec<String>>,
     rivals: Mutex<Vec<Rival>>,
     requests: Mutex<BTreeMap<Right, u64>>,
@@ -85,6 +93,8 @@ impl Gate {
             writes: AtomicU64::new(0),
             cut: Mutex::new(None),
             closed: Notify::new(),
+            hold: watch::Sender::new(None),
+            held: Notify::new(),
             log: Mutex::new(Vec::new()),
             rivals: Mutex::new(Vec::new()),
             requests: Mutex::new(BTreeMap::new()),
@@ -160,6 +170,22 @@ impl Gate {
     pub fn repeats(&self) -> bool {
         let log = self.shared.log.lock();
         log.len() >= 3 && log[log.len() - 3..].windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    /// Holds back the answers to reads of Secrets from the `number`th write from now on, until [`Gate::release`].
+    /// [`Gate::held`] tells when: then the operator is about to decide, from what will be old news.
+    pub fn hold_reads_after(&self, number: u64) {
+        self.shared.hold.send_replace(Some(self.writes() + number));
+    }
+
+    /// Waits until an answer is held back.
+    pub async fn held(&self) {
+        self.shared.held.notified().await;
+    }
+
+    /// Lets the answers go that are held back, and all others from now on.
+    pub fn release(&self) {
+        self.shared.hold.send_replace(None);
     }
 
     /// Waits until the gate has cut the operator off.
@@ -243,8 +269,26 @@ async fn forward(State(upstream): State<Upstream>, request: Request) -> Response
             }
             std::future::pending().await
         }
+        _ if reads_secret(&request) => {
+            let answer = pass(&upstream.client, request).await;
+            let mut hold = shared.hold.subscribe();
+            if hold
+                .borrow()
+                .is_some_and(|at| shared.writes.load(Ordering::SeqCst) >= at)
+            {
+                shared.held.notify_one();
+                // It fails only when the gate is gone.
+                let _ = hold.wait_for(Option::is_none).await;
+            }
+            answer
+        }
         _ => pass(&upstream.client, request).await,
     }
+}
+
+/// Whether a request reads one Secret, which no watch does.
+fn reads_secret(request: &Request) -> bool {
+    *request.method() == Method::GET && request.uri().path().contains("/secrets/")
 }
 
 async fn pass(client: &Client, request: Request) -> Response {

@@ -253,11 +253,10 @@ fn holds(pod: &str, lease: &Value) -> bool {
 /// The address that a log names last.
 fn served_at(log: &Path) -> Option<SocketAddr> {
     let log = fs::read_to_string(log).ok()?;
-    let addresses = log.lines().filter_map(|line| {
+    log.lines().rev().find_map(|line| {
         let line: Value = serde_json::from_str(line).ok()?;
         text(&line, "/address").parse().ok()
-    });
-    addresses.last()
+    })
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

@@ -25,7 +25,7 @@ use crate::{
     },
     controllers::{Context, annotated_service, bundle_deployment, direct_injection, serving_certificate},
     servers::health::{self, Health},
-    telemetry::{LogFormat, Metrics, start_logs},
+    telemetry::{LogFormat, Metrics, chain, start_logs},
 };
 
 /// Runs the operator.
@@ -140,6 +140,12 @@ impl Args {
         let elected = async {
             let Some(elector) = elector else { return Ok(()) };
             let result = elector.run(events.clone(), released.clone()).await;
+            if let Err(lost) = &result {
+                error!(
+                    error = chain(lost),
+                    "Lost the leadership; ending, to be started again"
+                );
+            }
             stop.cancel();
             result
         };

@@ -67,7 +67,9 @@ impl Bed {
         }
         let arguments =
             run::Args::parse_from(["run", "--serve=false", "--time-scale=0.02", "--probe-timeout=1s"]);
-        let operator = client_of(&bed.sandbox, OPERATOR).await;
+        let mut config = config_of(&bed.sandbox, OPERATOR).await;
+        config.default_retry = false;
+        let operator = Client::try_from(config).unwrap();
         tokio::spawn(async move { arguments.operate(operator, stop).await.unwrap() });
         bed
     }
@@ -318,10 +320,13 @@ pub(crate) async fn send(
 }
 
 async fn client_of(sandbox: &Sandbox, user: &str) -> Client {
+    Client::try_from(config_of(sandbox, user).await).unwrap()
+}
+
+async fn config_of(sandbox: &Sandbox, user: &str) -> Config {
     let kubeconfig = sandbox.kubeconfig(user, &["system:masters"]).unwrap();
     let kubeconfig = Kubeconfig::from_yaml(&kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .unwrap();
-    Client::try_from(config).unwrap()
+        .unwrap()
 }

@@ -32,9 +32,9 @@ pub struct Elector {
 /// Why this process leads no longer.
 #[derive(Debug, Error)]
 pub enum LeadershipLost {
-    /// The Lease could not be renewed in time.
+    /// The Lease was not renewed in time: the API server did not let us, or this process stood still.
     #[error(
-        "the Lease {lease} could not be renewed within {}s: this process leads no longer, and ends", .deadline.as_secs_f32()
+        "{lease} was not renewed within {}s: this process leads no longer, and ends", .deadline.as_secs_f32()
     )]
     Expired {
         /// The Lease.
@@ -46,7 +46,7 @@ pub enum LeadershipLost {
         last: Option<AttemptError>,
     },
     /// Somebody else has the Lease.
-    #[error("{holder} has taken the Lease {lease}: this process leads no longer, and ends")]
+    #[error("{holder} has taken {lease}: this process leads no longer, and ends")]
     Taken {
         /// The Lease.
         lease: ObjectKey,

@@ -90,6 +90,6 @@ impl NotLeading {
     /// Whether this is what caused `error`.
     pub fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
         let mut causes = std::iter::successors(Some(error), |error| error.source());
-        causes.any(|cause| cause.is::<Self>())
+        causes.any(<dyn std::error::Error>::is::<Self>)
     }
 }
