@@ -72,7 +72,11 @@ fn by_name(manifests: Vec<Manifest>) -> Result<Definitions, Vec<Problem>> {
         if name.is_empty() {
             report("metadata.name", rule::CRD_NAME, "is missing".to_owned());
         } else if definitions.contains_key(&name) {
-            report("metadata.name", rule::CRD_DUPLICATE, format!("'{name}' is there twice"));
+            report(
+                "metadata.name",
+                rule::CRD_DUPLICATE,
+                format!("'{name}' is there twice"),
+            );
         } else {
             definitions.insert(name, manifest.object);
         }

@@ -183,8 +183,7 @@ fn canonical_schema(schema: &Value) -> Value {
         return plain(schema);
     };
     sorted(fields, |keyword, value| {
-        let counts =
-            is_known(keyword) && !DOCUMENTATION.contains(&keyword) && !says_nothing(keyword, value);
+        let counts = is_known(keyword) && !DOCUMENTATION.contains(&keyword) && !says_nothing(keyword, value);
         counts.then(|| canonical(keyword, value))
     })
 }
@@ -229,4 +228,3 @@ fn set(items: &[Value], change: impl Fn(&Value) -> Value) -> Value {
         .collect();
     items.into_values().collect()
 }
-
