@@ -32,7 +32,7 @@ pub(super) enum Path<'a> {
     /// The object itself.
     Root,
     /// What is one step below.
-    Below(&'a Path<'a>, Step<'a>),
+    Below(&'a Self, Step<'a>),
 }
 
 /// The keywords of `JSONSchemaProps` (`k8s.io/apiextensions-apiserver`, `apis/apiextensions/v1/types_jsonschema.go`). An
