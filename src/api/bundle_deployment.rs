@@ -59,8 +59,8 @@ pub struct BundleDeploymentSpec {
     /// Whether a change of a CustomResourceDefinition that would break clients or stored objects is refused.
     #[serde(default)]
     pub crd_upgrade_safety: CrdUpgradeSafety,
-    /// What crdUpgradeSafety is not to be for some rules, CustomResourceDefinitions, versions or fields. A refused
-    /// upgrade says in its condition what to name here; `windlass check --crd-upgrade` says it beforehand.
+    /// Exceptions from crdUpgradeSafety, for some rules, CustomResourceDefinitions, versions or fields. A refused upgrade
+    /// says in its condition what to name here; `windlass check --crd-upgrade` says it beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub crd_upgrade_exceptions: Vec<Exception>,

@@ -107,9 +107,20 @@ fn exceptions_leave_warnings_and_json_has_everything() {
 - {crd: widgets.example.com, field: ^.spec.color, enforcement: Warn}
 ",
     );
-    let arguments = ["--crd-upgrade", &old, &new, "--exceptions", &exceptions, "-o", "json"];
+    let arguments = [
+        "--crd-upgrade",
+        &old,
+        &new,
+        "--exceptions",
+        &exceptions,
+        "-o",
+        "json",
+    ];
     let output = check(&arguments, Stdio::null());
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert_eq!(
+        (output.status.code(), text(&output.stderr)),
+        (Some(0), String::new())
+    );
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         findings,
@@ -148,25 +159,48 @@ fn what_cannot_be_compared_is_named_with_file_and_field() {
     let bomb = (1..40).fold("a0: &a0 [x, x]\n".to_owned(), |text, index| {
         format!("{text}a{index}: &a{index} [*a{0}, *a{0}]\n", index - 1)
     });
-    let odd = OLD.replace("spec:\n  group: example.com\n  scope: Cluster", "spec:\n  group: [1]\n  scope: Cluster");
+    let odd = OLD.replace(
+        "spec:\n  group: example.com\n  scope: Cluster",
+        "spec:\n  group: [1]\n  scope: Cluster",
+    );
     for (bad, expected) in [
         (gone, "gone: cannot be read: No such file"),
         (folder.path().to_str().unwrap().to_owned(), "is not a bundle"),
         (large.to_str().unwrap().to_owned(), "large: is too large"),
         (write(folder.path(), "bomb", &bomb), "bomb: $: "),
-        (write(folder.path(), "empty", ""), "empty: $: holds no CustomResourceDefinition"),
-        (write(folder.path(), "odd", &odd), "odd: $[1].spec.group: must be a string, not a list"),
+        (
+            write(folder.path(), "empty", ""),
+            "empty: $: holds no CustomResourceDefinition",
+        ),
+        (
+            write(folder.path(), "odd", &odd),
+            "odd: $[1].spec.group: must be a string, not a list",
+        ),
     ] {
         for arguments in [["--crd-upgrade", &good, &bad], ["--crd-upgrade", &bad, &good]] {
             let output = check(&arguments, Stdio::null());
-            assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()));
+            assert_eq!(
+                (output.status.code(), text(&output.stdout)),
+                (Some(1), String::new())
+            );
             let said = text(&output.stderr);
             assert!(said.contains(expected), "{bad}: {said}");
         }
     }
-    let exceptions = write(folder.path(), "exceptions", "- {feild: ^.spec, enforcement: None}");
-    let output = check(&["--crd-upgrade", &good, &good, "--exceptions", &exceptions], Stdio::null());
-    assert!(text(&output.stderr).contains("exceptions: $[0].feild: "), "{}", text(&output.stderr));
+    let exceptions = write(
+        folder.path(),
+        "exceptions",
+        "- {feild: ^.spec, enforcement: None}",
+    );
+    let output = check(
+        &["--crd-upgrade", &good, &good, "--exceptions", &exceptions],
+        Stdio::null(),
+    );
+    assert!(
+        text(&output.stderr).contains("exceptions: $[0].feild: "),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]

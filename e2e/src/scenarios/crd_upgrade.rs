@@ -24,7 +24,9 @@ async fn refused(bed: &Bed, spec: &Value) -> anyhow::Result<String> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
     succeed(&bed.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
     let object = steps::condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?;
-    let conditions = object["status"]["conditions"].as_array().context("no conditions")?;
+    let conditions = object["status"]["conditions"]
+        .as_array()
+        .context("no conditions")?;
     let accepted = conditions
         .iter()
         .find(|condition| condition["type"] == "Accepted")
@@ -93,7 +95,9 @@ async fn warned(bed: &Bed) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events";
     steps::until("the change is told in an event", PATIENCE, async || {
         let events = steps::list(&bed.client, path).await?;
-        let warning = events.iter().find(|event| event["reason"] == "CrdUpgradeWarnings");
+        let warning = events
+            .iter()
+            .find(|event| event["reason"] == "CrdUpgradeWarnings");
         let note = warning.map(|event| text(event, "/note").to_owned());
         Ok(match note {
             Some(note) if note.contains("enum") && note.contains("(warning)") => Ok(()),

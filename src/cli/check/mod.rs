@@ -46,7 +46,12 @@ pub(super) struct Args {
 
     /// A file with a list of exceptions, as in spec.crdUpgradeExceptions of a BundleDeployment: each has enforcement
     /// (Strict, Warn or None), and crd, version, field or rule to say what it is about.
-    #[arg(long, value_name = "FILE", requires = "crd_upgrade", conflicts_with = "bundle")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "crd_upgrade",
+        conflicts_with = "bundle"
+    )]
     exceptions: Option<PathBuf>,
 
     /// Print the name of every rule and what it asks for, and exit; first those for bundles, then those of --crd-upgrade.
@@ -116,7 +121,11 @@ async fn check_upgrade(comparison: Comparison, output: Output) -> anyhow::Result
 }
 
 fn exit_code(good: bool) -> ExitCode {
-    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn print(problems: &[impl Display + Serialize], output: Output) -> io::Result<()> {

@@ -316,7 +316,11 @@ impl Reconciler {
     }
 
     /// The live definition; whole only where a version that it has and the bundle has not must be kept as it is.
-    pub(super) async fn definition(&self, key: &ObjectKey, wanted: &Value) -> Result<Option<Arc<Value>>, RequestError> {
+    pub(super) async fn definition(
+        &self,
+        key: &ObjectKey,
+        wanted: &Value,
+    ) -> Result<Option<Arc<Value>>, RequestError> {
         let seen = self.live(key).await?;
         let has = |name: &Value| {
             object::items(wanted, "/spec/versions")

@@ -120,7 +120,10 @@ impl Reconciler {
         // A Deployment that is down for a while does not disarm what is armed.
         let armed = survey.at > Step::Installed && survey.is_armed();
         for (condition_type, mut verdict) in standing.conditions(armed) {
-            if condition_type == Step::Accepted.condition() && verdict.status == "True" && !survey.warnings.is_empty() {
+            if condition_type == Step::Accepted.condition()
+                && verdict.status == "True"
+                && !survey.warnings.is_empty()
+            {
                 verdict = Verdict::holds(WARNINGS, listed(&survey.warnings));
             }
             status

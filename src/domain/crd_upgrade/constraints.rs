@@ -31,7 +31,7 @@ pub(super) struct Mistyped;
 /// The longest value that is shown whole, in bytes.
 const SHOWN: usize = 1024;
 
-/// One rule a keyword, but for documentation.
+/// The keywords that have a rule.
 pub(super) const CONSTRAINTS: &[Constraint] = &[
     constraint("type", Rule::Type, changed_type),
     constraint("required", Rule::Required, new_required),
@@ -48,10 +48,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     constraint("pattern", Rule::Pattern, changed_pattern),
     constraint("nullable", Rule::Nullable, changed_nullable),
     constraint("oneOf", Rule::OneOf, changed_one_of),
-    constraint("description", Rule::Description, changed_documentation),
-    constraint("title", Rule::Description, changed_documentation),
-    constraint("example", Rule::Description, changed_documentation),
-    constraint("externalDocs", Rule::Description, changed_documentation),
+    constraint("x-kubernetes-map-type", Rule::MapType, changed),
+    constraint("description", Rule::Description, changed),
+    constraint("title", Rule::Description, changed),
+    constraint("example", Rule::Description, changed),
+    constraint("externalDocs", Rule::Description, changed),
 ];
 
 const fn constraint(
@@ -73,11 +74,14 @@ fn changed_type(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
 }
 
 fn new_required(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
-    let added = difference(list(change.new)?, list(change.old)?);
-    Ok(some(&added, |names| {
-        let names: Vec<_> = names.iter().map(|name| name.as_str().unwrap_or_default()).collect();
-        format!("new required fields: [{}]", names.join(", "))
-    }))
+    let added: Vec<&str> = difference(list(change.new)?, list(change.old)?)
+        .into_iter()
+        .map(|name| name.as_str().ok_or(Mistyped))
+        .collect::<Result<_, _>>()?;
+    if added.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!("new required fields: [{}]", added.join(", "))])
 }
 
 fn changed_default(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
@@ -165,7 +169,7 @@ fn changed_one_of(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
     Ok(messages)
 }
 
-fn changed_documentation(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn changed(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
     Ok(vec![format!("{} changed : {}", change.keyword, change.shown())])
 }
 
@@ -220,7 +224,10 @@ fn shown(value: &Value) -> String {
 
 fn shortened(mut text: String) -> String {
     if text.len() > SHOWN {
-        let end = (0..=SHOWN).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let end = (0..=SHOWN)
+            .rev()
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(0);
         text.truncate(end);
         text.push('…');
     }

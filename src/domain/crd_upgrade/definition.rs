@@ -40,7 +40,12 @@ fn compare_scopes(old: &Value, new: &Value, findings: &mut Findings<'_>) {
     let scope = |definition| object::text(definition, "/spec/scope").unwrap_or_default();
     let (old, new): (&str, &str) = (scope(old), scope(new));
     if old != new {
-        findings.add(None, None, Rule::Scope, format!("scope changed : {old:?} -> {new:?}"));
+        findings.add(
+            None,
+            None,
+            Rule::Scope,
+            format!("scope changed : {old:?} -> {new:?}"),
+        );
     }
 }
 
@@ -74,7 +79,10 @@ fn stored_versions(definition: &Value) -> Vec<&str> {
 
 fn compare_served_versions(old: &Value, new: &Value, findings: &mut Findings<'_>) {
     let stays = versions(new);
-    for (name, _) in versions(old).into_iter().filter(|(_, version)| is_served(version)) {
+    for (name, _) in versions(old)
+        .into_iter()
+        .filter(|(_, version)| is_served(version))
+    {
         let message = match stays.get(name) {
             None => format!("served version removed : {name}"),
             Some(version) if !is_served(version) => format!("version no longer served : {name}"),

@@ -132,7 +132,8 @@ impl<'a> Findings<'a> {
                 version: None,
                 field: None,
                 rule: Rule::Unhandled,
-                message: "there is more to compare than is compared: the rest is not known to be safe".to_owned(),
+                message: "there is more to compare than is compared: the rest is not known to be safe"
+                    .to_owned(),
                 enforcement: Enforcement::Strict,
             });
         }

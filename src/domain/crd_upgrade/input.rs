@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::domain::bundle::{
-    self, Bundle, Files, JsonPath, Manifest, Problem, WebhookType, read_definitions, rule,
+    self, Bundle, Files, JsonPath, Manifest, Problem, WebhookDefinition, WebhookType, read_definitions, rule,
 };
 
 /// CustomResourceDefinitions by name.
@@ -23,7 +23,7 @@ pub fn from_bundle(files: &Files) -> Result<Definitions, Vec<Problem>> {
         .csv()
         .webhooks()
         .filter(|webhook| webhook.webhook_type() == Some(WebhookType::Conversion))
-        .flat_map(|webhook| webhook.conversion_crds())
+        .flat_map(WebhookDefinition::conversion_crds)
         .collect();
     let definitions = by_name(bundle.crds.clone())?;
     let definitions = definitions.into_iter().map(|(name, definition)| {
@@ -61,6 +61,7 @@ fn by_name(manifests: Vec<Manifest>) -> Result<Definitions, Vec<Problem>> {
     let mut problems = Vec::new();
     for manifest in manifests {
         let name = manifest.name().to_owned();
+        let known = definitions.contains_key(&name);
         let mut report = |field: &str, rule: bundle::Rule, message: String| {
             problems.push(manifest.problem(&JsonPath::of(field), rule, message));
         };
@@ -71,8 +72,12 @@ fn by_name(manifests: Vec<Manifest>) -> Result<Definitions, Vec<Problem>> {
         }
         if name.is_empty() {
             report("metadata.name", rule::CRD_NAME, "is missing".to_owned());
-        } else if definitions.contains_key(&name) {
-            report("metadata.name", rule::CRD_DUPLICATE, format!("'{name}' is there twice"));
+        } else if known {
+            report(
+                "metadata.name",
+                rule::CRD_DUPLICATE,
+                format!("'{name}' is there twice"),
+            );
         } else {
             definitions.insert(name, manifest.object);
         }

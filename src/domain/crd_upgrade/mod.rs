@@ -11,6 +11,7 @@
 //! `sigs.k8s.io/crdify`). Beyond them:
 //!
 //! - [`Rule::ServedVersionRemoval`]: clients of a version that goes fail. It is warned of, as it is how a deprecation ends.
+//! - [`Rule::MapType`]: it is warned of, where OLM refuses it as unhandled: published bundles change it in patch releases.
 //! - `allOf`, `anyOf`, `not` and everything in them are compared as one value at their field. crdify walks into them by
 //!   index, where one that is added goes unseen, and where what tightens a schema below `not` loosens it in truth.
 //! - [`Rule::Unhandled`] is also about subresources and selectable fields of a version, `spec.preserveUnknownFields` and
@@ -67,7 +68,12 @@ pub fn compare_all(old: &Definitions, new: &Definitions, policy: &Policy) -> Vec
             Some(new) => found.extend(compare(crd, old, new, policy)),
             None => {
                 let mut findings = Findings::new(crd, policy);
-                findings.add(None, None, Rule::CrdRemoval, "the CustomResourceDefinition is removed");
+                findings.add(
+                    None,
+                    None,
+                    Rule::CrdRemoval,
+                    "the CustomResourceDefinition is removed",
+                );
                 found.extend(findings.finish());
             }
         }

@@ -8,9 +8,7 @@ use super::Rule;
 use crate::domain::bundle::{JsonPath, Problem, rule, yaml};
 
 /// What becomes of a violation.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Enforcement {
     /// It is ignored.
     None,
@@ -112,18 +110,15 @@ impl Exception {
         }
         let exception: Self =
             serde_path_to_error::deserialize(value).map_err(|error| (None, error.to_string()))?;
-        let Self {
-            crd,
-            version,
-            field,
-            rule,
-            ..
-        } = &exception;
-        if crd.is_none() && version.is_none() && field.is_none() && rule.is_none() {
+        if !exception.names_something() {
             let message = "must name at least one of crd, version, field and rule";
             return Err((None, message.to_owned()));
         }
-        if field.as_ref().is_some_and(|field| !field.starts_with('^')) {
+        if exception
+            .field
+            .as_ref()
+            .is_some_and(|field| !field.starts_with('^'))
+        {
             return Err((
                 Some("field"),
                 "must begin with ^, as fields are reported".to_owned(),
@@ -132,11 +127,17 @@ impl Exception {
         Ok(exception)
     }
 
+    /// One that names nothing is about nothing: where everything is to be allowed, that is said in another place.
+    fn names_something(&self) -> bool {
+        self.crd.is_some() || self.version.is_some() || self.field.is_some() || self.rule.is_some()
+    }
+
     fn is_about(&self, crd: &str, version: Option<&str>, field: Option<&str>, rule: Rule) -> bool {
         let same = |named: &Option<String>, actual: Option<&str>| {
             named.as_deref().is_none_or(|named| Some(named) == actual)
         };
-        same(&self.crd, Some(crd))
+        self.names_something()
+            && same(&self.crd, Some(crd))
             && same(&self.version, version)
             && self.rule.is_none_or(|named| named == rule)
             && self
@@ -232,7 +233,10 @@ mod tests {
             ("[{field: ^.spec.size, enforcement: Warn}]", Warn),
             ("[{field: ^.spec.siz, enforcement: Warn}]", Strict),
             ("[{field: ^, enforcement: Warn}]", Warn),
-            ("[{version: v1, enforcement: Warn}, {version: v2, enforcement: None}]", Warn),
+            (
+                "[{version: v1, enforcement: Warn}, {version: v2, enforcement: None}]",
+                Warn,
+            ),
             ("[{crd: gadgets, rule: type, enforcement: None}]", Strict),
             (
                 "[{rule: type, enforcement: None}, {crd: widgets, rule: type, enforcement: Warn}]",
@@ -242,7 +246,10 @@ mod tests {
                 "[{field: ^.spec, enforcement: None}, {field: ^.spec.size, enforcement: Warn}]",
                 Warn,
             ),
-            ("[{rule: type, enforcement: None}, {crd: widgets, enforcement: Warn}]", Warn),
+            (
+                "[{rule: type, enforcement: None}, {crd: widgets, enforcement: Warn}]",
+                Warn,
+            ),
         ] {
             assert_eq!(enforcement(text), expected, "{text}");
             let reversed: Vec<_> = exceptions(text).into_iter().rev().collect();

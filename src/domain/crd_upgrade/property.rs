@@ -110,8 +110,7 @@ impl Comparison<'_, '_> {
 
     fn report(&mut self, path: &Path<'_>, rule: Rule, message: String) {
         let field = path.to_string();
-        self.findings
-            .add(Some(self.version), Some(&field), rule, message);
+        self.findings.add(Some(self.version), Some(&field), rule, message);
     }
 }
 

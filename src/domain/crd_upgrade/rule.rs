@@ -10,7 +10,8 @@ use super::Enforcement;
 /// Declares the rules: variant, name, what becomes of a violation unless an exception says otherwise, explanation.
 macro_rules! rules {
     ($($variant:ident = $name:literal, $enforcement:ident: $explanation:literal;)*) => {
-        /// A rule. Those that OLM has too have its names (`sigs.k8s.io/crdify`).
+        /// A rule about changes of CustomResourceDefinitions, with OLM's name where OLM has it too. `windlass check --rules`
+        /// explains each.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase")]
         pub enum Rule {
@@ -65,6 +66,8 @@ rules! {
     Pattern = "pattern", Strict: "patterns stay";
     Nullable = "nullable", Strict: "nullable stays";
     OneOf = "oneOf", Strict: "the schemas of oneOf stay";
+    // Nothing becomes invalid, and nothing is lost: fields are owned together or one by one.
+    MapType = "mapType", Warn: "x-kubernetes-map-type stays, by which server-side apply tells owners apart";
     Description = "description", None: "description, title, example and externalDocs stay";
     Unhandled = "unhandled", Strict: "everything else stays that decides over what is valid, kept or served";
 }

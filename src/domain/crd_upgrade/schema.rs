@@ -32,7 +32,7 @@ pub(super) enum Path<'a> {
     /// The object itself.
     Root,
     /// What is one step below.
-    Below(&'a Path<'a>, Step<'a>),
+    Below(&'a Self, Step<'a>),
 }
 
 /// The keywords of `JSONSchemaProps` (`k8s.io/apiextensions-apiserver`, `apis/apiextensions/v1/types_jsonschema.go`). An
@@ -183,8 +183,7 @@ fn canonical_schema(schema: &Value) -> Value {
         return plain(schema);
     };
     sorted(fields, |keyword, value| {
-        let counts =
-            is_known(keyword) && !DOCUMENTATION.contains(&keyword) && !says_nothing(keyword, value);
+        let counts = is_known(keyword) && !DOCUMENTATION.contains(&keyword) && !says_nothing(keyword, value);
         counts.then(|| canonical(keyword, value))
     })
 }
@@ -229,4 +228,3 @@ fn set(items: &[Value], change: impl Fn(&Value) -> Value) -> Value {
         .collect();
     items.into_values().collect()
 }
-

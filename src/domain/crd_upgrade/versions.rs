@@ -141,7 +141,16 @@ mod tests {
     fn versions_are_ordered_as_kubernetes_does() {
         // The example of the Kubernetes documentation on versions of CustomResourceDefinitions, last to first.
         let expected = [
-            "foo10", "foo1", "v11alpha2", "v12alpha1", "v3beta1", "v10beta3", "v11beta2", "v1", "v2", "v10",
+            "foo10",
+            "foo1",
+            "v11alpha2",
+            "v12alpha1",
+            "v3beta1",
+            "v10beta3",
+            "v11beta2",
+            "v1",
+            "v2",
+            "v10",
         ];
         let mut names = expected;
         names.sort_unstable();

@@ -43,7 +43,10 @@ pub enum Refusal {
         owner: Option<String>,
     },
     /// A change of a CustomResourceDefinition breaks clients or stored objects.
-    #[error("CustomResourceDefinitions would change in ways that break clients or stored objects: {}; to allow it, name it in spec.crdUpgradeExceptions", listed(findings))]
+    #[error(
+        "CustomResourceDefinitions would change in ways that break clients or stored objects: {}; to allow it, name it in spec.crdUpgradeExceptions",
+        listed(findings)
+    )]
     UnsafeCrdUpgrade {
         /// What it breaks.
         findings: Vec<Finding>,

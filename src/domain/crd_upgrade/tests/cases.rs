@@ -20,60 +20,234 @@ fn of_property(old: &str, new: &str) -> Vec<String> {
 #[test]
 fn each_rule_about_a_property_says_what_has_changed() {
     for (old, new, expected) in [
-        ("{type: string}", "{type: integer}", r#"type: type changed : "string" -> "integer""#),
-        ("{type: string}", "{x-kubernetes-preserve-unknown-fields: true, type: string}", "unhandled: unhandled changes found (x-kubernetes-preserve-unknown-fields false -> true)"),
-        ("{type: object, required: [a]}", "{type: object, required: [c, a, b]}", "required: new required fields: [b, c]"),
-        ("{type: object, required: [a, b]}", "{type: object, required: [b]}", ""),
-        ("{type: integer}", "{type: integer, default: 1}", "default: default added when there was none previously : 1"),
-        ("{type: integer, default: 1}", "{type: integer}", "default: default value removed : 1"),
-        ("{default: {a: 1, b: 2}}", "{default: {b: 2, a: 3}}", r#"default: default value changed : {"a":1,"b":2} -> {"a":3,"b":2}"#),
+        (
+            "{type: string}",
+            "{type: integer}",
+            r#"type: type changed : "string" -> "integer""#,
+        ),
+        (
+            "{type: string}",
+            "{x-kubernetes-preserve-unknown-fields: true, type: string}",
+            "unhandled: unhandled changes found (x-kubernetes-preserve-unknown-fields false -> true)",
+        ),
+        (
+            "{type: object, required: [a]}",
+            "{type: object, required: [c, a, b]}",
+            "required: new required fields: [b, c]",
+        ),
+        (
+            "{type: object, required: [a, b]}",
+            "{type: object, required: [b]}",
+            "",
+        ),
+        (
+            "{type: integer}",
+            "{type: integer, default: 1}",
+            "default: default added when there was none previously : 1",
+        ),
+        (
+            "{type: integer, default: 1}",
+            "{type: integer}",
+            "default: default value removed : 1",
+        ),
+        (
+            "{default: {a: 1, b: 2}}",
+            "{default: {b: 2, a: 3}}",
+            r#"default: default value changed : {"a":1,"b":2} -> {"a":3,"b":2}"#,
+        ),
         ("{default: {a: 1, b: 2}}", "{default: {b: 2.0, a: 1}}", ""),
-        ("{default: false}", "{default: true}", "default: default value changed : false -> true"),
-        ("{type: string}", "{type: string, enum: [a, b]}", r#"enum: enum constraint added when there was none previously : ["a", "b"]"#),
-        ("{enum: [a, b, c]}", "{enum: [c, d]}", r#"enum: allowed enum values removed : ["a", "b"]"#),
+        (
+            "{default: false}",
+            "{default: true}",
+            "default: default value changed : false -> true",
+        ),
+        (
+            "{type: string}",
+            "{type: string, enum: [a, b]}",
+            r#"enum: enum constraint added when there was none previously : ["a", "b"]"#,
+        ),
+        (
+            "{enum: [a, b, c]}",
+            "{enum: [c, d]}",
+            r#"enum: allowed enum values removed : ["a", "b"]"#,
+        ),
         ("{enum: [a, b]}", "{enum: [c, b, a]}", ""),
         ("{enum: [a, b]}", "{}", ""),
-        ("{}", "{minimum: 0}", "minimum: minimum constraint added when there was none previously : 0"),
-        ("{minimum: 1}", "{minimum: 1.5}", "minimum: minimum increased : 1 -> 1.5"),
-        ("{minimum: -9223372036854775808}", "{minimum: 9223372036854775807}", "minimum: minimum increased : -9223372036854775808 -> 9223372036854775807"),
+        (
+            "{}",
+            "{minimum: 0}",
+            "minimum: minimum constraint added when there was none previously : 0",
+        ),
+        (
+            "{minimum: 1}",
+            "{minimum: 1.5}",
+            "minimum: minimum increased : 1 -> 1.5",
+        ),
+        (
+            "{minimum: -9223372036854775808}",
+            "{minimum: 9223372036854775807}",
+            "minimum: minimum increased : -9223372036854775808 -> 9223372036854775807",
+        ),
         ("{minimum: 2}", "{minimum: 1}", ""),
         ("{minimum: 2}", "{}", ""),
         ("{minimum: 2}", "{minimum: 2.0}", ""),
-        ("{}", "{minItems: 1}", "minItems: minimum constraint added when there was none previously : 1"),
-        ("{minLength: 1}", "{minLength: 2}", "minLength: minimum increased : 1 -> 2"),
-        ("{minProperties: 1}", "{minProperties: 2}", "minProperties: minimum increased : 1 -> 2"),
-        ("{}", "{maximum: 0}", "maximum: maximum constraint added when there was none previously : 0"),
-        ("{maximum: 3}", "{maximum: 2}", "maximum: maximum decreased : 3 -> 2"),
+        (
+            "{}",
+            "{minItems: 1}",
+            "minItems: minimum constraint added when there was none previously : 1",
+        ),
+        (
+            "{minLength: 1}",
+            "{minLength: 2}",
+            "minLength: minimum increased : 1 -> 2",
+        ),
+        (
+            "{minProperties: 1}",
+            "{minProperties: 2}",
+            "minProperties: minimum increased : 1 -> 2",
+        ),
+        (
+            "{}",
+            "{maximum: 0}",
+            "maximum: maximum constraint added when there was none previously : 0",
+        ),
+        (
+            "{maximum: 3}",
+            "{maximum: 2}",
+            "maximum: maximum decreased : 3 -> 2",
+        ),
         ("{maximum: 2}", "{maximum: 3}", ""),
-        ("{maxItems: 3}", "{maxItems: 2}", "maxItems: maximum decreased : 3 -> 2"),
+        (
+            "{maxItems: 3}",
+            "{maxItems: 2}",
+            "maxItems: maximum decreased : 3 -> 2",
+        ),
         ("{maxLength: 3}", "{}", ""),
-        ("{maxLength: 3}", "{maxLength: 2}", "maxLength: maximum decreased : 3 -> 2"),
-        ("{}", "{maxProperties: 2}", "maxProperties: maximum constraint added when there was none previously : 2"),
+        (
+            "{maxLength: 3}",
+            "{maxLength: 2}",
+            "maxLength: maximum decreased : 3 -> 2",
+        ),
+        (
+            "{}",
+            "{maxProperties: 2}",
+            "maxProperties: maximum constraint added when there was none previously : 2",
+        ),
         ("{}", "{pattern: a}", r#"pattern: pattern added : "" -> "a""#),
-        ("{pattern: a}", "{pattern: b}", r#"pattern: pattern changed : "a" -> "b""#),
-        ("{pattern: a}", "{pattern: ''}", r#"pattern: pattern removed : "a" -> """#),
-        ("{}", "{nullable: true}", "nullable: nullable added : false -> true"),
-        ("{nullable: true}", "{nullable: false}", "nullable: nullable removed : true -> false"),
+        (
+            "{pattern: a}",
+            "{pattern: b}",
+            r#"pattern: pattern changed : "a" -> "b""#,
+        ),
+        (
+            "{pattern: a}",
+            "{pattern: ''}",
+            r#"pattern: pattern removed : "a" -> """#,
+        ),
+        (
+            "{}",
+            "{nullable: true}",
+            "nullable: nullable added : false -> true",
+        ),
+        (
+            "{nullable: true}",
+            "{nullable: false}",
+            "nullable: nullable removed : true -> false",
+        ),
         ("{nullable: false}", "{}", ""),
-        ("{}", "{oneOf: [{required: [a]}]}", r#"oneOf: oneOf constraint added when there was none previously : [{"required":["a"]}]"#),
-        ("{oneOf: [{required: [a]}, {required: [b]}]}", "{oneOf: [{required: [b], description: new}]}", r#"oneOf: allowed oneOf schemas removed: [{"required":["a"]}]"#),
-        ("{oneOf: [{required: [a]}]}", "{oneOf: [{required: [b]}, {required: [a]}]}", r#"oneOf: allowed oneOf schemas added: [{"required":["b"]}]"#),
+        (
+            "{}",
+            "{oneOf: [{required: [a]}]}",
+            r#"oneOf: oneOf constraint added when there was none previously : [{"required":["a"]}]"#,
+        ),
+        (
+            "{oneOf: [{required: [a]}, {required: [b]}]}",
+            "{oneOf: [{required: [b], description: new}]}",
+            r#"oneOf: allowed oneOf schemas removed: [{"required":["a"]}]"#,
+        ),
+        (
+            "{oneOf: [{required: [a]}]}",
+            "{oneOf: [{required: [b]}, {required: [a]}]}",
+            r#"oneOf: allowed oneOf schemas added: [{"required":["b"]}]"#,
+        ),
         ("{oneOf: [{required: [a]}]}", "{}", ""),
-        ("{description: a, title: b, example: 1}", "{description: c, externalDocs: {url: d}}", ""),
-        ("{}", "{format: email}", r#"unhandled: unhandled changes found (format "" -> "email")"#),
-        ("{format: email, uniqueItems: true}", "{multipleOf: 2}", r#"unhandled: unhandled changes found (format "email" -> ""; multipleOf none -> 2; uniqueItems true -> false)"#),
-        ("{minimum: 1}", "{minimum: 1, exclusiveMinimum: true}", "unhandled: unhandled changes found (exclusiveMinimum false -> true)"),
-        ("{}", "{anyOf: [{required: [a]}]}", r#"unhandled: unhandled changes found (anyOf [] -> [{"required":["a"]}])"#),
-        ("{anyOf: [{minimum: 1}, {maximum: 5}]}", "{anyOf: [{maximum: 5}, {minimum: 1}]}", ""),
-        ("{anyOf: [{minimum: 1}]}", "{anyOf: [{minimum: 2}]}", r#"unhandled: unhandled changes found (anyOf [{"minimum":1}] -> [{"minimum":2}])"#),
-        ("{allOf: [{minimum: 1}]}", "{}", r#"unhandled: unhandled changes found (allOf [{"minimum":1}] -> [])"#),
-        ("{}", "{not: {}}", "unhandled: unhandled changes found (not none -> {})"),
-        ("{not: {properties: {description: {}}}}", "{not: {properties: {}}}", r#"unhandled: unhandled changes found (not {"properties":{"description":{}}} -> {"properties":{}})"#),
-        ("{x-kubernetes-validations: [{rule: a, message: x}]}", "{x-kubernetes-validations: [{rule: a, message: y}]}", ""),
-        ("{}", "{x-kubernetes-validations: [{rule: a, message: y}]}", r#"unhandled: unhandled changes found (x-kubernetes-validations [] -> [{"rule":"a"}])"#),
+        (
+            "{description: a, title: b, example: 1}",
+            "{description: c, externalDocs: {url: d}}",
+            "",
+        ),
+        (
+            "{}",
+            "{format: email}",
+            r#"unhandled: unhandled changes found (format "" -> "email")"#,
+        ),
+        (
+            "{format: email, uniqueItems: true}",
+            "{multipleOf: 2}",
+            r#"unhandled: unhandled changes found (format "email" -> ""; multipleOf none -> 2; uniqueItems true -> false)"#,
+        ),
+        (
+            "{minimum: 1}",
+            "{minimum: 1, exclusiveMinimum: true}",
+            "unhandled: unhandled changes found (exclusiveMinimum false -> true)",
+        ),
+        (
+            "{}",
+            "{anyOf: [{required: [a]}]}",
+            r#"unhandled: unhandled changes found (anyOf [] -> [{"required":["a"]}])"#,
+        ),
+        (
+            "{anyOf: [{minimum: 1}, {maximum: 5}]}",
+            "{anyOf: [{maximum: 5}, {minimum: 1}]}",
+            "",
+        ),
+        (
+            "{anyOf: [{minimum: 1}]}",
+            "{anyOf: [{minimum: 2}]}",
+            r#"unhandled: unhandled changes found (anyOf [{"minimum":1}] -> [{"minimum":2}])"#,
+        ),
+        (
+            "{allOf: [{minimum: 1}]}",
+            "{}",
+            r#"unhandled: unhandled changes found (allOf [{"minimum":1}] -> [])"#,
+        ),
+        (
+            "{}",
+            "{not: {}}",
+            "unhandled: unhandled changes found (not none -> {})",
+        ),
+        (
+            "{not: {properties: {description: {}}}}",
+            "{not: {properties: {}}}",
+            r#"unhandled: unhandled changes found (not {"properties":{"description":{}}} -> {"properties":{}})"#,
+        ),
+        (
+            "{x-kubernetes-validations: [{rule: a, message: x}]}",
+            "{x-kubernetes-validations: [{rule: a, message: y}]}",
+            "",
+        ),
+        (
+            "{}",
+            "{x-kubernetes-validations: [{rule: a, message: y}]}",
+            r#"unhandled: unhandled changes found (x-kubernetes-validations [] -> [{"rule":"a"}])"#,
+        ),
         ("{x-kubernetes-list-type: atomic}", "{}", ""),
-        ("{x-kubernetes-list-type: atomic}", "{x-kubernetes-list-type: set}", r#"unhandled: unhandled changes found (x-kubernetes-list-type "" -> "set")"#),
-        ("{x-kubernetes-of-a-release-to-come: 1}", "{}", "unhandled: unhandled changes found (x-kubernetes-of-a-release-to-come 1 -> none)"),
+        (
+            "{x-kubernetes-list-type: atomic}",
+            "{x-kubernetes-list-type: set}",
+            r#"unhandled: unhandled changes found (x-kubernetes-list-type "" -> "set")"#,
+        ),
+        ("{}", "{x-kubernetes-map-type: granular}", ""),
+        (
+            "{x-kubernetes-map-type: granular}",
+            "{x-kubernetes-map-type: atomic}",
+            r#"mapType: x-kubernetes-map-type changed : "" -> "atomic" (warning)"#,
+        ),
+        (
+            "{x-kubernetes-of-a-release-to-come: 1}",
+            "{}",
+            "unhandled: unhandled changes found (x-kubernetes-of-a-release-to-come 1 -> none)",
+        ),
         ("{deprecated: true, x-mine: 1}", "{readOnly: true}", ""),
     ] {
         assert_eq!(of_property(old, new).join("\n"), expected, "{old} to {new}");
@@ -83,16 +257,52 @@ fn each_rule_about_a_property_says_what_has_changed() {
 #[test]
 fn fields_are_found_wherever_they_are() {
     for (old, new, expected) in [
-        ("{properties: {a: {}}}", "{}", ".a existingFieldRemoval: removed field : v1.^.x.a"),
-        ("{properties: {a: {properties: {b: {}}}}}", "{properties: {b: {}}}", ".a existingFieldRemoval: removed field : v1.^.x.a"),
-        ("{items: {properties: {a: {}}}}", "{items: {}}", ".items.a existingFieldRemoval: removed field : v1.^.x.items.a"),
-        ("{items: {}}", "{}", ".items existingFieldRemoval: removed field : v1.^.x.items"),
-        ("{additionalProperties: true}", "{additionalProperties: false}", ".additionalProperties existingFieldRemoval: removed field : v1.^.x.additionalProperties"),
-        ("{additionalProperties: true}", "{additionalProperties: {type: string}}", r#".additionalProperties type: type changed : "" -> "string""#),
-        ("{additionalProperties: {maxLength: 3}}", "{additionalProperties: {maxLength: 2}}", ".additionalProperties maxLength: maximum decreased : 3 -> 2"),
-        ("{properties: {'a b.c': {}}}", "{}", "['a b.c'] existingFieldRemoval: removed field : v1.^.x['a b.c']"),
+        (
+            "{properties: {a: {}}}",
+            "{}",
+            ".a existingFieldRemoval: removed field : v1.^.x.a",
+        ),
+        (
+            "{properties: {a: {properties: {b: {}}}}}",
+            "{properties: {b: {}}}",
+            ".a existingFieldRemoval: removed field : v1.^.x.a",
+        ),
+        (
+            "{items: {properties: {a: {}}}}",
+            "{items: {}}",
+            ".items.a existingFieldRemoval: removed field : v1.^.x.items.a",
+        ),
+        (
+            "{items: {}}",
+            "{}",
+            ".items existingFieldRemoval: removed field : v1.^.x.items",
+        ),
+        (
+            "{additionalProperties: true}",
+            "{additionalProperties: false}",
+            ".additionalProperties existingFieldRemoval: removed field : v1.^.x.additionalProperties",
+        ),
+        (
+            "{additionalProperties: true}",
+            "{additionalProperties: {type: string}}",
+            r#".additionalProperties type: type changed : "" -> "string""#,
+        ),
+        (
+            "{additionalProperties: {maxLength: 3}}",
+            "{additionalProperties: {maxLength: 2}}",
+            ".additionalProperties maxLength: maximum decreased : 3 -> 2",
+        ),
+        (
+            "{properties: {'a b.c': {}}}",
+            "{}",
+            "['a b.c'] existingFieldRemoval: removed field : v1.^.x['a b.c']",
+        ),
         ("{}", "{properties: {new: {type: string, minLength: 3}}}", ""),
-        ("{properties: {a: {}}, items: {}}", "{items: {}, properties: {a: {}}}", ""),
+        (
+            "{properties: {a: {}}, items: {}}",
+            "{items: {}, properties: {a: {}}}",
+            "",
+        ),
     ] {
         assert_eq!(of_property(old, new).join("\n"), expected, "{old} to {new}");
     }
@@ -103,16 +313,56 @@ fn what_is_no_schema_is_compared_as_it_is() {
     for (old, new, expected) in [
         ("5", "5", ""),
         ("5", "{}", "unhandled: unhandled changes found (schema 5 -> {})"),
-        ("{properties: 5}", "{properties: {a: {}}}", "unhandled: unhandled changes found (properties 5 -> none)"),
-        ("{items: [{}]}", "{items: {}}", "unhandled: unhandled changes found (items [{}] -> [])"),
-        ("{type: [a]}", "{type: a}", r#"unhandled: unhandled changes found (type ["a"] -> "a")"#),
-        ("{required: {a: 1}}", "{required: [a]}", r#"unhandled: unhandled changes found (required {"a":1} -> ["a"])"#),
-        ("{required: [1]}", "{required: [1, 2]}", "required: new required fields: [2]"),
-        ("{minimum: a}", "{minimum: 1}", r#"unhandled: unhandled changes found (minimum "a" -> 1)"#),
-        ("{nullable: maybe}", "{}", r#"unhandled: unhandled changes found (nullable "maybe" -> "")"#),
-        ("{enum: a}", "{enum: [a]}", r#"unhandled: unhandled changes found (enum "a" -> ["a"])"#),
-        ("{pattern: 1}", "{}", "unhandled: unhandled changes found (pattern 1 -> none)"),
-        ("{oneOf: 1}", "{oneOf: [1]}", "unhandled: unhandled changes found (oneOf 1 -> [1])"),
+        (
+            "{properties: 5}",
+            "{properties: {a: {}}}",
+            "unhandled: unhandled changes found (properties 5 -> none)",
+        ),
+        (
+            "{items: [{}]}",
+            "{items: {}}",
+            "unhandled: unhandled changes found (items [{}] -> [])",
+        ),
+        (
+            "{type: [a]}",
+            "{type: a}",
+            r#"unhandled: unhandled changes found (type ["a"] -> "a")"#,
+        ),
+        (
+            "{required: {a: 1}}",
+            "{required: [a]}",
+            r#"unhandled: unhandled changes found (required {"a":1} -> ["a"])"#,
+        ),
+        (
+            "{required: [1]}",
+            "{required: [1, 2]}",
+            "unhandled: unhandled changes found (required [1] -> [1,2])",
+        ),
+        (
+            "{minimum: a}",
+            "{minimum: 1}",
+            r#"unhandled: unhandled changes found (minimum "a" -> 1)"#,
+        ),
+        (
+            "{nullable: maybe}",
+            "{}",
+            r#"unhandled: unhandled changes found (nullable "maybe" -> "")"#,
+        ),
+        (
+            "{enum: a}",
+            "{enum: [a]}",
+            r#"unhandled: unhandled changes found (enum "a" -> ["a"])"#,
+        ),
+        (
+            "{pattern: 1}",
+            "{}",
+            "unhandled: unhandled changes found (pattern 1 -> none)",
+        ),
+        (
+            "{oneOf: 1}",
+            "{oneOf: [1]}",
+            "unhandled: unhandled changes found (oneOf 1 -> [1])",
+        ),
     ] {
         assert_eq!(of_property(old, new).join("\n"), expected, "{old} to {new}");
     }
@@ -232,7 +482,10 @@ fn exceptions_decide_by_version_and_field() {
     };
     use Enforcement::{Strict, Warn};
     use Rule::{ExistingFieldRemoval, Type};
-    assert_eq!(enforcements("[]"), [(Type, Strict), (ExistingFieldRemoval, Strict)]);
+    assert_eq!(
+        enforcements("[]"),
+        [(Type, Strict), (ExistingFieldRemoval, Strict)]
+    );
     assert_eq!(
         enforcements("[{field: ^.a, enforcement: Warn}]"),
         [(Type, Warn), (ExistingFieldRemoval, Strict)]
@@ -242,6 +495,22 @@ fn exceptions_decide_by_version_and_field() {
         [(Type, Warn)]
     );
     assert_eq!(enforcements("[{field: ^, version: v1, enforcement: None}]"), []);
+    // One that names nothing is about nothing.
+    let nothing = Exception {
+        crd: None,
+        version: None,
+        field: None,
+        rule: None,
+        enforcement: Enforcement::None,
+    };
+    let policy_of_nothing = Policy {
+        lenient: false,
+        exceptions: vec![nothing],
+    };
+    assert_eq!(
+        compare("widgets.example.com", &old, &new, &policy_of_nothing).len(),
+        2
+    );
     let lenient = Policy {
         lenient: true,
         exceptions: policy("[{rule: type, enforcement: Warn}]").exceptions,

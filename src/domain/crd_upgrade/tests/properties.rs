@@ -9,9 +9,27 @@ use crate::domain::crd_upgrade::{Enforcement, Exception, Rule};
 /// Any JSON, mostly of the words that schemas are made of.
 fn garbage() -> impl Strategy<Value = Value> {
     let keyword = prop::sample::select(vec![
-        "type", "properties", "items", "additionalProperties", "required", "enum", "default", "minimum", "maxLength",
-        "pattern", "nullable", "oneOf", "anyOf", "not", "description", "format", "x-kubernetes-validations",
-        "x-kubernetes-list-type", "a", "b", "",
+        "type",
+        "properties",
+        "items",
+        "additionalProperties",
+        "required",
+        "enum",
+        "default",
+        "minimum",
+        "maxLength",
+        "pattern",
+        "nullable",
+        "oneOf",
+        "anyOf",
+        "not",
+        "description",
+        "format",
+        "x-kubernetes-validations",
+        "x-kubernetes-list-type",
+        "a",
+        "b",
+        "",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -24,7 +42,12 @@ fn garbage() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::vec((keyword.clone(), inner), 0..6).prop_map(|fields| {
-                Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+                Value::Object(
+                    fields
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .collect(),
+                )
             }),
         ]
     })
@@ -71,7 +94,9 @@ fn visit(schema: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
     for (keyword, value) in fields.iter_mut() {
         match (keyword.as_str(), value) {
             ("properties", Value::Object(properties)) => {
-                properties.values_mut().for_each(|property| visit(property, change));
+                properties
+                    .values_mut()
+                    .for_each(|property| visit(property, change));
             }
             ("items" | "additionalProperties", value) => visit(value, change),
             _ => {}
@@ -114,7 +139,12 @@ fn loosen(fields: &mut Map<String, Value>, choice: u8) {
 
 /// The paths of all properties, as findings name them, with pointers to the maps that hold them.
 fn properties(schema: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String, String)>) {
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, property) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         let below = format!("{path}.{name}");
         let holder = format!("{pointer}/properties");
         properties(property, &below, &format!("{holder}/{name}"), found);
@@ -122,7 +152,12 @@ fn properties(schema: &Value, path: &str, pointer: &str, found: &mut Vec<(String
     }
     for keyword in ["items", "additionalProperties"] {
         if let Some(schema) = schema.get(keyword) {
-            properties(schema, &format!("{path}.{keyword}"), &format!("{pointer}/{keyword}"), found);
+            properties(
+                schema,
+                &format!("{path}.{keyword}"),
+                &format!("{pointer}/{keyword}"),
+                found,
+            );
         }
     }
 }
@@ -130,7 +165,11 @@ fn properties(schema: &Value, path: &str, pointer: &str, found: &mut Vec<(String
 /// The same with the fields of every object the other way round.
 fn reversed(value: &Value) -> Value {
     match value {
-        Value::Object(fields) => fields.iter().rev().map(|(name, value)| (name.clone(), reversed(value))).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .rev()
+            .map(|(name, value)| (name.clone(), reversed(value)))
+            .collect(),
         Value::Array(items) => items.iter().map(reversed).collect(),
         _ => value.clone(),
     }
@@ -196,10 +235,12 @@ proptest! {
 
 #[test]
 fn what_is_nested_too_deep_is_refused_and_not_followed() {
-    let nested = |depth: usize| {
-        (0..depth).fold(json!({"type": "string"}), |schema, _| json!({"items": schema}))
-    };
-    assert_eq!(compared(&with_schema(&nested(100)), &with_schema(&nested(100))), [""; 0]);
+    let nested =
+        |depth: usize| (0..depth).fold(json!({"type": "string"}), |schema, _| json!({"items": schema}));
+    assert_eq!(
+        compared(&with_schema(&nested(100)), &with_schema(&nested(100))),
+        [""; 0]
+    );
     let lines = compared(&with_schema(&nested(500)), &with_schema(&nested(500)));
     assert_eq!(lines.len(), 1);
     assert!(lines[0].contains("nested 128 fields deep"), "{}", lines[0]);
@@ -208,12 +249,17 @@ fn what_is_nested_too_deep_is_refused_and_not_followed() {
 #[test]
 fn more_findings_than_anybody_reads_end_with_a_refusal() {
     let name = "a".repeat(1000);
-    let properties: Map<String, Value> =
-        (0..5000).map(|index| (format!("{name}{index}"), json!({"type": "string"}))).collect();
+    let properties: Map<String, Value> = (0..5000)
+        .map(|index| (format!("{name}{index}"), json!({"type": "string"})))
+        .collect();
     let old = with_schema(&json!({"properties": properties}));
     let findings = compare("c", &old, &with_schema(&json!({})), &strict());
     assert!(findings.len() < 5000);
-    assert!(findings.iter().any(|finding| finding.message.contains("there is more to compare")));
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding.message.contains("there is more to compare"))
+    );
 }
 
 #[test]
