@@ -110,20 +110,10 @@ impl Gate {
         self.shared.log.lock().clone()
     }
 
-    /// Cuts the operator off at the `number`th write from now, counted from 1. [`Gate::closed`] tells when.
+    /// Cuts the operator off at the `number`th write from now, counted from 1, for as long as the gate stands.
+    /// [`Gate::closed`] tells when.
     pub fn cut_at(&self, number: u64, cut: Cut) {
         *self.shared.cut.lock() = Some((self.writes() + number, cut));
-    }
-
-    /// Lets everything through again.
-    pub fn reopen(&self) {
-        *self.shared.cut.lock() = None;
-    }
-
-    /// Whether the last three writes were the same.
-    pub fn repeats(&self) -> bool {
-        let log = self.shared.log.lock();
-        log.len() >= 3 && log[log.len() - 3..].windows(2).all(|pair| pair[0] == pair[1])
     }
 
     /// Waits until the gate has cut the operator off.

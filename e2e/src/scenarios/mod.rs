@@ -8,6 +8,7 @@ mod crash;
 mod drift;
 mod idle;
 mod install;
+mod operation;
 mod refusal;
 mod removal;
 mod rotation;
@@ -75,7 +76,10 @@ scenarios! {
     secrets::a_deleted_serving_secret_is_issued_again,
     secrets::a_deleted_ca_secret_is_made_again,
     crash::an_install_resumes_from_every_write,
+    crash::an_upgrade_resumes_from_every_write,
+    crash::a_leaf_rotation_resumes_from_every_write,
     crash::a_ca_rotation_resumes_from_every_write,
+    crash::a_removal_resumes_from_every_write,
     claims::the_second_claim_is_refused_and_takes_over_when_the_first_is_gone,
     removal::webhooks_go_before_their_servers,
     removal::conversion_that_stored_objects_need_is_kept,
