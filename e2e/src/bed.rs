@@ -69,7 +69,8 @@ pub struct Bed {
     directory: TempDir,
     stop: CancellationToken,
     node: Option<JoinHandle<()>>,
-    cluster: Cluster,
+    /// What is below.
+    pub cluster: Cluster,
 }
 
 // === impl Options ===
@@ -134,6 +135,7 @@ impl Bed {
                 kubeconfig,
                 bundle_dir: bundles,
                 log: directory.path().join("operator.log"),
+                log_filter: None,
             },
             directory,
             stop,

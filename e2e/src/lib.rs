@@ -7,6 +7,7 @@ pub mod demo;
 pub mod everything;
 pub mod gate;
 mod inventory;
+pub mod leaks;
 pub mod load;
 pub mod operator;
 pub mod programs;

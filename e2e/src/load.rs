@@ -27,6 +27,9 @@ use crate::{
 /// How many failures are kept with their text.
 const KEPT_FAILURES: usize = 20;
 
+/// How long a client waits before it asks an API server again that is down.
+const OUTAGE_PAUSE: Duration = Duration::from_millis(200);
+
 /// What was sent and what came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -40,6 +43,10 @@ pub struct Report {
     pub reinitializing: u64,
     /// The longest time for which a request was kept waiting by those.
     pub longest_reinitializing: Duration,
+    /// Requests that were sent again because the API server itself was down: see [`Answer::is_outage`].
+    pub outages: u64,
+    /// The longest time for which a request was kept waiting by that.
+    pub longest_outage: Duration,
     /// The longest time between two successful answers, over all workers.
     pub longest_gap: Duration,
     /// The time below which 99 of 100 requests were answered.
@@ -68,6 +75,8 @@ struct Detail {
     failures: Vec<String>,
     reinitializing: u64,
     longest_reinitializing: Duration,
+    outages: u64,
+    longest_outage: Duration,
     last_success: Instant,
     longest_gap: Duration,
     latencies: Vec<Duration>,
@@ -81,6 +90,16 @@ struct Worker {
     number: usize,
     pause: Duration,
     stop: CancellationToken,
+    outlasts: bool,
+}
+
+/// Whom the API server itself may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// Nobody: no answer, or one that it is down, is a failure.
+    Strict,
+    /// Clients that send a request again while the API server itself is down, as controllers do. That is counted apart.
+    OutlastOutages,
 }
 
 // === impl Load ===
@@ -95,6 +114,7 @@ impl Load {
         resources: &[Resource],
         workers: usize,
         pause: Duration,
+        clients: Clients,
     ) -> Self {
         let counters = Arc::new(Counters::new());
         let stop = CancellationToken::new();
@@ -107,6 +127,7 @@ impl Load {
                 number,
                 pause,
                 stop: stop.clone(),
+                outlasts: clients == Clients::OutlastOutages,
             };
             tasks.spawn(worker.run(resources.to_vec()));
         }
@@ -152,6 +173,8 @@ impl Report {
         self.failures.extend(other.failures);
         self.reinitializing += other.reinitializing;
         self.longest_reinitializing = self.longest_reinitializing.max(other.longest_reinitializing);
+        self.outages += other.outages;
+        self.longest_outage = self.longest_outage.max(other.longest_outage);
         self.longest_gap = self.longest_gap.max(other.longest_gap);
         self.p99 = self.p99.max(other.p99);
         for (kind, count) in other.by_kind {
@@ -188,6 +211,8 @@ impl Counters {
                 failures: Vec::new(),
                 reinitializing: 0,
                 longest_reinitializing: Duration::ZERO,
+                outages: 0,
+                longest_outage: Duration::ZERO,
                 last_success: Instant::now(),
                 longest_gap: Duration::ZERO,
                 latencies: Vec::new(),
@@ -203,6 +228,12 @@ impl Counters {
         detail.last_success = Instant::now();
         detail.latencies.push(latency);
         *detail.by_kind.entry(kind).or_default() += 1;
+    }
+
+    fn outage(&self, waited: Duration) {
+        let mut detail = self.detail.lock();
+        detail.outages += 1;
+        detail.longest_outage = detail.longest_outage.max(waited);
     }
 
     fn failure(&self, text: String) {
@@ -223,6 +254,8 @@ impl Counters {
             failures: detail.failures.clone(),
             reinitializing: detail.reinitializing,
             longest_reinitializing: detail.longest_reinitializing,
+            outages: detail.outages,
+            longest_outage: detail.longest_outage,
             longest_gap: detail.longest_gap,
             p99: latencies
                 .get(latencies.len() * 99 / 100)
@@ -349,6 +382,29 @@ impl Worker {
         }
     }
 
+    /// What a request that was sent again has found: its first try was carried out, and only its answer lost.
+    async fn carried_out_before(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        answer: &Answer,
+    ) -> Option<Answer> {
+        match (method, answer.code) {
+            ("POST", 409) => {
+                let name = request::text(body?, "/metadata/name");
+                request::send(&self.client, "GET", &format!("{path}/{name}"), None)
+                    .await
+                    .ok()
+            }
+            ("DELETE", 404) => Some(Answer {
+                code: 200,
+                ..answer.clone()
+            }),
+            _ => None,
+        }
+    }
+
     /// Sends one request; `None` when it failed below HTTP, which is counted.
     async fn send(
         &self,
@@ -360,8 +416,21 @@ impl Worker {
         tokio::time::sleep(self.pause).await;
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         let started = Instant::now();
+        let mut repeated = false;
         loop {
-            let answer = match request::send(&self.client, method, path, body).await {
+            let sent = request::send(&self.client, method, path, body).await;
+            let outage = sent.as_ref().map_or(true, Answer::is_outage);
+            if self.outlasts && outage && started.elapsed() < request::RETRY_LIMIT {
+                repeated = true;
+                self.counters.outage(started.elapsed());
+                tokio::time::sleep(OUTAGE_PAUSE).await;
+                continue;
+            }
+            let answer = match sent {
+                Ok(answer) if repeated => match self.carried_out_before(method, path, body, &answer).await {
+                    Some(earlier) => earlier,
+                    None => answer,
+                },
                 Ok(answer) => answer,
                 Err(error) => {
                     self.counters.failure(format!("{method} {path}: {error:#}"));

@@ -28,6 +28,8 @@ pub struct Operator {
     pub log: PathBuf,
     /// More arguments of `windlass run`.
     pub arguments: Vec<String>,
+    /// What it logs, as `WINDLASS_LOG` says; its default where there is none.
+    pub log_filter: Option<String>,
 }
 
 /// The operator, running.
@@ -60,6 +62,7 @@ impl Operator {
             .arg("--bind")
             .arg("127.0.0.1:0")
             .args(&self.arguments)
+            .envs(self.log_filter.iter().map(|filter| ("WINDLASS_LOG", filter)))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -67,6 +70,15 @@ impl Operator {
             .spawn()
             .context("starting the operator")?;
         Ok(Running { child })
+    }
+
+    /// The same operator, logging what `filter` says.
+    #[must_use]
+    pub fn with_log_filter(&self, filter: &str) -> Self {
+        Self {
+            log_filter: Some(filter.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// The same operator with another kubeconfig.

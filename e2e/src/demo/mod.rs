@@ -17,7 +17,7 @@ use windlass_node::Program;
 
 use crate::{
     bed::{Bed, Options},
-    load::{Load, Report},
+    load::{Clients, Load, Report},
     request::text,
     resource::Resource,
     sample,
@@ -331,7 +331,14 @@ impl Demo {
     }
 
     fn load(&self, resources: &[Resource]) -> Load {
-        Load::start(&self.bed.client, TRAFFIC, resources, WORKERS, PAUSE)
+        Load::start(
+            &self.bed.client,
+            TRAFFIC,
+            resources,
+            WORKERS,
+            PAUSE,
+            Clients::Strict,
+        )
     }
 }
 

@@ -6,6 +6,7 @@
 mod claims;
 mod crash;
 mod drift;
+mod hygiene;
 mod idle;
 mod install;
 mod operation;
@@ -15,10 +16,11 @@ mod rotation;
 mod schemas;
 mod secrets;
 mod traffic;
+mod trouble;
 
 use std::pin::Pin;
 
-use crate::bed::Bed;
+use crate::{bed::Bed, cluster::Trouble};
 
 /// What a scenario returns. It stays on the thread that began it.
 type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
@@ -28,6 +30,8 @@ type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 pub struct Scenario {
     /// The name that selects it.
     pub name: &'static str,
+    /// What the cluster must be able to suffer for it.
+    pub needs: &'static [Trouble],
     run: for<'a> fn(&'a Bed) -> Outcome<'a>,
 }
 
@@ -48,12 +52,16 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Declares [`SCENARIOS`] from `module::function` paths.
+/// Declares [`SCENARIOS`] from `module::function` paths, each with what it `needs`.
 macro_rules! scenarios {
-    ($($module:ident::$function:ident),* $(,)?) => {
+    ($($module:ident::$function:ident $(needs $trouble:ident)?),* $(,)?) => {
         /// Every scenario.
         pub const SCENARIOS: &[Scenario] = &[
-            $(Scenario { name: stringify!($function), run: |bed| Box::pin($module::$function(bed)) }),*
+            $(Scenario {
+                name: stringify!($function),
+                needs: &[$(Trouble::$trouble)?],
+                run: |bed| Box::pin($module::$function(bed)),
+            }),*
         ];
     };
 }
@@ -80,6 +88,10 @@ scenarios! {
     crash::a_leaf_rotation_resumes_from_every_write,
     crash::a_ca_rotation_resumes_from_every_write,
     crash::a_removal_resumes_from_every_write,
+    trouble::restarts_of_the_api_server_lose_nothing needs Restart,
+    trouble::storage_that_hangs_loses_nothing needs Pause,
+    trouble::errors_at_random_and_cut_watches_lose_nothing needs Errors,
+    hygiene::no_private_key_is_anywhere_but_in_its_secret,
     claims::the_second_claim_is_refused_and_takes_over_when_the_first_is_gone,
     removal::webhooks_go_before_their_servers,
     removal::conversion_that_stored_objects_need_is_kept,

@@ -21,6 +21,9 @@ pub(super) const NAMESPACE: &str = "sample-system";
 /// How often a whole cluster is looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
 
+/// How long nothing may change before an operation counts as ended.
+pub(super) const QUIET: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Something that the operator carries out in many writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -40,6 +43,8 @@ pub(super) struct Before {
     authority: Option<i64>,
     /// How often the CRD's spec was written.
     definition: Option<i64>,
+    /// The resourceVersions of what tells how far an operation is.
+    versions: [Value; 2],
 }
 
 /// Who uses the sample while an operation goes on.
@@ -84,7 +89,7 @@ impl Operation {
 
     /// Asks for it.
     pub(super) async fn ask(self, bed: &Bed) -> anyhow::Result<Before> {
-        let before = Before::take(bed).await?;
+        let mut before = Before::take(bed).await?;
         match self {
             Self::Install => {
                 bed.bundle("sample.v1")?;
@@ -102,6 +107,7 @@ impl Operation {
                 succeed(&bed.client, "DELETE", &deployed(), None).await?;
             }
         }
+        before.versions = Before::take(bed).await?.versions;
         Ok(before)
     }
 
@@ -172,6 +178,33 @@ pub(super) async fn ends_as(bed: &Bed, end: &Snapshot) -> anyhow::Result<()> {
     .await
 }
 
+/// The cluster, once nothing changes in it.
+pub(super) async fn settled(bed: &Bed) -> anyhow::Result<Snapshot> {
+    until("nothing changes any more", PATIENCE, async || {
+        let before = take(bed).await?;
+        tokio::time::sleep(QUIET).await;
+        let after = take(bed).await?;
+        let mut changes = before.differences(&after);
+        changes.extend(
+            after
+                .ending()
+                .into_iter()
+                .map(|place| format!("{place} is ending")),
+        );
+        Ok(if changes.is_empty() {
+            Ok(after)
+        } else {
+            Err(changes.join("\n  "))
+        })
+    })
+    .await
+}
+
+/// Whether the operator has begun with what was asked for.
+pub(super) async fn has_begun(bed: &Bed, before: &Before) -> anyhow::Result<bool> {
+    Ok(Before::take(bed).await?.versions != before.versions)
+}
+
 /// What is in the cluster, but for what its users leave.
 pub(super) async fn take(bed: &Bed) -> anyhow::Result<Snapshot> {
     Snapshot::take(&bed.client, &[traffic::NAMESPACE]).await
@@ -205,12 +238,14 @@ impl Before {
         let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{CERTIFICATE}-cert");
         let secret = get(&bed.client, &secret).await?.unwrap_or_default();
         let object = get(&bed.client, &certificate()).await?.unwrap_or_default();
+        let deployed = get(&bed.client, &deployed()).await?.unwrap_or_default();
         let crd = format!("{CRDS}/widgets.sample.windlass.dev");
         let crd = get(&bed.client, &crd).await?.unwrap_or_default();
         Ok(Self {
             leaf: secret["data"]["tls.crt"].clone(),
             authority: object["status"]["ca"]["current"]["generation"].as_i64(),
             definition: crd["metadata"]["generation"].as_i64(),
+            versions: [deployed, object].map(|object| object["metadata"]["resourceVersion"].clone()),
         })
     }
 }

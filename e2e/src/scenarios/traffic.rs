@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     bed::Bed,
-    load::{Load, Report},
+    load::{Clients, Load, Report},
     request::{self, Answer},
     resource::{Expectation, Resource},
     sample,
@@ -56,6 +56,7 @@ pub(super) async fn start_expecting(
         &[Resource::widgets(versions, expectation)],
         WORKERS,
         PAUSE,
+        Clients::Strict,
     ))
 }
 
@@ -68,6 +69,20 @@ pub(super) async fn start_slowly(bed: &Bed, versions: &[&str]) -> anyhow::Result
         &[Resource::widgets(versions, Expectation::Admitted)],
         WORKERS,
         LONG_PAUSE,
+        Clients::Strict,
+    ))
+}
+
+/// The same by clients that send a request again while the API server itself is down.
+pub(super) async fn start_outlasting(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+    namespace(bed, NAMESPACE).await?;
+    Ok(Load::start(
+        &bed.client,
+        NAMESPACE,
+        &[Resource::widgets(versions, Expectation::Admitted)],
+        WORKERS,
+        LONG_PAUSE,
+        Clients::OutlastOutages,
     ))
 }
 
