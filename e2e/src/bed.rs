@@ -17,6 +17,7 @@ use windlass_node::Program;
 use crate::{
     cluster::{self, Cluster},
     command::Command,
+    inventory::Inventory,
     operator::Operator,
     programs, request, sample,
     steps::{self, PATIENCE, get, serving_certificates, until},
@@ -83,7 +84,8 @@ pub struct Bed {
     directory: TempDir,
     stop: CancellationToken,
     node: Option<JoinHandle<()>>,
-    cluster: Cluster,
+    /// What is below.
+    pub cluster: Cluster,
 }
 
 // === impl Options ===
@@ -155,6 +157,7 @@ impl Bed {
                 kubeconfig,
                 bundle_dir: bundles,
                 log: directory.path().join("operator.log"),
+                log_filter: None,
             },
             client,
             command,
@@ -264,14 +267,10 @@ impl Bed {
         let path = format!("{}/{certificate}", serving_certificates(namespace));
         until(&format!("{path} is settled"), PATIENCE, async || {
             let object = get(&self.client, &path).await?.unwrap_or_default();
-            let status = &object["status"];
-            let settled = status["phase"] == "Stable"
-                && status["endpoints"]["ready"] == status["endpoints"]["current"]
-                && status["targets"]["total"] == status["targets"]["current"];
-            Ok(if settled {
+            Ok(if steps::is_settled(&object) {
                 Ok(object)
             } else {
-                Err(format!("{}: {status}", steps::conditions(&object)))
+                Err(format!("{}: {}", steps::conditions(&object), object["status"]))
             })
         })
         .await
@@ -282,6 +281,24 @@ impl Bed {
         let log = fs::read_to_string(&self.operator.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+
+    /// What is in the cluster now that the node has joined it.
+    ///
+    /// # Errors
+    ///
+    /// When the node does not come, or the cluster cannot be asked.
+    pub(crate) async fn inventory(&self) -> anyhow::Result<Inventory> {
+        until("the node has joined", PATIENCE, async || {
+            let nodes = steps::list(&self.client, "/api/v1/nodes").await?;
+            Ok(if nodes.is_empty() {
+                Err("no node".to_owned())
+            } else {
+                Ok(())
+            })
+        })
+        .await?;
+        Inventory::take(&self.client).await
     }
 
     /// Ends the node, and with it every process of a pod.

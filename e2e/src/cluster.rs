@@ -1,6 +1,10 @@
 //! The cluster below a test bed: a sandbox of its own, or one that a kubeconfig names.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context;
 use kube::{
@@ -9,9 +13,23 @@ use kube::{
 };
 use serde_json::{Value, json};
 use windlass_node::Network;
-use windlass_sandbox::Sandbox;
+use windlass_sandbox::{Sandbox, server::Faults};
 
 use crate::{inventory::Inventory, request, steps};
+
+/// How long nobody answers when the sandbox's API server restarts; a real one takes some seconds.
+const RESTART: Duration = Duration::from_secs(2);
+
+/// What a cluster can be made to suffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Its API server is killed and comes back.
+    Restart,
+    /// Its storage hangs for a while.
+    Pause,
+    /// Requests fail at random, and watches are cut.
+    Errors,
+}
 
 /// How long a ServiceAccount's token lives: longer than any scenario.
 const TOKEN_SECONDS: u32 = 86_400;
@@ -32,6 +50,8 @@ pub struct Named {
     pods: Network,
     /// What was there before.
     before: Inventory,
+    /// A folder with the process ids of its programs, where those may be killed: see `e2e/controlplane/with`.
+    processes: Option<PathBuf>,
 }
 
 // === impl Cluster ===
@@ -50,12 +70,13 @@ impl Cluster {
     }
 
     /// The cluster of the current context of a kubeconfig, whose user must be its admin. Its API server must reach
-    /// `pods`, all of which must be local to this machine or network namespace.
+    /// `pods`, all of which must be local to this machine or network namespace. `processes` is where its programs can be
+    /// found.
     ///
     /// # Errors
     ///
     /// When `pods` are not local, the kubeconfig cannot be read, or the cluster cannot be asked what is in it.
-    pub async fn named(kubeconfig: &Path, pods: Network) -> anyhow::Result<Self> {
+    pub async fn named(kubeconfig: &Path, pods: Network, processes: Option<PathBuf>) -> anyhow::Result<Self> {
         pods.check_local().with_context(|| {
             format!(
                 "{pods}, where pods are to get their addresses, is not local to this machine; as root, \
@@ -73,6 +94,7 @@ impl Cluster {
             kubeconfig,
             pods,
             before,
+            processes,
         })))
     }
 
@@ -120,6 +142,59 @@ impl Cluster {
         })
     }
 
+    /// Kills the API server, and waits until it is back.
+    ///
+    /// # Errors
+    ///
+    /// When this cluster cannot suffer that, or the API server does not come back.
+    pub async fn restart_api_server(&self, client: &Client) -> anyhow::Result<()> {
+        match self {
+            Self::Sandbox(sandbox) => sandbox.restart(RESTART).await?,
+            Self::Named(named) => named.signal("kube-apiserver", "KILL").await?,
+        }
+        steps::until("the API server is back", steps::PATIENCE, async || {
+            Ok(match request::send(client, "GET", "/readyz", None).await {
+                Ok(answer) if answer.code == 200 => Ok(()),
+                Ok(answer) => Err(answer.to_string()),
+                Err(error) => Err(format!("{error:#}")),
+            })
+        })
+        .await
+    }
+
+    /// Lets storage hang for `pause`.
+    ///
+    /// # Errors
+    ///
+    /// When this cluster cannot suffer that.
+    pub async fn pause_storage(&self, pause: Duration) -> anyhow::Result<()> {
+        match self {
+            Self::Sandbox(sandbox) => {
+                sandbox.faults().pause();
+                tokio::time::sleep(pause).await;
+                sandbox.faults().resume();
+                Ok(())
+            }
+            Self::Named(named) => {
+                named.signal("etcd", "STOP").await?;
+                tokio::time::sleep(pause).await;
+                named.signal("etcd", "CONT").await
+            }
+        }
+    }
+
+    /// How to make requests fail.
+    ///
+    /// # Errors
+    ///
+    /// When this cluster cannot suffer that.
+    pub fn faults(&self) -> anyhow::Result<&Faults> {
+        match self {
+            Self::Sandbox(sandbox) => Ok(sandbox.faults()),
+            Self::Named(_) => anyhow::bail!("only the sandbox fails at random"),
+        }
+    }
+
     /// Removes from a cluster that stays what was not in it before.
     ///
     /// # Errors
@@ -136,6 +211,23 @@ impl Cluster {
 // === impl Named ===
 
 impl Named {
+    async fn signal(&self, program: &str, signal: &str) -> anyhow::Result<()> {
+        let processes = self
+            .processes
+            .as_ref()
+            .context("where the programs of this cluster run is not known")?;
+        let file = processes.join(format!("{program}.pid"));
+        let process =
+            std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let sent = tokio::process::Command::new("kill")
+            .args(["-s", signal, process.trim()])
+            .status()
+            .await
+            .context("running kill")?;
+        anyhow::ensure!(sent.success(), "{program} cannot be sent {signal}: {sent}");
+        Ok(())
+    }
+
     async fn service_account(&self, namespace: &str, name: &str) -> anyhow::Result<String> {
         let client = client(&self.kubeconfig.to_string()).await?;
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");

@@ -141,14 +141,10 @@ impl Gate {
         self.shared.requests.lock().clone()
     }
 
-    /// Cuts the operator off at the `number`th write from now, counted from 1. [`Gate::closed`] tells when.
+    /// Cuts the operator off at the `number`th write from now, counted from 1, for as long as the gate stands.
+    /// [`Gate::closed`] tells when.
     pub fn cut_at(&self, number: u64, cut: Cut) {
         *self.shared.cut.lock() = Some((self.writes() + number, cut));
-    }
-
-    /// Lets everything through again.
-    pub fn reopen(&self) {
-        *self.shared.cut.lock() = None;
     }
 
     /// Patches the object at `path` as `client` when the operator's next write to it has come to the gate, and before
@@ -164,12 +160,6 @@ impl Gate {
     /// Whether every write of [`Gate::overtake`] was done.
     pub fn has_overtaken(&self) -> bool {
         self.shared.rivals.lock().is_empty()
-    }
-
-    /// Whether the last three writes were the same.
-    pub fn repeats(&self) -> bool {
-        let log = self.shared.log.lock();
-        log.len() >= 3 && log[log.len() - 3..].windows(2).all(|pair| pair[0] == pair[1])
     }
 
     /// Holds back the answers to reads of Secrets from the `number`th write from now on, until [`Gate::release`].

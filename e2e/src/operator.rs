@@ -43,6 +43,8 @@ pub struct Operator {
     pub log: PathBuf,
     /// More arguments of `windlass run`.
     pub arguments: Vec<String>,
+    /// What it logs, as `WINDLASS_LOG` says; its default where there is none.
+    pub log_filter: Option<String>,
 }
 
 /// The operator, running.
@@ -76,6 +78,7 @@ impl Operator {
             .arg("127.0.0.1:0")
             .args(&self.arguments)
             .env("POD_NAME", &self.pod)
+            .envs(self.log_filter.iter().map(|filter| ("WINDLASS_LOG", filter)))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -94,6 +97,15 @@ impl Operator {
         Self {
             pod: pod.to_owned(),
             log: self.log.with_file_name(format!("{pod}.log")),
+            ..self.clone()
+        }
+    }
+
+    /// The same operator, logging what `filter` says.
+    #[must_use]
+    pub fn with_log_filter(&self, filter: &str) -> Self {
+        Self {
+            log_filter: Some(filter.to_owned()),
             ..self.clone()
         }
     }

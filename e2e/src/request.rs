@@ -145,6 +145,22 @@ impl Answer {
         self.message().contains("denied the request")
     }
 
+    /// Whether the API server says that it, or its storage, is down or not up yet: nothing that a webhook or a conversion
+    /// has to do with, whose errors name them.
+    pub fn is_outage(&self) -> bool {
+        let message = self.message();
+        let of_a_webhook = message.contains("webhook") || message.contains("conversion");
+        let own = match self.code {
+            429 | 503 | 504 => true,
+            // Errors of its client of etcd, for example "etcdserver: request timed out".
+            500 => message.contains("etcd"),
+            // Admission waits for its own watches after a start.
+            403 => message.contains("not yet ready to handle request"),
+            _ => false,
+        };
+        own && !of_a_webhook && !self.is_reinitializing()
+    }
+
     /// Whether this is the API server's own pause after a change of a CRD: lists wait for the new storage, and a request
     /// that had the old one at hand is turned away by `WithWaitGroup`, which takes its end for that of the server.
     /// Both come with `Retry-After`, which client-go and kube obey.

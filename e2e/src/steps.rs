@@ -177,6 +177,21 @@ pub async fn condition(
     .await
 }
 
+/// Whether an object has the condition `Ready`, observed at its present generation.
+pub fn is_ready(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|condition| {
+        condition["type"] == "Ready"
+            && condition["status"] == "True"
+            && condition["observedGeneration"] == object["metadata"]["generation"]
+    })
+}
+
+/// Whether a ServingCertificate is stable, with every endpoint and every target current.
+pub fn is_settled(certificate: &Value) -> bool {
+    certificate["status"]["phase"] == "Stable" && all_current(certificate)
+}
+
 /// The conditions of an object in words.
 pub fn conditions(object: &Value) -> String {
     let listed = object["status"]["conditions"]
@@ -253,12 +268,11 @@ pub async fn rotate(
         let object = get(client, &path)
             .await?
             .context("the ServingCertificate is gone")?;
-        let phase = request::text(&object, "/status/phase").to_owned();
-        let done = mark(&object) != old && phase == "Stable" && all_current(&object);
+        let done = mark(&object) != old && is_settled(&object);
         Ok(if done {
             Ok(())
         } else {
-            Err(format!("phase {phase}, {}", object["status"]))
+            Err(object["status"].to_string())
         })
     })
     .await

@@ -1,8 +1,10 @@
 //! A cluster to start and to connect to.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use parking_lot::Mutex;
+use rustls::ServerConfig;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -26,6 +28,9 @@ pub struct Sandbox {
     server: Server,
     authority: Authority,
     address: SocketAddr,
+    tls: Arc<ServerConfig>,
+    /// Ends every connection when it is dropped.
+    front: Mutex<Option<DropGuard>>,
     _stop: DropGuard,
 }
 
@@ -75,11 +80,14 @@ impl Sandbox {
         let server = Server::new(options.reinitializing);
         let stop = CancellationToken::new();
         controllers::start(&server, &authority.certificate(), &stop);
-        tokio::spawn(front::serve(server.clone(), listener, tls, stop.clone()));
+        let front = CancellationToken::new();
+        tokio::spawn(front::serve(server.clone(), listener, tls.clone(), front.clone()));
         Ok(Self {
             server,
             authority,
             address,
+            tls,
+            front: Mutex::new(Some(front.drop_guard())),
             _stop: stop.drop_guard(),
         })
     }
@@ -125,6 +133,25 @@ impl Sandbox {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Restarts the API server: every connection is cut, for a while nobody answers at its port, and then it is there
+    /// again with all that was stored.
+    ///
+    /// # Errors
+    ///
+    /// When its port is taken meanwhile.
+    pub async fn restart(&self, down: Duration) -> Result<(), StartError> {
+        drop(self.front.lock().take());
+        tokio::time::sleep(down).await;
+        let port = self.address.port();
+        let listening = front::bind(port).await;
+        let (listener, _) = listening.map_err(|source| StartError::Listen { port, source })?;
+        let front = CancellationToken::new();
+        let serving = front::serve(self.server.clone(), listener, self.tls.clone(), front.clone());
+        tokio::spawn(serving);
+        *self.front.lock() = Some(front.drop_guard());
+        Ok(())
     }
 
     /// Ways to make it misbehave.

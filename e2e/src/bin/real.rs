@@ -7,7 +7,7 @@ use clap::Parser;
 use libtest_mimic::Trial;
 use windlass_e2e::{
     audit,
-    cluster::Cluster,
+    cluster::{Cluster, Trouble},
     programs,
     scenarios::{SCENARIOS, Scenario},
     trial,
@@ -45,6 +45,11 @@ struct Arguments {
     )]
     pod_network: Network,
 
+    /// A folder with the process ids of its etcd and kube-apiserver, which scenarios then kill and pause. Without it,
+    /// those that do are left out.
+    #[arg(long, env = "E2E_PROCESSES", value_name = "DIR")]
+    processes: Option<PathBuf>,
+
     /// Its audit log: it must show that the operator was allowed whatever it asked for and, where all scenarios run,
     /// that it used each right that it has.
     #[arg(long, env = "E2E_AUDIT_LOG", value_name = "FILE")]
@@ -75,16 +80,26 @@ fn main() -> anyhow::Result<ExitCode> {
     let kubeconfig = arguments.kubeconfig.context("no kubeconfig")?;
     let program = std::env::current_exe()?;
     let network = arguments.pod_network;
+    let can = |trouble: &Trouble| match trouble {
+        Trouble::Restart | Trouble::Pause => arguments.processes.is_some(),
+        Trouble::Errors => false,
+    };
     let whole = selected.len() == SCENARIOS.len();
     let mut trials: Vec<Trial> = selected
         .into_iter()
         .map(|scenario| {
+            let missing = scenario.needs.iter().find(|trouble| !can(trouble));
+            if let Some(trouble) = missing {
+                println!("{} is left out: {}", scenario.name, why_not(*trouble));
+            }
             let (kubeconfig, program) = (kubeconfig.clone(), program.clone());
+            let processes = arguments.processes.clone();
             Trial::test(scenario.name, move || {
                 trial::run(scenario, &program, async || {
-                    Cluster::named(&kubeconfig, network).await
+                    Cluster::named(&kubeconfig, network, processes).await
                 })
             })
+            .with_ignored_flag(missing.is_some())
         })
         .collect();
     if let Some(log) = arguments.audit_log {
@@ -98,6 +113,16 @@ fn main() -> anyhow::Result<ExitCode> {
         ..libtest_mimic::Arguments::default()
     };
     Ok(libtest_mimic::run(&one_by_one, trials).exit_code())
+}
+
+/// Why a cluster cannot be made to suffer this.
+fn why_not(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::Restart | Trouble::Pause => {
+            "E2E_PROCESSES does not say where the etcd and kube-apiserver of this cluster run"
+        }
+        Trouble::Errors => "only the sandbox fails at random",
+    }
 }
 
 /// The scenarios with these names or parts of names; all when there are none.

@@ -18,7 +18,7 @@ use crate::{
     bed::{Bed, Options},
     cluster::Cluster,
     command::argument,
-    load::{Load, Report},
+    load::{Clients, Load, Report},
     progress::Progress,
     request::text,
     resource::Resource,
@@ -136,7 +136,7 @@ pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Repor
         .collect();
     let bed = async {
         let cluster = match &arguments.kubeconfig {
-            Some(kubeconfig) => Cluster::named(kubeconfig, arguments.pod_network).await?,
+            Some(kubeconfig) => Cluster::named(kubeconfig, arguments.pod_network, None).await?,
             None => Cluster::sandbox().await?,
         };
         Bed::on(cluster, options).await
@@ -341,7 +341,14 @@ impl Demo {
     }
 
     fn load(&self, resources: &[Resource]) -> Load {
-        Load::start(&self.bed.client, TRAFFIC, resources, WORKERS, PAUSE)
+        Load::start(
+            &self.bed.client,
+            TRAFFIC,
+            resources,
+            WORKERS,
+            PAUSE,
+            Clients::Strict,
+        )
     }
 }
 

@@ -34,6 +34,15 @@ use self::{
 /// How many workers keep a rate at the most. When none of them is left, requests are late, and count as slow.
 const MOST_WORKERS: usize = 500;
 
+/// Whom the API server itself may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// Nobody: no answer, or one that it is down, is a failure.
+    Strict,
+    /// Clients that send a request again while the API server itself is down, as controllers do. That is counted apart.
+    OutlastOutages,
+}
+
 /// Running traffic.
 #[derive(Debug)]
 pub struct Load {
@@ -69,12 +78,14 @@ impl Load {
         resources: &[Resource],
         workers: usize,
         pause: Duration,
+        clients: Clients,
     ) -> Self {
         let mut load = Self::new();
         let first = load.first_worker(client, namespace, resources, Pace::Pause(pause));
         for number in 0..workers {
             let worker = Worker {
                 number,
+                clients,
                 ..first.clone()
             };
             load.tasks.spawn(worker.run());
@@ -111,6 +122,7 @@ impl Load {
             resources: resources.into(),
             number: 0,
             pace,
+            clients: Clients::Strict,
             stop: self.stop.clone(),
         }
     }
@@ -219,6 +231,13 @@ impl Counters {
         let lap = &mut self.detail.lock().lap;
         lap.reinitializing += 1;
         lap.longest_reinitializing = lap.longest_reinitializing.max(waited);
+    }
+
+    /// The API server was down for a request, which has been waiting for so long.
+    fn outage(&self, waited: Duration) {
+        let lap = &mut self.detail.lock().lap;
+        lap.outages += 1;
+        lap.longest_outage = lap.longest_outage.max(waited);
     }
 
     fn lap(&self) -> Report {

@@ -25,6 +25,12 @@ pub struct Report {
     pub reinitializing: u64,
     /// The longest time for which a request was kept waiting by those.
     pub longest_reinitializing: Duration,
+    /// Requests that were sent again because the API server itself was down: see [`Answer::is_outage`].
+    ///
+    /// [`Answer::is_outage`]: crate::request::Answer::is_outage
+    pub outages: u64,
+    /// The longest time for which a request was kept waiting by that.
+    pub longest_outage: Duration,
     /// The longest time between two successful answers, over all workers.
     pub longest_gap: Duration,
     /// How long successful requests took that the API server did not turn away.
@@ -45,6 +51,8 @@ impl Report {
         self.failed_at.extend(other.failed_at);
         self.reinitializing += other.reinitializing;
         self.longest_reinitializing = self.longest_reinitializing.max(other.longest_reinitializing);
+        self.outages += other.outages;
+        self.longest_outage = self.longest_outage.max(other.longest_outage);
         self.longest_gap = self.longest_gap.max(other.longest_gap);
         self.latencies.add(&other.latencies);
         for (kind, count) in other.by_kind {

@@ -1,16 +1,22 @@
 //! One worker: the lives of objects, one after the other.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Counters, pace::Pace};
+use super::{Clients, Counters, pace::Pace};
 use crate::{
     request::{self, Answer},
     resource::{Expectation, Resource},
 };
+
+/// How long a client waits before it asks an API server again that is down.
+const OUTAGE_PAUSE: Duration = Duration::from_millis(200);
 
 /// Sends requests until stopped.
 #[derive(Clone)]
@@ -21,6 +27,7 @@ pub(super) struct Worker {
     pub(super) resources: Arc<[Resource]>,
     pub(super) number: usize,
     pub(super) pace: Pace,
+    pub(super) clients: Clients,
     pub(super) stop: CancellationToken,
 }
 
@@ -144,6 +151,29 @@ impl Worker {
         }
     }
 
+    /// What a request that was sent again has found: its first try was carried out, and only its answer lost.
+    async fn carried_out_before(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        answer: &Answer,
+    ) -> Option<Answer> {
+        match (method, answer.code) {
+            ("POST", 409) => {
+                let name = request::text(body?, "/metadata/name");
+                request::send(&self.client, "GET", &format!("{path}/{name}"), None)
+                    .await
+                    .ok()
+            }
+            ("DELETE", 404) => Some(Answer {
+                code: 200,
+                ..answer.clone()
+            }),
+            _ => None,
+        }
+    }
+
     /// Sends one request; `None` when it failed below HTTP, which is counted.
     async fn send(
         &self,
@@ -155,25 +185,38 @@ impl Worker {
         let due = self.pace.due().await;
         self.counters.sent();
         let sent = Instant::now();
-        let mut turned_away = None;
+        let mut turned_away = false;
+        let mut repeated = false;
         loop {
-            let answer = match request::send(&self.client, method, path, body).await {
+            let result = request::send(&self.client, method, path, body).await;
+            let is_outage = result.as_ref().map_or(true, Answer::is_outage);
+            let outlasts = self.clients == Clients::OutlastOutages && sent.elapsed() < request::RETRY_LIMIT;
+            if is_outage && outlasts {
+                repeated = true;
+                self.counters.outage(sent.elapsed());
+                tokio::time::sleep(OUTAGE_PAUSE).await;
+                continue;
+            }
+            let mut answer = match result {
                 Ok(answer) => answer,
                 Err(error) => {
                     self.counters.failure(format!("{method} {path}: {error:#}"));
                     return None;
                 }
             };
+            if repeated && let Some(earlier) = self.carried_out_before(method, path, body, &answer).await {
+                answer = earlier;
+            }
             if !answer.is_reinitializing() || sent.elapsed() > request::RETRY_LIMIT {
                 if answer.code < 400 || kind == "deny" {
-                    // How long the API server turns requests away is counted apart.
-                    let latency = turned_away.is_none().then(|| due.elapsed());
+                    // How long the API server turns requests away, or is down, is counted apart.
+                    let latency = (!turned_away && !repeated).then(|| due.elapsed());
                     self.counters.success(kind, latency);
                 }
                 return Some(answer);
             }
             tokio::time::sleep(answer.pause()).await;
-            turned_away = Some(sent.elapsed());
+            turned_away = true;
             self.counters.turned_away(sent.elapsed());
         }
     }

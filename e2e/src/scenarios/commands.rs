@@ -122,21 +122,20 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) ->
     let _operator = bed.operator.start()?;
     install(bed, &sample::bundle("sample.v1")).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    let gate = Gate::open(bed.client.clone()).await?;
-    let interrupted = Command {
-        kubeconfig: bed.write("gate.kubeconfig", &gate.kubeconfig())?,
-        ..bed.command.clone()
-    };
     let bundle = sample::bundle("sample.v2");
     let arguments = [&["install", argument(&bundle)?], &INSTALL[..]].concat();
     let cuts = (1..).flat_map(|number| [(number, Cut::Before), (number, Cut::After)]);
     for (number, cut) in cuts {
+        let gate = Gate::open(bed.client.clone()).await?;
         gate.cut_at(number, cut);
+        let interrupted = Command {
+            kubeconfig: bed.write("gate.kubeconfig", &gate.kubeconfig())?,
+            ..bed.command.clone()
+        };
         let output = tokio::select! {
             output = interrupted.run(&arguments, |_| {}) => Some(output?),
             () = gate.closed() => None,
         };
-        gate.reopen();
         check_source(bed)
             .await
             .with_context(|| format!("cut at write {number}, {cut:?}"))?;

@@ -1,126 +1,145 @@
-//! The operator is killed at every write, and started again.
+//! The operator is killed before and after every single write of an operation, and started again.
 //!
-//! Each life of the operator is allowed one write more than the last ones got done: it is cut off before the
-//! next one, or after it was carried out and before it heard of that. So one install, and one rotation, goes
-//! through every position there is.
+//! Each life of the operator is cut off at its first write: before it reaches the API server, or after it was carried
+//! out and before the operator hears of it. So each write is met twice, and one operation goes through every position
+//! there is. It must end as one that nobody disturbed: the same objects, none twice, none left over.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use serde_json::{Value, json};
-
-use super::{rotation::CERTIFICATE, traffic};
+use super::operation::{self, Operation};
 use crate::{
     bed::Bed,
     gate::{Cut, Gate},
-    request::text,
-    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, get, install, ready, serving_certificates, succeed},
+    snapshot::Snapshot,
+    steps::until,
 };
 
-/// How long a life that makes no write may last: then it waits for something, and nothing is left to cut.
-const LIFE: Duration = Duration::from_secs(4);
-
-/// More lives than any install or rotation has writes.
+/// More lives than any operation has positions.
 const MOST_LIVES: usize = 400;
 
+/// How long a life may last that neither writes nor finds everything done.
+const LONGEST_LIFE: Duration = Duration::from_secs(60);
+
 pub(super) async fn an_install_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
-    bed.bundle("sample.v1")?;
-    let object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let positions = killed_until(bed, async || {
-        let deployed = get(&bed.client, &path)
-            .await?
-            .context("the BundleDeployment is gone")?;
-        Ok(has_condition(&deployed, "Ready"))
-    })
-    .await?;
-    tracing::info!(positions, "The install was cut at every write");
-    let _operator = bed.operator.start()?;
-    ready(&bed.client, "sample", PATIENCE).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(100).await;
-    traffic::finish(load).await?;
-    Ok(())
+    resumes(bed, Operation::Install).await
+}
+
+pub(super) async fn an_upgrade_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+    resumes(bed, Operation::Upgrade).await
+}
+
+pub(super) async fn a_leaf_rotation_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+    resumes(bed, Operation::LeafRotation).await
 }
 
 pub(super) async fn a_ca_rotation_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
-    let running = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    running.kill().await?;
-    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
-    let before = current_generation(&get(&bed.client, &path).await?.context("no ServingCertificate")?)?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": "ca:crash"}}});
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
-    let positions = killed_until(bed, async || {
-        let certificate = get(&bed.client, &path)
-            .await?
-            .context("the ServingCertificate is gone")?;
-        let rotated = current_generation(&certificate)? > before;
-        Ok(rotated && text(&certificate, "/status/phase") == "Stable")
-    })
-    .await?;
-    tracing::info!(positions, "The rotation was cut at every write");
-    let _operator = bed.operator.start()?;
-    bed.settled("sample-system", CERTIFICATE).await?;
-    let after = current_generation(&get(&bed.client, &path).await?.context("no ServingCertificate")?)?;
-    anyhow::ensure!(
-        after == before + 1,
-        "one rotation was asked for, the CA went from {before} to {after}"
+    resumes(bed, Operation::CaRotation).await
+}
+
+pub(super) async fn a_removal_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+    resumes(bed, Operation::Removal).await
+}
+
+/// Carries `operation` out undisturbed, and then killed at every position: it must end the same.
+async fn resumes(bed: &Bed, operation: Operation) -> anyhow::Result<()> {
+    let empty = bed.inventory().await?;
+    let (end, writes) = undisturbed(bed, operation).await?;
+    if !operation.is_repeatable() {
+        empty.restore(&bed.client).await?;
+        let running = bed.operator.start()?;
+        operation.prepare(bed).await?;
+        running.kill().await?;
+    }
+    let users = operation.users(bed).await?;
+    let started = Instant::now();
+    let positions = killed_at_every_write(bed, operation, &end).await?;
+    users.finish().await?;
+    tracing::info!(
+        ?operation,
+        positions = positions.len(),
+        undisturbed_writes = writes,
+        objects = end.len(),
+        seconds = started.elapsed().as_secs_f32(),
+        "Killed before and after every write; it ended as if undisturbed"
     );
-    load.at_least(100).await;
-    traffic::finish(load).await?;
     Ok(())
 }
 
-/// Starts the operator again and again, cutting each life off at its first write, alternately before and after
-/// it is carried out, until `done`. How many positions were cut.
-async fn killed_until(bed: &Bed, done: impl AsyncFn() -> anyhow::Result<bool>) -> anyhow::Result<usize> {
+/// How the operation ends when nobody disturbs it, and in how many writes.
+async fn undisturbed(bed: &Bed, operation: Operation) -> anyhow::Result<(Snapshot, u64)> {
     let gate = Gate::open(bed.operator_client().await?).await?;
     let operator = bed
         .operator
         .with_kubeconfig(&bed.write("gate.kubeconfig", &gate.kubeconfig())?);
-    let mut positions = 0;
-    let mut allowed = 1;
+    let running = operator.start()?;
+    operation.prepare(bed).await?;
+    operation::settled(bed).await?;
+    let writes = gate.writes();
+    let before = operation.ask(bed).await?;
+    until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
+        let done = operation.is_done(bed, &before).await?;
+        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+    })
+    .await?;
+    let end = operation::settled(bed).await?;
+    operation.check(bed, &before).await?;
+    let writes = gate.writes() - writes;
+    operation.undo(bed).await?;
+    running.kill().await?;
+    Ok((end, writes))
+}
+
+/// Starts the operator again and again, cutting each life off at its first write, alternately before and after it is
+/// carried out, until the cluster is as `end` says and nothing more is written. The positions.
+async fn killed_at_every_write(
+    bed: &Bed,
+    operation: Operation,
+    end: &Snapshot,
+) -> anyhow::Result<Vec<String>> {
+    let client = bed.operator_client().await?;
+    let before = operation.ask(bed).await?;
+    let mut positions = Vec::new();
     for life in 0..MOST_LIVES {
-        // A life that is cut before its first write does nothing; the next one is cut after it.
-        let (number, cut) = if life % 2 == 0 {
-            (allowed, Cut::Before)
-        } else {
-            (allowed, Cut::After)
+        let cut = if life % 2 == 0 { Cut::Before } else { Cut::After };
+        // Each life has a gate of its own: what a dead one still had under way reaches nobody.
+        let gate = Gate::open(client.clone()).await?;
+        gate.cut_at(1, cut);
+        let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;
+        let running = bed.operator.with_kubeconfig(&kubeconfig).start()?;
+        let ended = tokio::select! {
+            () = gate.closed() => None,
+            ended = ends(bed, operation, &before, end) => Some(ended),
         };
-        gate.cut_at(number, cut);
-        let running = operator.start()?;
-        let closed = tokio::time::timeout(LIFE, gate.closed()).await.is_ok();
-        running.kill().await?;
-        gate.reopen();
-        if closed {
-            positions += 1;
-            // Where every life begins with the same write, a later one must be let through to get on.
-            allowed = if gate.repeats() { allowed + 1 } else { 1 };
-        } else if done().await? {
-            return Ok(positions);
+        if let Some(ended) = ended {
+            ended?;
+            // What is still written then is one more position.
+            if tokio::time::timeout(operation::QUIET, gate.closed())
+                .await
+                .is_err()
+            {
+                operation.check(bed, &before).await?;
+                running.kill().await?;
+                return Ok(positions);
+            }
         }
+        running.kill().await?;
+        positions.push(format!("{cut:?} {}", gate.log().join(", ")));
     }
-    anyhow::bail!(
-        "not done after {positions} cuts; the last writes: {:?}",
-        gate.log().iter().rev().take(5).collect::<Vec<_>>()
-    )
+    let last = &positions[positions.len().saturating_sub(6)..];
+    anyhow::bail!("not done after {MOST_LIVES} lives; the last were cut: {last:?}")
 }
 
-fn has_condition(object: &Value, condition_type: &str) -> bool {
-    object["status"]["conditions"]
-        .as_array()
-        .is_some_and(|conditions| {
-            conditions
-                .iter()
-                .any(|condition| condition["type"] == condition_type && condition["status"] == "True")
-        })
-}
-
-fn current_generation(certificate: &Value) -> anyhow::Result<i64> {
-    certificate["status"]["ca"]["current"]["generation"]
-        .as_i64()
-        .context("no generation in the status")
+/// Waits until the operation is done and the cluster as `end` says.
+async fn ends(
+    bed: &Bed,
+    operation: Operation,
+    before: &operation::Before,
+    end: &Snapshot,
+) -> anyhow::Result<()> {
+    until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
+        let done = operation.is_done(bed, before).await?;
+        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+    })
+    .await?;
+    operation::ends_as(bed, end).await
 }

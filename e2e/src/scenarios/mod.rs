@@ -10,10 +10,12 @@ mod crd_upgrade;
 mod drift;
 mod expired;
 mod fight;
+mod hygiene;
 mod idle;
 mod install;
 mod kubectl;
 mod leader;
+mod operation;
 mod refusal;
 mod removal;
 mod rights;
@@ -23,10 +25,11 @@ mod secrets;
 mod service;
 mod stubs;
 mod traffic;
+mod trouble;
 
 use std::pin::Pin;
 
-use crate::bed::Bed;
+use crate::{bed::Bed, cluster::Trouble};
 
 /// What a scenario returns. It stays on the thread that began it.
 type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
@@ -36,6 +39,8 @@ type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 pub struct Scenario {
     /// The name that selects it.
     pub name: &'static str,
+    /// What the cluster must be able to suffer for it.
+    pub needs: &'static [Trouble],
     run: for<'a> fn(&'a Bed) -> Outcome<'a>,
 }
 
@@ -56,12 +61,16 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Declares [`SCENARIOS`] from `module::function` paths.
+/// Declares [`SCENARIOS`] from `module::function` paths, each with what it `needs`.
 macro_rules! scenarios {
-    ($($module:ident::$function:ident),* $(,)?) => {
+    ($($module:ident::$function:ident $(needs $trouble:ident)?),* $(,)?) => {
         /// Every scenario.
         pub const SCENARIOS: &[Scenario] = &[
-            $(Scenario { name: stringify!($function), run: |bed| Box::pin($module::$function(bed)) }),*
+            $(Scenario {
+                name: stringify!($function),
+                needs: &[$(Trouble::$trouble)?],
+                run: |bed| Box::pin($module::$function(bed)),
+            }),*
         ];
     };
 }
@@ -100,7 +109,14 @@ scenarios! {
     service::a_certificate_follows_its_service,
     service::endpoints_that_do_not_serve_are_named,
     crash::an_install_resumes_from_every_write,
+    crash::an_upgrade_resumes_from_every_write,
+    crash::a_leaf_rotation_resumes_from_every_write,
     crash::a_ca_rotation_resumes_from_every_write,
+    crash::a_removal_resumes_from_every_write,
+    trouble::restarts_of_the_api_server_lose_nothing needs Restart,
+    trouble::storage_that_hangs_loses_nothing needs Pause,
+    trouble::errors_at_random_and_cut_watches_lose_nothing needs Errors,
+    hygiene::no_private_key_is_anywhere_but_in_its_secret,
     claims::the_second_claim_is_refused_and_takes_over_when_the_first_is_gone,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,

@@ -16,45 +16,9 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/traffic/configmaps";
 pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
-    let widgets = format!(
-        "/apis/{}/v1/namespaces/{}/widgets",
-        sample::GROUP,
-        traffic::NAMESPACE
-    );
-    let creating = tokio::spawn({
-        let client = bed.client.clone();
-        let widgets = widgets.clone();
-        async move {
-            // Created and deleted again, at the storage version: with or without webhooks it must work.
-            for number in 0_u32.. {
-                let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
-                    "metadata": {"name": format!("during-{number}")}, "spec": {"size": 1, "color": "red"}});
-                let created =
-                    crate::request::send_patiently(&client, "POST", &widgets, Some(&object)).await?;
-                if created.code == 404 || created.code == 403 && created.message().contains("terminating") {
-                    return Ok(number);
-                }
-                anyhow::ensure!(
-                    created.code == 201,
-                    "create {number} during the removal: {created}"
-                );
-                let path = format!("{widgets}/during-{number}");
-                let deleted = crate::request::send_patiently(&client, "DELETE", &path, None).await?;
-                anyhow::ensure!(
-                    deleted.code < 300 || deleted.code == 404,
-                    "delete {number}: {deleted}"
-                );
-                if number >= 200 {
-                    return Ok(number);
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-            Ok(0)
-        }
-    });
+    let visits = traffic::visit(bed).await?;
     delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
-    creating.await??;
+    visits.finish().await?;
     anyhow::ensure!(
         list(&bed.client, VALIDATING).await?.is_empty(),
         "a validating configuration stayed"

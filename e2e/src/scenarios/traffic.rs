@@ -2,10 +2,18 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
+use kube::Client;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     bed::Bed,
-    load::{Load, Report},
+    load::{Clients, Load, Report},
+    request::{self, Answer},
     resource::{Expectation, Resource},
+    sample,
     steps::succeed,
 };
 
@@ -17,6 +25,18 @@ const WORKERS: usize = 4;
 
 /// How long each worker waits between two requests: about 100 requests a second together.
 const PAUSE: Duration = Duration::from_millis(30);
+
+/// The same for a few requests a second, where others need the machine.
+const LONG_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a visit rests between two objects: most of the time there is none that would hold up a removal.
+const REST: Duration = Duration::from_millis(100);
+
+/// Somebody who creates widgets, and deletes each at once, before, during and after a removal.
+pub(super) struct Visits {
+    stop: CancellationToken,
+    task: JoinHandle<anyhow::Result<u32>>,
+}
 
 /// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample.
 pub(super) async fn start(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
@@ -36,7 +56,88 @@ pub(super) async fn start_expecting(
         &[Resource::widgets(versions, expectation)],
         WORKERS,
         PAUSE,
+        Clients::Strict,
     ))
+}
+
+/// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.
+pub(super) async fn start_slowly(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+    namespace(bed, NAMESPACE).await?;
+    Ok(Load::start(
+        &bed.client,
+        NAMESPACE,
+        &[Resource::widgets(versions, Expectation::Admitted)],
+        WORKERS,
+        LONG_PAUSE,
+        Clients::Strict,
+    ))
+}
+
+/// The same by clients that send a request again while the API server itself is down.
+pub(super) async fn start_outlasting(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+    namespace(bed, NAMESPACE).await?;
+    Ok(Load::start(
+        &bed.client,
+        NAMESPACE,
+        &[Resource::widgets(versions, Expectation::Admitted)],
+        WORKERS,
+        LONG_PAUSE,
+        Clients::OutlastOutages,
+    ))
+}
+
+/// Creates and deletes widgets, at their storage version, until stopped or until they are no longer served: with and
+/// without webhooks that must work. So must what no webhook is asked about.
+pub(super) async fn visit(bed: &Bed) -> anyhow::Result<Visits> {
+    namespace(bed, NAMESPACE).await?;
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(visits(bed.client.clone(), stop.clone()));
+    Ok(Visits { stop, task })
+}
+
+async fn visits(client: Client, stop: CancellationToken) -> anyhow::Result<u32> {
+    let namespace = format!("namespaces/{NAMESPACE}");
+    let widgets = format!("/apis/{}/v1/{namespace}/widgets", sample::GROUP);
+    let config_maps = format!("/api/v1/{namespace}/configmaps");
+    let mut served = true;
+    let mut visit = 0;
+    while !stop.is_cancelled() {
+        visit += 1;
+        let name = format!("visit-{visit}");
+        let config_map = json!({"metadata": {"name": name}});
+        come_and_go(&client, &config_maps, &name, &config_map, |_| false).await?;
+        if served {
+            let widget = json!({"apiVersion": format!("{}/v1", sample::GROUP), "kind": "Widget",
+                "metadata": {"name": name}, "spec": {"size": 1, "color": "red"}});
+            served = come_and_go(&client, &widgets, &name, &widget, is_withdrawn).await?;
+        }
+        tokio::time::sleep(REST).await;
+    }
+    Ok(visit)
+}
+
+/// Whether a kind is no longer served, or about to be: its definition is being deleted.
+fn is_withdrawn(answer: &Answer) -> bool {
+    answer.code == 404 || answer.code == 403 && answer.message().contains("terminating")
+}
+
+/// Creates an object and deletes it; `false` when that is over.
+async fn come_and_go(
+    client: &Client,
+    collection: &str,
+    name: &str,
+    object: &serde_json::Value,
+    over: impl Fn(&Answer) -> bool,
+) -> anyhow::Result<bool> {
+    let created = request::send_patiently(client, "POST", collection, Some(object)).await?;
+    if over(&created) {
+        return Ok(false);
+    }
+    anyhow::ensure!(created.code == 201, "POST {collection} {name}: {created}");
+    let path = format!("{collection}/{name}");
+    let deleted = request::send_patiently(client, "DELETE", &path, None).await?;
+    anyhow::ensure!(deleted.code < 300 || over(&deleted), "DELETE {path}: {deleted}");
+    Ok(true)
 }
 
 /// Ends the traffic; fails if a request failed.
@@ -52,8 +153,20 @@ pub(super) async fn namespace(bed: &Bed, name: &str) -> anyhow::Result<()> {
         .await?
         .is_none()
     {
-        let object = serde_json::json!({"metadata": {"name": name}});
+        let object = json!({"metadata": {"name": name}});
         succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&object)).await?;
     }
     Ok(())
+}
+
+// === impl Visits ===
+
+impl Visits {
+    /// Ends them; fails if one failed.
+    pub(super) async fn finish(self) -> anyhow::Result<u32> {
+        self.stop.cancel();
+        let visits = self.task.await.context("the visits ended")??;
+        anyhow::ensure!(visits > 0, "there was no visit");
+        Ok(visits)
+    }
 }

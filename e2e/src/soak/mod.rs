@@ -63,7 +63,7 @@ async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<Bed> 
     } else {
         let kubeconfig = arguments.kubeconfig.as_deref();
         let kubeconfig = kubeconfig.context("no cluster: start this with e2e/soak, or use --sandbox")?;
-        Cluster::named(kubeconfig, arguments.pod_network).await?
+        Cluster::named(kubeconfig, arguments.pod_network, None).await?
     };
     let options = Options {
         refresh_delay: arguments.scaled_delay(),

@@ -130,6 +130,13 @@ impl Reconciler {
     /// Takes the conversion of a CRD back to None, if that loses nothing.
     pub(super) async fn stop_converting(&self, live: &Value, step: Step) -> Result<(), Halt> {
         if object::text(live, "/spec/conversion/strategy") != Some("Webhook") {
+            // A crash may have left the entry of an earlier change.
+            if let Some(key) = ObjectKey::of(live) {
+                self.context
+                    .applier
+                    .release(&key, live, names::CONVERSION)
+                    .await?;
+            }
             return Ok(());
         }
         let has_objects = self.has_objects(live).await?;

@@ -3,12 +3,16 @@
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use super::call::Target;
+use tokio::sync::watch;
+
+use super::{User, call::Target};
 use crate::StatusError;
 
 /// One way to misbehave.
 #[derive(Clone, Debug)]
 pub struct Fault {
+    /// The users that it hits; empty for all.
+    pub users: Vec<String>,
     /// The verbs that it hits; empty for all.
     pub verbs: Vec<String>,
     /// The resources that it hits; empty for all.
@@ -17,10 +21,23 @@ pub struct Fault {
     pub probability: f64,
     /// The HTTP status code that is answered: 409, 410, 429, 500 or 503.
     pub code: u16,
+    /// Whether the request is carried out all the same: then only its answer is lost.
+    pub carried_out: bool,
 }
 
 /// The faults in force. Draws are from a seeded generator, so that a run can be repeated.
-pub struct Faults(Mutex<State>);
+pub struct Faults {
+    state: Mutex<State>,
+    paused: watch::Sender<bool>,
+}
+
+/// What has hit a request.
+pub(super) struct Strike {
+    /// What is answered.
+    pub(super) answer: StatusError,
+    /// Whether the request is carried out all the same.
+    pub(super) carried_out: bool,
+}
 
 struct State {
     random: StdRng,
@@ -30,46 +47,66 @@ struct State {
 
 impl Default for Faults {
     fn default() -> Self {
-        Self(Mutex::new(State {
+        let state = State {
             random: StdRng::seed_from_u64(1),
             faults: Vec::new(),
             cut_watches: 0,
-        }))
+        };
+        Self {
+            state: Mutex::new(state),
+            paused: watch::Sender::new(false),
+        }
     }
 }
 
 impl Faults {
     /// Adds a fault.
     pub fn add(&self, fault: Fault) {
-        self.0.lock().faults.push(fault);
+        self.state.lock().faults.push(fault);
     }
 
     /// Behaves well again.
     pub fn clear(&self) {
-        self.0.lock().faults.clear();
+        self.state.lock().faults.clear();
     }
 
     /// Ends every watch that is open.
     pub fn cut_watches(&self) {
-        self.0.lock().cut_watches += 1;
+        self.state.lock().cut_watches += 1;
+    }
+
+    /// Lets every request wait, and every watch be silent, until [`Faults::resume`]: storage hangs.
+    pub fn pause(&self) {
+        self.paused.send_replace(true);
+    }
+
+    /// Lets all go on that waits.
+    pub fn resume(&self) {
+        self.paused.send_replace(false);
+    }
+
+    /// Waits for as long as storage hangs.
+    pub(super) async fn resumed(&self) {
+        // It fails only when the sender is gone, which is here.
+        let _ = self.paused.subscribe().wait_for(|paused| !paused).await;
     }
 
     /// How often watches were cut: a watch ends when this changes.
     pub(super) fn cuts(&self) -> u64 {
-        self.0.lock().cut_watches
+        self.state.lock().cut_watches
     }
 
-    /// Fails if a fault hits this request.
-    pub(super) fn strike(&self, verb: &str, target: &Target) -> Result<(), StatusError> {
-        let mut state = self.0.lock();
+    /// What hits this request, if anything does.
+    pub(super) fn strike(&self, user: &User, verb: &str, target: &Target) -> Option<Strike> {
+        let mut state = self.state.lock();
         let State { random, faults, .. } = &mut *state;
         let hits = |list: &[String], value: &str| list.is_empty() || list.iter().any(|entry| entry == value);
-        let struck = faults.iter().find(|fault| {
-            hits(&fault.verbs, verb)
+        let fault = faults.iter().find(|fault| {
+            hits(&fault.users, &user.name)
+                && hits(&fault.verbs, verb)
                 && hits(&fault.resources, &target.resource)
                 && random.random_bool(fault.probability.clamp(0.0, 1.0))
-        });
-        let Some(fault) = struck else { return Ok(()) };
+        })?;
         let reason = match fault.code {
             409 => "Conflict",
             410 => "Expired",
@@ -77,13 +114,17 @@ impl Faults {
             503 => "ServiceUnavailable",
             _ => "InternalError",
         };
-        Err(StatusError {
+        let answer = StatusError {
             retry_after: (fault.code == 429).then_some(1),
             ..StatusError::new(
                 fault.code,
                 reason,
                 "a fault of the sandbox, asked for by the test",
             )
+        };
+        Some(Strike {
+            answer,
+            carried_out: fault.carried_out,
         })
     }
 }

@@ -125,8 +125,16 @@ impl Server {
         let target = call::Target::parse(&call.path).ok_or_else(not_found_path)?;
         let verb = target.verb(&call)?;
         authorization::check(&self.0.store, &call.user, verb, &target)?;
-        self.0.faults.strike(verb, &target)?;
-        let outcome = self.dispatch(&call, &target, verb).await;
+        self.0.faults.resumed().await;
+        let outcome = match self.0.faults.strike(&call.user, verb, &target) {
+            None => self.dispatch(&call, &target, verb).await,
+            Some(strike) => {
+                if strike.carried_out {
+                    drop(self.dispatch(&call, &target, verb).await);
+                }
+                Err(strike.answer)
+            }
+        };
         self.0.requests.lock().push(Record {
             user: call.user.name.clone(),
             verb,

@@ -144,6 +144,7 @@ impl Watch {
             let mut bookmarked = Instant::now();
             let mut drained: Option<Instant> = None;
             loop {
+                self.server.0.faults.resumed().await;
                 changes.mark_unchanged();
                 match self.server.0.store.since(revision, self.collection()) {
                     Err(expired) => {

@@ -1,0 +1,70 @@
+//! Everything that is in a cluster, by what discovery says that there is.
+
+use kube::Client;
+use serde_json::Value;
+
+use crate::{
+    request::text,
+    steps::{list, succeed},
+};
+
+/// A collection of one kind, over all namespaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collection {
+    /// Where it is listed.
+    pub path: String,
+    /// The API group; empty for core.
+    pub group: String,
+    /// The plural name of the resource.
+    pub resource: String,
+}
+
+/// Every collection that the API server lists, each in its group's preferred version.
+///
+/// # Errors
+///
+/// When discovery does not answer.
+pub async fn collections(client: &Client) -> anyhow::Result<Vec<Collection>> {
+    let mut found = of_version(client, "", "/api/v1").await?;
+    let groups = succeed(client, "GET", "/apis", None).await?;
+    for group in groups.body["groups"].as_array().into_iter().flatten() {
+        let version = text(group, "/preferredVersion/groupVersion");
+        found.extend(of_version(client, text(group, "/name"), &format!("/apis/{version}")).await?);
+    }
+    Ok(found)
+}
+
+async fn of_version(client: &Client, group: &str, root: &str) -> anyhow::Result<Vec<Collection>> {
+    let answer = succeed(client, "GET", root, None).await?;
+    let resources = answer.body["resources"].as_array().cloned().unwrap_or_default();
+    let listed = resources.into_iter().filter(|resource| {
+        let verbs = resource["verbs"].as_array().into_iter().flatten();
+        verbs.into_iter().any(|verb| verb == "list")
+    });
+    Ok(listed
+        .map(|resource| Collection {
+            path: format!("{root}/{}", text(&resource, "/name")),
+            group: group.to_owned(),
+            resource: text(&resource, "/name").to_owned(),
+        })
+        .collect())
+}
+
+/// Every object of the collections that `wanted` takes, with the collection that it is in.
+///
+/// # Errors
+///
+/// When a collection cannot be listed.
+pub async fn objects(
+    client: &Client,
+    wanted: impl Fn(&Collection) -> bool,
+) -> anyhow::Result<Vec<(Collection, Value)>> {
+    let mut found = Vec::new();
+    for collection in collections(client).await? {
+        if wanted(&collection) {
+            let objects = list(client, &collection.path).await?;
+            found.extend(objects.into_iter().map(|object| (collection.clone(), object)));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,181 @@
+//! Private keys stay in their Secrets.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, runtime::watcher};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    operation::{NAMESPACE, Operation},
+    traffic,
+};
+use crate::{
+    bed::Bed,
+    everything,
+    leaks::Leaks,
+    steps::{PATIENCE, condition, serving_certificates, succeed, until},
+};
+
+/// What a full run is.
+const OPERATIONS: [Operation; 5] = [
+    Operation::Install,
+    Operation::LeafRotation,
+    Operation::CaRotation,
+    Operation::Upgrade,
+    Operation::Removal,
+];
+
+/// Keys that a full run makes at the least: of the CAs before and after, their next ones, and a leaf each time.
+const FEWEST_KEYS: usize = 7;
+
+/// The PEM blocks of every private key that any Secret ever held.
+type Keys = Arc<Mutex<BTreeSet<String>>>;
+
+pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(bed: &Bed) -> anyhow::Result<()> {
+    let keys = Keys::default();
+    let stop = CancellationToken::new();
+    let gathering = tokio::spawn(
+        stop.clone()
+            .run_until_cancelled_owned(gather(bed.client.clone(), keys.clone())),
+    );
+    let running = bed.operator.with_log_filter("trace").start()?;
+    let mut seen = Vec::new();
+    with_rsa(bed).await?;
+    for operation in OPERATIONS {
+        let before = operation.ask(bed).await?;
+        until(&format!("{operation:?} is done"), PATIENCE, async || {
+            let done = operation.is_done(bed, &before).await?;
+            Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+        })
+        .await?;
+        seen.extend(look(bed, operation).await?);
+    }
+    running.kill().await?;
+    stop.cancel();
+    gathering.await?;
+    let log = std::fs::read(&bed.operator.log)?;
+    anyhow::ensure!(
+        String::from_utf8_lossy(&log).contains("\"level\":\"TRACE\""),
+        "nothing was logged at level trace"
+    );
+    seen.push(("the log".to_owned(), log));
+
+    let keys = keys.lock().clone();
+    anyhow::ensure!(
+        keys.len() >= FEWEST_KEYS,
+        "only {} keys were gathered",
+        keys.len()
+    );
+    let leaks = Leaks::of(keys.iter().map(String::as_str))?;
+    let bytes: usize = seen.iter().map(|(_, text)| text.len()).sum();
+    let found: Vec<String> = seen
+        .iter()
+        .flat_map(|(place, text)| {
+            let found = leaks.find(text).into_iter();
+            found.map(move |what| format!("{place} {what}"))
+        })
+        .collect();
+    anyhow::ensure!(
+        found.is_empty(),
+        "private keys were found:\n  {}",
+        found.join("\n  ")
+    );
+    tracing::info!(
+        keys = keys.len(),
+        places = seen.len(),
+        bytes,
+        "No part of a private key was found"
+    );
+    Ok(())
+}
+
+/// A certificate with an RSA key, beside those of the bundle.
+async fn with_rsa(bed: &Bed) -> anyhow::Result<()> {
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    let services = format!("/api/v1/namespaces/{}/services", traffic::NAMESPACE);
+    let service = json!({"metadata": {"name": "rsa"}, "spec": {"ports": [{"port": 443}]}});
+    succeed(&bed.client, "POST", &services, Some(&service)).await?;
+    let certificates = serving_certificates(traffic::NAMESPACE);
+    let certificate = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "rsa"},
+        "spec": {"serviceName": "rsa", "secretName": "rsa-cert", "privateKey": {"algorithm": "RSA"}},
+    });
+    succeed(&bed.client, "POST", &certificates, Some(&certificate)).await?;
+    condition(
+        &bed.client,
+        &format!("{certificates}/rsa"),
+        "Ready",
+        "True",
+        PATIENCE,
+    )
+    .await?;
+    Ok(())
+}
+
+/// Gathers the keys of every Secret at every change, for ever.
+async fn gather(client: Client, keys: Keys) {
+    let secrets: Api<Secret> = Api::all(client);
+    let mut events = std::pin::pin!(watcher(secrets, watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        let Ok(watcher::Event::Apply(secret) | watcher::Event::InitApply(secret)) = event else {
+            continue;
+        };
+        for value in secret.data.unwrap_or_default().into_values() {
+            let text = String::from_utf8_lossy(&value.0);
+            keys.lock()
+                .extend(crate::leaks::private_keys(&text).map(str::to_owned));
+        }
+    }
+}
+
+/// All that there is to see but Secrets: objects, their status, events, metrics.
+async fn look(bed: &Bed, operation: Operation) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let objects = everything::objects(&bed.client, |collection| collection.resource != "secrets").await?;
+    let objects: Vec<_> = objects.into_iter().map(|(_, object)| object).collect();
+    let mut seen = vec![
+        (
+            format!("the objects after {operation:?}"),
+            serde_json::to_vec(&objects)?,
+        ),
+        (format!("the metrics after {operation:?}"), metrics(bed).await?),
+    ];
+    if operation == Operation::Install {
+        let path = format!("{}/sample-operator-service", serving_certificates(NAMESPACE));
+        let status = crate::steps::get(&bed.client, &path)
+            .await?
+            .context("no ServingCertificate")?;
+        seen.push(("a status".to_owned(), status["status"].to_string().into_bytes()));
+    }
+    Ok(seen)
+}
+
+/// What `/metrics` says; the log says where that is.
+async fn metrics(bed: &Bed) -> anyhow::Result<Vec<u8>> {
+    let log = String::from_utf8_lossy(&std::fs::read(&bed.operator.log)?).into_owned();
+    let line = log
+        .lines()
+        .rfind(|line| line.contains("Serving /livez"))
+        .context("the log does not say where metrics are served")?;
+    let line: serde_json::Value = serde_json::from_str(line)?;
+    let address = line["address"].as_str().context("no address")?;
+    let asked = async {
+        let mut stream = TcpStream::connect(address).await?;
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        anyhow::Ok(answer)
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(10), asked).await??;
+    anyhow::ensure!(answer.starts_with(b"HTTP/1.1 200"), "no metrics");
+    Ok(answer)
+}

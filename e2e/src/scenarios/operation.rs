@@ -1,0 +1,270 @@
+//! What an operator of bundles does, as something that can be done again and looked at when it is done.
+
+use serde_json::{Value, json};
+
+use super::{
+    rotation::CERTIFICATE,
+    traffic::{self, Visits},
+};
+use crate::{
+    bed::Bed,
+    load::Load,
+    snapshot::Snapshot,
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, delete, get, install, serving_certificates, succeed, until,
+    },
+};
+
+/// The namespace of the sample.
+pub(super) const NAMESPACE: &str = "sample-system";
+
+/// How often a whole cluster is looked at.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// How long nothing may change before an operation counts as ended.
+pub(super) const QUIET: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Something that the operator carries out in many writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Install,
+    Upgrade,
+    LeafRotation,
+    CaRotation,
+    Removal,
+}
+
+/// What was there before an operation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Before {
+    /// The serving Secret.
+    leaf: Value,
+    /// The number of the CA that signs.
+    authority: Option<i64>,
+    /// How often the CRD's spec was written.
+    definition: Option<i64>,
+    /// The resourceVersions of what tells how far an operation is.
+    versions: [Value; 2],
+}
+
+/// Who uses the sample while an operation goes on.
+pub(super) enum Users {
+    /// Nothing is installed to be used.
+    Nobody,
+    /// Requests through all webhooks.
+    Load(Load),
+    /// Objects that come and go while webhooks go.
+    Visits(Visits),
+}
+
+// === impl Operation ===
+
+impl Operation {
+    /// Brings the cluster to where the operation begins, from where nothing is installed. The operator must be running.
+    pub(super) async fn prepare(self, bed: &Bed) -> anyhow::Result<()> {
+        if self == Self::Install {
+            return Ok(());
+        }
+        install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
+        bed.settled(NAMESPACE, CERTIFICATE).await?;
+        if self == Self::CaRotation {
+            // Every rotation but the first finds the cross certificate of the one before.
+            steps::rotate(&bed.client, NAMESPACE, CERTIFICATE, "ca", PATIENCE).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether it can be done again where it ended.
+    pub(super) fn is_repeatable(self) -> bool {
+        matches!(self, Self::LeafRotation | Self::CaRotation)
+    }
+
+    /// Removes what it installed, where it cannot be done again otherwise. The operator must be running.
+    pub(super) async fn undo(self, bed: &Bed) -> anyhow::Result<()> {
+        match self {
+            Self::Install | Self::Upgrade => delete(&bed.client, &deployed()).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks for it.
+    pub(super) async fn ask(self, bed: &Bed) -> anyhow::Result<Before> {
+        let mut before = Before::take(bed).await?;
+        match self {
+            Self::Install => {
+                bed.bundle("sample.v1")?;
+                let object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
+                succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+            }
+            Self::Upgrade => {
+                bed.bundle("sample.v2")?;
+                let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
+                succeed(&bed.client, "PATCH", &deployed(), Some(&patch)).await?;
+            }
+            Self::LeafRotation => rotate(bed, "leaf").await?,
+            Self::CaRotation => rotate(bed, "ca").await?,
+            Self::Removal => {
+                succeed(&bed.client, "DELETE", &deployed(), None).await?;
+            }
+        }
+        before.versions = Before::take(bed).await?.versions;
+        Ok(before)
+    }
+
+    /// Whether all that a user sees says that it is done.
+    pub(super) async fn is_done(self, bed: &Bed, before: &Before) -> anyhow::Result<bool> {
+        let now = Before::take(bed).await?;
+        Ok(match self {
+            Self::Install | Self::Upgrade => {
+                let object = get(&bed.client, &deployed()).await?.unwrap_or_default();
+                steps::is_ready(&object)
+            }
+            Self::LeafRotation => now.leaf != before.leaf && is_settled(bed).await?,
+            Self::CaRotation => now.authority > before.authority && is_settled(bed).await?,
+            Self::Removal => get(&bed.client, &deployed()).await?.is_none(),
+        })
+    }
+
+    /// What it must have done exactly once, beyond the state in which it ends.
+    pub(super) async fn check(self, bed: &Bed, before: &Before) -> anyhow::Result<()> {
+        let now = Before::take(bed).await?;
+        if self == Self::CaRotation {
+            anyhow::ensure!(
+                now.authority == before.authority.map(|number| number + 1),
+                "one rotation was asked for, the CA went from {:?} to {:?}",
+                before.authority,
+                now.authority
+            );
+            anyhow::ensure!(
+                now.definition == before.definition.map(|number| number + 1),
+                "one rotation was asked for, the CRD's spec went from {:?} to {:?}",
+                before.definition,
+                now.definition
+            );
+        }
+        if self == Self::LeafRotation {
+            anyhow::ensure!(
+                now.authority == before.authority && now.definition == before.definition,
+                "a renewal of the leaf has touched the CA or a target: {before:?} became {now:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Starts to use what is installed while it goes on.
+    pub(super) async fn users(self, bed: &Bed) -> anyhow::Result<Users> {
+        Ok(match self {
+            Self::Install => Users::Nobody,
+            Self::Removal => Users::Visits(traffic::visit(bed).await?),
+            _ => Users::Load(traffic::start_slowly(bed, &["v1", "v1beta1"]).await?),
+        })
+    }
+}
+
+/// Waits until the cluster is as `end` says.
+pub(super) async fn ends_as(bed: &Bed, end: &Snapshot) -> anyhow::Result<()> {
+    until(
+        "the cluster is as after an undisturbed run",
+        PATIENCE,
+        async || {
+            let differences = end.differences(&take(bed).await?);
+            if differences.is_empty() {
+                return Ok(Ok(()));
+            }
+            tokio::time::sleep(LOOK).await;
+            Ok(Err(differences.join("\n  ")))
+        },
+    )
+    .await
+}
+
+/// The cluster, once nothing changes in it.
+pub(super) async fn settled(bed: &Bed) -> anyhow::Result<Snapshot> {
+    until("nothing changes any more", PATIENCE, async || {
+        let before = take(bed).await?;
+        tokio::time::sleep(QUIET).await;
+        let after = take(bed).await?;
+        let mut changes = before.differences(&after);
+        changes.extend(
+            after
+                .ending()
+                .into_iter()
+                .map(|place| format!("{place} is ending")),
+        );
+        Ok(if changes.is_empty() {
+            Ok(after)
+        } else {
+            Err(changes.join("\n  "))
+        })
+    })
+    .await
+}
+
+/// Whether the operator has begun with what was asked for.
+pub(super) async fn has_begun(bed: &Bed, before: &Before) -> anyhow::Result<bool> {
+    Ok(Before::take(bed).await?.versions != before.versions)
+}
+
+/// What is in the cluster, but for what its users leave.
+pub(super) async fn take(bed: &Bed) -> anyhow::Result<Snapshot> {
+    Snapshot::take(&bed.client, &[traffic::NAMESPACE]).await
+}
+
+fn deployed() -> String {
+    format!("{BUNDLE_DEPLOYMENTS}/sample")
+}
+
+fn certificate() -> String {
+    format!("{}/{CERTIFICATE}", serving_certificates(NAMESPACE))
+}
+
+async fn rotate(bed: &Bed, what: &str) -> anyhow::Result<()> {
+    // Each value is done once, so every rotation needs one of its own.
+    let reason = format!("{what}:asked for at {}", jiff::Timestamp::now());
+    let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": reason}}});
+    succeed(&bed.client, "PATCH", &certificate(), Some(&patch)).await?;
+    Ok(())
+}
+
+async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {
+    let object = get(&bed.client, &certificate()).await?.unwrap_or_default();
+    Ok(steps::is_settled(&object))
+}
+
+// === impl Before ===
+
+impl Before {
+    async fn take(bed: &Bed) -> anyhow::Result<Self> {
+        let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{CERTIFICATE}-cert");
+        let secret = get(&bed.client, &secret).await?.unwrap_or_default();
+        let object = get(&bed.client, &certificate()).await?.unwrap_or_default();
+        let deployed = get(&bed.client, &deployed()).await?.unwrap_or_default();
+        let crd = format!("{CRDS}/widgets.sample.windlass.dev");
+        let crd = get(&bed.client, &crd).await?.unwrap_or_default();
+        Ok(Self {
+            leaf: secret["data"]["tls.crt"].clone(),
+            authority: object["status"]["ca"]["current"]["generation"].as_i64(),
+            definition: crd["metadata"]["generation"].as_i64(),
+            versions: [deployed, object].map(|object| object["metadata"]["resourceVersion"].clone()),
+        })
+    }
+}
+
+// === impl Users ===
+
+impl Users {
+    /// Ends the use; fails if a request failed.
+    pub(super) async fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Self::Nobody => {}
+            Self::Load(load) => {
+                load.at_least(20).await;
+                traffic::finish(load).await?;
+            }
+            Self::Visits(visits) => {
+                visits.finish().await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! The cluster itself is in trouble while an install, a rotation and an upgrade go on: its API server restarts, its
+//! storage hangs, requests fail at random.
+//!
+//! Nothing may be lost, and it must end as if there had been no trouble. Requests that only the API server itself turned
+//! away are sent again and counted apart (see [`crate::request::Answer::is_outage`]); all others must succeed.
+
+use std::time::Duration;
+
+use futures::future::{Either, select};
+
+use super::{
+    operation::{self, Before, Operation},
+    traffic,
+};
+use crate::{bed::Bed, bed::operator_user, cluster::Trouble, snapshot::Snapshot, steps::until};
+use windlass_sandbox::server::Fault;
+
+/// What is done, one after the other.
+const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, Operation::Upgrade];
+
+/// How long storage hangs.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How often watches are cut while requests fail at random.
+const CUT: Duration = Duration::from_millis(500);
+
+/// How often a request of the operator fails, for each of the errors.
+const PROBABILITY: f64 = 0.05;
+
+/// How long an operation may take with all its trouble.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(super) async fn restarts_of_the_api_server_lose_nothing(bed: &Bed) -> anyhow::Result<()> {
+    survives(bed, Trouble::Restart).await
+}
+
+pub(super) async fn storage_that_hangs_loses_nothing(bed: &Bed) -> anyhow::Result<()> {
+    survives(bed, Trouble::Pause).await
+}
+
+pub(super) async fn errors_at_random_and_cut_watches_lose_nothing(bed: &Bed) -> anyhow::Result<()> {
+    survives(bed, Trouble::Errors).await
+}
+
+/// Does everything without trouble, and then with: it must end the same.
+async fn survives(bed: &Bed, trouble: Trouble) -> anyhow::Result<()> {
+    let empty = bed.inventory().await?;
+    let end = untroubled(bed).await?;
+    empty.restore(&bed.client).await?;
+    let running = bed.operator.start()?;
+    let mut load = None;
+    for operation in OPERATIONS {
+        let before = operation.ask(bed).await?;
+        suffer(bed, trouble, operation, &before).await?;
+        done(bed, operation, &before).await?;
+        operation.check(bed, &before).await?;
+        if load.is_none() {
+            load = Some(traffic::start_outlasting(bed, &["v1", "v1beta1"]).await?);
+        }
+    }
+    operation::ends_as(bed, &end).await?;
+    if let Some(load) = load {
+        load.at_least(50).await;
+        let report = traffic::finish(load).await?;
+        tracing::info!(
+            ?trouble,
+            requests = report.requests,
+            failed = report.failed,
+            turned_away_by_the_api_server_itself = report.outages,
+            for_at_most = ?report.longest_outage,
+            "It ended as if there had been no trouble"
+        );
+    }
+    running.kill().await
+}
+
+/// How everything ends without trouble; nothing stays installed.
+async fn untroubled(bed: &Bed) -> anyhow::Result<Snapshot> {
+    let running = bed.operator.start()?;
+    for operation in OPERATIONS {
+        let before = operation.ask(bed).await?;
+        done(bed, operation, &before).await?;
+    }
+    let end = operation::settled(bed).await?;
+    Operation::Upgrade.undo(bed).await?;
+    running.kill().await?;
+    Ok(end)
+}
+
+async fn done(bed: &Bed, operation: Operation, before: &Before) -> anyhow::Result<()> {
+    until(&format!("{operation:?} is done"), PATIENCE, async || {
+        let done = operation.is_done(bed, before).await?;
+        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+    })
+    .await
+}
+
+/// Makes the cluster suffer once the operation is under way.
+async fn suffer(bed: &Bed, trouble: Trouble, operation: Operation, before: &Before) -> anyhow::Result<()> {
+    until(&format!("{operation:?} is under way"), PATIENCE, async || {
+        let begun = operation::has_begun(bed, before).await?;
+        Ok(if begun {
+            Ok(())
+        } else {
+            Err("not begun".to_owned())
+        })
+    })
+    .await?;
+    match trouble {
+        Trouble::Restart => bed.cluster.restart_api_server(&bed.client).await,
+        Trouble::Pause => bed.cluster.pause_storage(PAUSE).await,
+        Trouble::Errors => {
+            let faults = bed.cluster.faults()?;
+            for code in [409, 410, 429, 500] {
+                for carried_out in [false, true] {
+                    faults.add(Fault {
+                        users: vec![operator_user()],
+                        verbs: Vec::new(),
+                        resources: Vec::new(),
+                        probability: PROBABILITY / 2.0,
+                        code,
+                        carried_out,
+                    });
+                }
+            }
+            let cuts = Box::pin(async {
+                loop {
+                    faults.cut_watches();
+                    tokio::time::sleep(CUT).await;
+                }
+            });
+            let outcome = match select(Box::pin(done(bed, operation, before)), cuts).await {
+                Either::Left((outcome, _)) => outcome,
+                Either::Right(((), _)) => Ok(()),
+            };
+            faults.clear();
+            outcome
+        }
+    }
+}
