@@ -12,7 +12,7 @@ use crate::{
     resource::{Expectation, Resource},
 };
 
-/// Sends requests until stopped.
+/// Sends requests until stopped, or not needed any more.
 #[derive(Clone)]
 pub(super) struct Worker {
     pub(super) client: Client,
@@ -34,6 +34,9 @@ impl Worker {
                     return;
                 }
                 self.round(resource, round).await;
+            }
+            if self.pace.has_others() {
+                return;
             }
         }
     }
