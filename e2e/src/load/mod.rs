@@ -20,7 +20,7 @@ use std::{
 use jiff::Timestamp;
 use kube::Client;
 use parking_lot::Mutex;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::resource::Resource;
@@ -148,10 +148,8 @@ impl Load {
     /// Ends the traffic after the requests that are under way, and removes what it created.
     pub async fn end(&mut self) {
         self.stop.cancel();
-        while let Some(task) = self.tasks.join_next().await {
-            if let Err(error) = task {
-                self.counters.failure(format!("a worker ended: {error}"));
-            }
+        while let Some(ended) = self.tasks.join_next().await {
+            self.counters.worker_ended(ended);
         }
     }
 
@@ -166,15 +164,17 @@ impl Load {
 async fn keep_rate(interval: Duration, turns: Arc<Turns>, first: Worker) {
     let mut workers = JoinSet::new();
     let mut due = Instant::now();
-    while first
-        .stop
-        .run_until_cancelled(tokio::time::sleep_until(due.into()))
-        .await
-        .is_some()
-    {
+    for number in 0.. {
+        let pause = tokio::time::sleep_until(due.into());
+        if first.stop.run_until_cancelled(pause).await.is_none() {
+            break;
+        }
+        while let Some(ended) = workers.try_join_next() {
+            first.counters.worker_ended(ended);
+        }
         if !turns.has_worker_for_one_more() && workers.len() < MOST_WORKERS {
             let worker = Worker {
-                number: workers.len(),
+                number,
                 ..first.clone()
             };
             workers.spawn(worker.run());
@@ -183,10 +183,8 @@ async fn keep_rate(interval: Duration, turns: Arc<Turns>, first: Worker) {
         due += interval;
     }
     turns.end();
-    while let Some(worker) = workers.join_next().await {
-        if let Err(error) = worker {
-            first.counters.failure(format!("a worker ended: {error}"));
-        }
+    while let Some(ended) = workers.join_next().await {
+        first.counters.worker_ended(ended);
     }
 }
 
@@ -224,6 +222,12 @@ impl Counters {
     fn failure(&self, text: String) {
         let text = format!("{:.3} {text}", Timestamp::now());
         self.detail.lock().lap.fail(text);
+    }
+
+    fn worker_ended(&self, ended: Result<(), JoinError>) {
+        if let Err(error) = ended {
+            self.failure(format!("a worker ended: {error}"));
+        }
     }
 
     /// A request was turned away by the API server itself, and has been waiting for so long.

@@ -42,6 +42,15 @@ impl Pace {
             Self::Turns(turns) => turns.take().await,
         }
     }
+
+    /// Whether there are others enough: workers that were taken on while a server was slow are not kept, because each
+    /// keeps an object.
+    pub(super) fn has_others(&self) -> bool {
+        match self {
+            Self::Pause(_) => false,
+            Self::Turns(turns) => turns.has_worker_for_one_more(),
+        }
+    }
 }
 
 // === impl Turns ===

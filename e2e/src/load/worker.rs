@@ -18,7 +18,7 @@ use crate::{
 /// How long a client waits before it asks an API server again that is down.
 const OUTAGE_PAUSE: Duration = Duration::from_millis(200);
 
-/// Sends requests until stopped.
+/// Sends requests until stopped, or not needed any more.
 #[derive(Clone)]
 pub(super) struct Worker {
     pub(super) client: Client,
@@ -41,6 +41,9 @@ impl Worker {
                     return;
                 }
                 self.round(resource, round).await;
+            }
+            if self.pace.has_others() {
+                return;
             }
         }
     }
