@@ -10,9 +10,7 @@ use crate::{
         ServingCertificateStatus, TargetsStatus, Verdict, names,
     },
     controllers::status::merge_patch,
-    domain::rotation::{
-        self, Authority, Blocked, Change, Contested, Leaf, Observation, Plan, Step, TargetId,
-    },
+    domain::rotation::{self, Authority, Blocked, Change, Contest, Leaf, Observation, Plan, Step, TargetId},
 };
 
 /// The most targets of a sort that a status lists.
@@ -108,15 +106,13 @@ impl Reconciler {
         }
     }
 
-    /// Says in an event that somebody takes the trust bundle from a target.
-    pub(super) async fn announce_contest(
-        &self,
-        wanted: &Wanted,
-        target: &TargetId,
-        contested: Option<Contested>,
-    ) {
-        let Some(contested) = contested else { return };
-        let note = format!("{target}: {contested}");
+    /// Counts a repair, and says in an event from time to time whose writes are repaired.
+    pub(super) async fn announce_repair(&self, wanted: &Wanted, target: &TargetId, contest: &Contest) {
+        self.context.metrics.repaired(&target.kind, &target.name);
+        if !contest.is_notable() {
+            return;
+        }
+        let note = format!("{target}: {contest}");
         tracing::warn!(certificate = %wanted.key, "{note}");
         let events = &self.context.events;
         events

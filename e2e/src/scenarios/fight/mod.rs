@@ -41,7 +41,7 @@ enum Stage {
     Stable,
     /// The next CA has signed, and endpoints are coming to serve that. Retiring follows.
     Signing,
-    /// There is another next CA, which targets do not know yet.
+    /// Another next CA is asked for, which targets do not know yet.
     Distributing,
 }
 
@@ -191,16 +191,12 @@ async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
         let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": format!("ca:{stage:?}")}}});
         succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
     }
-    if stage == Stage::Stable {
+    if stage != Stage::Signing {
         return Ok(());
     }
-    until(&format!("it is {stage:?}"), PATIENCE, async || {
+    until("the next CA signs", PATIENCE, async || {
         let phase = phase(bed).await?;
-        Ok(if phase == format!("{stage:?}") {
-            Ok(())
-        } else {
-            Err(phase)
-        })
+        Ok(if phase == "Signing" { Ok(()) } else { Err(phase) })
     })
     .await
 }
@@ -242,7 +238,11 @@ fn failed_only_in(report: &Report, fights: &[Fight]) -> anyhow::Result<()> {
     let is_outside = |failed: &Instant| {
         !windows().any(|(written, repaired)| *written <= *failed && *failed <= *repaired + PROPAGATION)
     };
-    let outside = report.failed_at.iter().filter(|failed| is_outside(failed)).count();
+    let outside = report
+        .failed_at
+        .iter()
+        .filter(|failed| is_outside(failed))
+        .count();
     tracing::info!(
         requests = report.requests,
         failed = report.failed,
