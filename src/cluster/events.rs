@@ -8,7 +8,7 @@ use kube::{
 use serde_json::Value;
 use tracing::warn;
 
-use crate::domain::object;
+use crate::domain::object::{self, ObjectKey};
 
 /// Publishes events. Equal ones are counted up by the API's series, not repeated.
 #[derive(Clone)]
@@ -35,23 +35,45 @@ impl Events {
 
     /// Says that something went as it should.
     pub async fn note(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.publish(EventType::Normal, about, action, reason, note).await;
+        self.publish(EventType::Normal, about, None, action, reason, note)
+            .await;
     }
 
     /// Says that something needs attention.
     pub async fn warn(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.publish(EventType::Warning, about, action, reason, note)
+        self.publish(EventType::Warning, about, None, action, reason, note)
+            .await;
+    }
+
+    /// Says that something about another object needs attention. What is said of each object is counted apart: of equal
+    /// events only the first note is kept.
+    pub async fn warn_of(&self, about: &Value, related: &ObjectKey, action: &str, reason: &str, note: &str) {
+        self.publish(EventType::Warning, about, Some(related), action, reason, note)
             .await;
     }
 
     /// An event that cannot be published is no reason to stop: it goes to the log.
-    async fn publish(&self, event_type: EventType, about: &Value, action: &str, reason: &str, note: &str) {
+    async fn publish(
+        &self,
+        event_type: EventType,
+        about: &Value,
+        related: Option<&ObjectKey>,
+        action: &str,
+        reason: &str,
+        note: &str,
+    ) {
         let event = Event {
             type_: event_type,
             reason: reason.to_owned(),
             note: Some(shorten(note)),
             action: action.to_owned(),
-            secondary: None,
+            secondary: related.map(|key| ObjectReference {
+                api_version: Some(key.api_version.clone()),
+                kind: Some(key.kind.clone()),
+                name: Some(key.name.clone()),
+                namespace: key.namespace.clone(),
+                ..ObjectReference::default()
+            }),
         };
         let text = |pointer| object::text(about, pointer).map(str::to_owned);
         let reference = ObjectReference {

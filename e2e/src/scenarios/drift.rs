@@ -10,6 +10,9 @@ use crate::{
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, succeed, until},
 };
 
+/// The collection of Cluster API's ExtensionConfigs.
+pub(super) const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs";
+
 /// The annotation by which a target asks for the sample's trust bundle.
 fn annotation() -> Value {
     json!({"windlass.dev/inject-ca-from": format!("sample-system/{CERTIFICATE}")})
@@ -55,9 +58,8 @@ fn annotated_targets() -> Vec<(&'static str, Value, &'static str)> {
             "/spec/caBundle",
         ),
         (
-            "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs",
-            json!({"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": metadata("hooks"),
-                   "spec": {"clientConfig": {"service": service("/hooks")}}}),
+            EXTENSION_CONFIGS,
+            extension_config(),
             "/spec/clientConfig/caBundle",
         ),
     ]
@@ -68,8 +70,17 @@ fn version(name: &str, storage: bool) -> Value {
            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
 }
 
+/// An ExtensionConfig that asks for the sample's trust bundle.
+pub(super) fn extension_config() -> Value {
+    json!({
+        "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
+        "metadata": {"name": "hooks", "annotations": annotation()},
+        "spec": {"clientConfig": {"service": {"namespace": "sample-system", "name": CERTIFICATE, "path": "/hooks", "port": 443}}},
+    })
+}
+
 /// Cluster API's CRD, as far as an ExtensionConfig needs it here.
-fn extension_config_crd() -> Value {
+pub(super) fn extension_config_crd() -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "extensionconfigs.runtime.cluster.x-k8s.io"},
         "spec": {"group": "runtime.cluster.x-k8s.io", "scope": "Cluster",

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{ReconcileError, Reconciler, scene::Obstacle, wanted::Wanted};
+use super::{ReconcileError, Reconciler, scene::Obstacle, targets as asking, wanted::Wanted};
 use crate::{
     api::{
         CaStatus, Conditions, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase,
@@ -114,9 +114,10 @@ impl Reconciler {
         }
         let note = format!("{target}: {contest}");
         tracing::warn!(certificate = %wanted.key, "{note}");
+        let related = asking::key_of(target);
         let events = &self.context.events;
         events
-            .warn(&wanted.object, "Inject", "TargetContested", &note)
+            .warn_of(&wanted.object, &related, "Inject", "TargetContested", &note)
             .await;
     }
 

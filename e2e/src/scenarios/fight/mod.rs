@@ -46,7 +46,7 @@ enum Stage {
 }
 
 pub(super) async fn an_older_trust_bundle_costs_no_call(bed: &Bed) -> anyhow::Result<()> {
-    let (report, _) = fights(bed, |older| older.to_owned()).await?;
+    let (report, _) = fights(bed, str::to_owned).await?;
     report.check()
 }
 
@@ -71,7 +71,15 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let path = format!("{VALIDATING}/platform");
     succeed(&bed.client, "POST", VALIDATING, Some(&bystander())).await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
+    until("there are four targets", PATIENCE, async || {
+        let targets = certificate(bed).await?["status"]["targets"].take();
+        Ok(if targets["current"] == 4 {
+            Ok(())
+        } else {
+            Err(targets.to_string())
+        })
+    })
+    .await?;
     let target = Target::of(&get(&bed.client, &path).await?.context("no target")?, &path);
     let actor = Actor::new(bed, vec![target.clone()], bed.foreign_trust_bundle()?);
     let (before, started) = (actor.generation(&target).await?, Instant::now());
