@@ -130,6 +130,7 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
         let fight = actor.write_for(seconds(), BEAT).await?;
         if fights.is_empty() {
             named(bed, "widgets.sample.windlass.dev").await?;
+            announced(bed, "widgets.sample.windlass.dev").await?;
         }
         // What was asked for is done once the actor is quiet.
         until("the rotation is done", PATIENCE, async || {
@@ -209,32 +210,45 @@ async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
     .await
 }
 
-/// Waits until status and an event name the actor.
+/// Waits until the status names the actor.
 async fn named(bed: &Bed, target: &str) -> anyhow::Result<()> {
     until(
-        &format!("it is said who contests {target}"),
+        &format!("the status says who contests {target}"),
         PATIENCE,
         async || {
             let certificate = certificate(bed).await?;
             let contested = &certificate["status"]["targets"]["contested"];
-            let is_in_status = contested.as_array().is_some_and(|listed| {
+            let is_named = contested.as_array().is_some_and(|listed| {
                 listed
                     .iter()
                     .any(|listed| listed["name"] == target && listed["fieldManager"] == MANAGER)
             });
-            let events = list(
-                &bed.client,
-                "/apis/events.k8s.io/v1/namespaces/sample-system/events",
-            )
-            .await?;
-            let is_in_event = events.iter().any(|event| {
+            Ok(if is_named {
+                Ok(())
+            } else {
+                Err(contested.to_string())
+            })
+        },
+    )
+    .await
+}
+
+/// Waits until an event names the actor.
+async fn announced(bed: &Bed, target: &str) -> anyhow::Result<()> {
+    let path = "/apis/events.k8s.io/v1/namespaces/sample-system/events";
+    until(
+        &format!("an event says who contests {target}"),
+        PATIENCE,
+        async || {
+            let events = list(&bed.client, path).await?;
+            let is_named = events.iter().any(|event| {
                 let note = text(event, "/note");
                 text(event, "/reason") == "TargetContested" && note.contains(target) && note.contains(MANAGER)
             });
-            Ok(if is_in_status && is_in_event {
+            Ok(if is_named {
                 Ok(())
             } else {
-                Err(format!("status: {contested}, event: {is_in_event}"))
+                Err(format!("{} events", events.len()))
             })
         },
     )
