@@ -78,7 +78,7 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
     Ok(())
 }
 
-/// One target cannot take the trust bundle: it is named, the others get theirs, and once it can, it does.
+/// One target comes to take no other trust bundle: it is named, the others get theirs, and once it can, it does.
 pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
@@ -87,7 +87,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     for (crd, longest) in [(&mut closed, 10), (&mut open, 51_200)] {
         *crd.pointer_mut(schema).context("no schema")? = short_trust_bundles(longest);
     }
-    succeed(&bed.client, "POST", CRDS, Some(&closed)).await?;
+    succeed(&bed.client, "POST", CRDS, Some(&open)).await?;
     until("ExtensionConfigs are served", PATIENCE, async || {
         let found = get(&bed.client, drift::EXTENSION_CONFIGS).await?;
         Ok(found.map(drop).ok_or_else(|| "404".to_owned()))
@@ -96,7 +96,20 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     let refusing = drift::extension_config();
     succeed(&bed.client, "POST", drift::EXTENSION_CONFIGS, Some(&refusing)).await?;
     let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
-    blocked(bed, &path, "hooks").await?;
+    until("there are four targets", PATIENCE, async || {
+        let targets = get(&bed.client, &path).await?.unwrap_or_default()["status"]["targets"].take();
+        Ok(if targets["current"] == 4 {
+            Ok(())
+        } else {
+            Err(targets.to_string())
+        })
+    })
+    .await?;
+    // What it carries it may keep, but it can take nothing else.
+    let definition = format!("{CRDS}/{}", text(&open, "/metadata/name"));
+    let replace =
+        |crd: &Value| json!([{"op": "replace", "path": "/spec/versions", "value": crd["spec"]["versions"]}]);
+    succeed(&bed.client, "PATCH", &definition, Some(&replace(&closed))).await?;
 
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
     load.at_least(50).await;
@@ -116,9 +129,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     .await?;
     blocked(bed, &path, "hooks").await?;
 
-    let name = text(&open, "/metadata/name");
-    let patch = json!([{"op": "replace", "path": "/spec/versions", "value": open["spec"]["versions"]}]);
-    succeed(&bed.client, "PATCH", &format!("{CRDS}/{name}"), Some(&patch)).await?;
+    succeed(&bed.client, "PATCH", &definition, Some(&replace(&open))).await?;
     bed.settled("sample-system", CERTIFICATE).await?;
     load.at_least(50).await;
     traffic::finish(load).await?;
