@@ -34,6 +34,7 @@ pub struct Events {
 struct Subject {
     about: ObjectKey,
     uid: String,
+    related: Option<ObjectKey>,
     event_type: &'static str,
     action: String,
     reason: String,
@@ -77,22 +78,37 @@ impl Events {
 
     /// Says that something went as it should.
     pub async fn note(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.publish("Normal", about, action, reason, note).await;
+        self.publish("Normal", about, None, action, reason, note).await;
     }
 
     /// Says that something needs attention.
     pub async fn warn(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.publish("Warning", about, action, reason, note).await;
+        self.publish("Warning", about, None, action, reason, note).await;
+    }
+
+    /// Says that something about another object needs attention. What is said of each object is counted apart.
+    pub async fn warn_of(&self, about: &Value, related: &ObjectKey, action: &str, reason: &str, note: &str) {
+        self.publish("Warning", about, Some(related), action, reason, note)
+            .await;
     }
 
     /// An event that cannot be published is no reason to stop: it goes to the log.
-    async fn publish(&self, event_type: &'static str, about: &Value, action: &str, reason: &str, note: &str) {
+    async fn publish(
+        &self,
+        event_type: &'static str,
+        about: &Value,
+        related: Option<&ObjectKey>,
+        action: &str,
+        reason: &str,
+        note: &str,
+    ) {
         let Some(key) = ObjectKey::of(about) else { return };
         let subject = Subject {
             about: key,
             uid: object::text(about, "/metadata/uid")
                 .unwrap_or_default()
                 .to_owned(),
+            related: related.cloned(),
             event_type,
             action: action.to_owned(),
             reason: reason.to_owned(),
@@ -166,6 +182,12 @@ fn event(subject: &Subject, instance: &str, now: Timestamp) -> Value {
     if let Some(namespace) = &about.namespace {
         regarding["namespace"] = namespace.as_str().into();
     }
+    let related = subject.related.as_ref().map(|related| {
+        json!({
+            "apiVersion": related.api_version, "kind": related.kind, "name": related.name,
+            "namespace": related.namespace,
+        })
+    });
     json!({
         "apiVersion": key.api_version,
         "kind": key.kind,
@@ -176,6 +198,7 @@ fn event(subject: &Subject, instance: &str, now: Timestamp) -> Value {
         "reason": subject.reason,
         "note": subject.note,
         "regarding": regarding,
+        "related": related,
         "reportingController": CONTROLLER,
         "reportingInstance": instance,
     })
@@ -202,6 +225,7 @@ mod tests {
         Subject {
             about: kinds::SERVING_CERTIFICATE.object(namespace, name),
             uid: "1".to_owned(),
+            related: None,
             event_type: "Normal",
             action: "Rotate".to_owned(),
             reason: "RotationStarted".to_owned(),

@@ -14,6 +14,9 @@ use crate::{
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, succeed, until},
 };
 
+/// The collection of Cluster API's ExtensionConfigs.
+pub(super) const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs";
+
 /// The annotation by which a target asks for the sample's trust bundle.
 fn annotation() -> Value {
     json!({"windlass.dev/inject-ca-from": format!("sample-system/{CERTIFICATE}")})
@@ -89,9 +92,8 @@ fn annotated_targets() -> Vec<Target> {
             ("/spec/versionPriority", json!(200)),
         ),
         target(
-            "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs",
-            json!({"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": metadata("hooks"),
-                   "spec": {"clientConfig": {"service": service("/hooks")}}}),
+            EXTENSION_CONFIGS,
+            extension_config(),
             "/spec/clientConfig/caBundle",
             path("/spec/clientConfig/service/path"),
         ),
@@ -108,29 +110,41 @@ fn annotated_targets() -> Vec<Target> {
     ]
 }
 
-/// Creates the sample's install and the targets. The CRDs of Cluster API and Karmada come after the operator has started:
-/// they may come and go.
-async fn install_beside_targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    stubs::define(
-        bed,
+/// Cluster API's CRD, as far as an ExtensionConfig needs it here.
+pub(super) fn extension_config_crd() -> Value {
+    stubs::definition(
         "runtime.cluster.x-k8s.io/v1beta2",
         "ExtensionConfig",
         "extensionconfigs",
         false,
     )
-    .await?;
+}
+
+/// Creates the sample's install and the targets. The CRDs of Cluster API and Karmada come after the operator has started:
+/// they may come and go.
+async fn install_beside_targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    stubs::define(bed, &extension_config_crd()).await?;
     let karmada = (
         "config.karmada.io/v1alpha1",
         "ResourceInterpreterWebhookConfiguration",
     );
     let plural = "resourceinterpreterwebhookconfigurations";
-    stubs::define(bed, karmada.0, karmada.1, plural, false).await?;
+    stubs::define(bed, &stubs::definition(karmada.0, karmada.1, plural, false)).await?;
     let targets = annotated_targets();
     for target in &targets {
         succeed(&bed.client, "POST", target.collection, Some(&target.object)).await?;
     }
     Ok(targets)
+}
+
+/// An ExtensionConfig that asks for the sample's trust bundle.
+pub(super) fn extension_config() -> Value {
+    json!({
+        "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
+        "metadata": {"name": "hooks", "annotations": annotation()},
+        "spec": {"clientConfig": {"service": {"namespace": "sample-system", "name": CERTIFICATE, "path": "/hooks", "port": 443}}},
+    })
 }
 
 pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Result<()> {

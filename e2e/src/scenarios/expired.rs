@@ -18,6 +18,9 @@ pub(super) struct Expired {
     pub(super) serving: Value,
 }
 
+/// The generation of the CA that was made last.
+pub(super) const GENERATION: i64 = 2;
+
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// What the operator would have made a year ago for a month.

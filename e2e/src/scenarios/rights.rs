@@ -187,7 +187,8 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
 ) -> anyhow::Result<()> {
     let kinds = every_kind();
     for kind in kinds.iter().filter(|kind| !kind.built_in) {
-        stubs::define(bed, kind.api_version, kind.kind, kind.plural, kind.namespaced).await?;
+        let definition = stubs::definition(kind.api_version, kind.kind, kind.plural, kind.namespaced);
+        stubs::define(bed, &definition).await?;
     }
     let gate = Gate::open(bed.operator_client().await?).await?;
     let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;

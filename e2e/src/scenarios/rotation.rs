@@ -1,12 +1,13 @@
 //! Rotations under load.
 
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::traffic;
+use super::{drift, stubs, traffic};
 use crate::{
     bed::Bed,
-    steps::{CRDS, PATIENCE, get, install, rotate},
+    request::text,
+    steps::{CRDS, PATIENCE, get, install, rotate, serving_certificates, succeed, until},
 };
 
 /// The ServingCertificate of the sample bundles is named as their Service.
@@ -75,6 +76,84 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
         "one restart a rotation was due, the revision is {restarts}"
     );
     Ok(())
+}
+
+/// One target comes to take no other trust bundle: it is named, the others get theirs, and once it can, it does.
+pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let (mut open, mut closed) = (drift::extension_config_crd(), drift::extension_config_crd());
+    let schema = "/spec/versions/0/schema/openAPIV3Schema";
+    for (crd, longest) in [(&mut closed, 10), (&mut open, 51_200)] {
+        *crd.pointer_mut(schema).context("no schema")? = short_trust_bundles(longest);
+    }
+    stubs::define(bed, &open).await?;
+    let refusing = drift::extension_config();
+    succeed(&bed.client, "POST", drift::EXTENSION_CONFIGS, Some(&refusing)).await?;
+    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
+    until("there are four targets", PATIENCE, async || {
+        let targets = get(&bed.client, &path).await?.unwrap_or_default()["status"]["targets"].take();
+        Ok(if targets["current"] == 4 {
+            Ok(())
+        } else {
+            Err(targets.to_string())
+        })
+    })
+    .await?;
+    // What it carries it may keep, but it can take nothing else.
+    let definition = format!("{CRDS}/{}", text(&open, "/metadata/name"));
+    let replace =
+        |crd: &Value| json!([{"op": "replace", "path": "/spec/versions", "value": crd["spec"]["versions"]}]);
+    succeed(&bed.client, "PATCH", &definition, Some(&replace(&closed))).await?;
+
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+    let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": "ca:blocked"}}});
+    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    let crd = format!("{CRDS}/widgets.sample.windlass.dev");
+    until("the others have the next CA", PATIENCE, async || {
+        let crd = get(&bed.client, &crd).await?.context("no CRD")?;
+        let carried = text(&crd, "/spec/conversion/webhook/clientConfig/caBundle");
+        Ok(if carried == trust {
+            Err("they carry what they did".to_owned())
+        } else {
+            Ok(())
+        })
+    })
+    .await?;
+    blocked(bed, &path, "hooks").await?;
+
+    succeed(&bed.client, "PATCH", &definition, Some(&replace(&open))).await?;
+    bed.settled("sample-system", CERTIFICATE).await?;
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+/// A schema in which a CA bundle has so many characters at the most.
+fn short_trust_bundles(longest: u32) -> Value {
+    let object = |properties: Value| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": properties});
+    let trust = json!({"type": "string", "maxLength": longest});
+    object(json!({"spec": object(json!({"clientConfig": object(json!({"caBundle": trust}))}))}))
+}
+
+/// Waits until a ServingCertificate names a target that refuses, in its condition and in its list.
+async fn blocked(bed: &Bed, path: &str, target: &str) -> anyhow::Result<()> {
+    until(&format!("{target} is named"), PATIENCE, async || {
+        let object = get(&bed.client, path).await?.unwrap_or_default();
+        let conditions = crate::steps::conditions(&object);
+        let failing = &object["status"]["targets"]["failing"];
+        let is_said = conditions.contains("Ready=False Blocked: ")
+            && conditions.contains(target)
+            && failing[0]["name"] == target;
+        Ok(if is_said {
+            Ok(())
+        } else {
+            Err(format!("{conditions}; {failing}"))
+        })
+    })
+    .await
 }
 
 /// How often the spec of the sample's CRD was written.

@@ -93,8 +93,20 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Res
         })
     })
     .await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
+    // Until then the status is that of before.
     let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
+    until("the CA that signs is another", PATIENCE, async || {
+        let status = get(&bed.client, &path).await?.unwrap_or_default()["status"].take();
+        Ok(
+            if status["ca"]["current"]["generation"].as_i64() > Some(expired::GENERATION) {
+                Ok(())
+            } else {
+                Err(status.to_string())
+            },
+        )
+    })
+    .await?;
+    bed.settled("sample-system", CERTIFICATE).await?;
     condition(&bed.client, &path, "Ready", "True", PATIENCE).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
     load.at_least(50).await;

@@ -49,7 +49,7 @@ pub(super) async fn a_certificate_follows_its_service(bed: &Bed) -> anyhow::Resu
     .await?;
 
     let slices = slices(NAMESPACE);
-    succeed(&bed.client, "POST", &slices, Some(&slice("hook"))).await?;
+    succeed(&bed.client, "POST", &slices, Some(&slice("hook", "https"))).await?;
     says(bed, &path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
     delete(&bed.client, &format!("{slices}/nowhere")).await?;
     says(
@@ -93,7 +93,14 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let slices = slices("sample-system");
-    succeed(&bed.client, "POST", &slices, Some(&slice(CERTIFICATE))).await?;
+    let service = get(
+        &bed.client,
+        &format!("/api/v1/namespaces/sample-system/services/{CERTIFICATE}"),
+    )
+    .await?
+    .context("no Service")?;
+    let nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
+    succeed(&bed.client, "POST", &slices, Some(&nowhere)).await?;
     let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
     says(bed, &path, "Ready", "True", Reason::Updating, "").await?;
     says(bed, &path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
@@ -125,14 +132,14 @@ fn service(name: &str) -> Value {
 }
 
 /// Endpoints of a Service where nobody is, said to be ready.
-fn slice(service: &str) -> Value {
+fn slice(service: &str, port: &str) -> Value {
     let endpoints = NOWHERE.map(|address| json!({"addresses": [address], "conditions": {"ready": true}}));
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {"name": "nowhere", "labels": {
             "kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": "windlass-e2e",
         }},
-        "ports": [{"name": "https", "port": 9443, "protocol": "TCP"}],
+        "ports": [{"name": port, "port": 9443, "protocol": "TCP"}],
         "endpoints": endpoints,
     })
 }

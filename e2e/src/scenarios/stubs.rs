@@ -4,33 +4,38 @@ use serde_json::{Value, json};
 
 use crate::{
     bed::Bed,
+    request::text,
     steps::{CRDS, PATIENCE, get, succeed, until},
 };
 
-/// Creates a CustomResourceDefinition for a kind that takes any object, and waits until it is served.
-pub(super) async fn define(
-    bed: &Bed,
-    api_version: &str,
-    kind: &str,
-    plural: &str,
-    namespaced: bool,
-) -> anyhow::Result<()> {
+/// A CustomResourceDefinition for a kind that takes any object.
+pub(super) fn definition(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Value {
     let (group, name) = api_version.split_once('/').unwrap_or(("", api_version));
     let mut metadata = json!({"name": format!("{plural}.{group}")});
     if group.ends_with(".k8s.io") {
         // Without it the API server takes the group for one that it protects.
         metadata["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a stub"});
     }
-    let definition = json!({
+    json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata,
         "spec": {
             "group": group, "scope": if namespaced { "Namespaced" } else { "Cluster" },
             "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
             "versions": [version(name, true)],
         },
-    });
-    succeed(&bed.client, "POST", CRDS, Some(&definition)).await?;
-    let collection = format!("/apis/{api_version}/{plural}");
+    })
+}
+
+/// Creates a CustomResourceDefinition and waits until it is served.
+pub(super) async fn define(bed: &Bed, definition: &Value) -> anyhow::Result<()> {
+    succeed(&bed.client, "POST", CRDS, Some(definition)).await?;
+    let part = |pointer| text(definition, pointer);
+    let collection = format!(
+        "/apis/{}/{}/{}",
+        part("/spec/group"),
+        part("/spec/versions/0/name"),
+        part("/spec/names/plural")
+    );
     until(&format!("{collection} is served"), PATIENCE, async || {
         let found = get(&bed.client, &collection).await?;
         Ok(found.map(drop).ok_or_else(|| "404".to_owned()))

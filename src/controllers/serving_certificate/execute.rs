@@ -1,5 +1,6 @@
 //! Doing what a plan says.
 
+use futures::future::join_all;
 use serde_json::Value;
 use tracing::info;
 
@@ -7,6 +8,7 @@ use super::{
     ReconcileError, Reconciler,
     authority_secret::AuthoritySecret,
     certificates::summary,
+    history::Intervention,
     mint::{self, Mint},
     rollout,
     scene::Scene,
@@ -27,17 +29,20 @@ use crate::{
     },
 };
 
-/// Whether a plan is to be made again at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What comes after a plan was carried out; where there are several, the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
-    /// A Secret was written, or somebody else wrote what was to be written: what was seen is no longer so.
-    LookAgain,
+    /// A watch tells when there is something to see.
+    Settled,
     /// A target was written, by us or by somebody else: a watch tells how it is now, and there is nothing to say of how
     /// it was.
     Awaited,
-    /// A watch tells when there is something to see.
-    Settled,
+    /// A Secret was written, or somebody else wrote what was to be written: what was seen is no longer so.
+    LookAgain,
 }
+
+/// How many targets are written at a time.
+const INJECTIONS: usize = 16;
 
 // === impl Reconciler ===
 
@@ -52,6 +57,7 @@ impl Reconciler {
     ) -> Result<Effect, ReconcileError> {
         let mut effect = Effect::Settled;
         let mut failure = None;
+        let mut injections = Vec::new();
         for step in steps {
             let done = match step {
                 Step::ChangeAuthorities { replacing, change } => {
@@ -60,7 +66,8 @@ impl Reconciler {
                 }
                 Step::PublishServing(publication) => self.publish(wanted, scene, publication).await,
                 Step::InjectTarget { target, bundle } => {
-                    self.inject(wanted, scene, target, bundle, timing).await
+                    injections.push((target, bundle));
+                    continue;
                 }
                 Step::RestartRollout { leaf, .. } => {
                     let Some(deployment) = &scene.deployment else {
@@ -78,11 +85,20 @@ impl Reconciler {
                     let is_secret = matches!(step, Step::ChangeAuthorities { .. } | Step::PublishServing(_));
                     if done == Done::Stale || (done == Done::Written && is_secret) {
                         effect = Effect::LookAgain;
-                    } else if done == Done::Awaited && effect == Effect::Settled {
-                        effect = Effect::Awaited;
                     }
                 }
                 Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        for some in injections.chunks(INJECTIONS) {
+            let injecting = some
+                .iter()
+                .map(|(target, bundle)| self.inject(wanted, scene, target, bundle, timing));
+            for done in join_all(injecting).await {
+                match done {
+                    Ok(done) => effect = effect.max(done),
+                    Err(error) => failure = failure.or(Some(error)),
+                }
             }
         }
         if let Err(error) = self.release_targets(scene).await {
@@ -187,7 +203,7 @@ impl Reconciler {
         target: &TargetId,
         bundle: &TrustBundle,
         timing: &Timing,
-    ) -> Result<Done, ReconcileError> {
+    ) -> Result<Effect, ReconcileError> {
         let key = targets::key_of(target);
         let seen = scene
             .targets
@@ -199,7 +215,7 @@ impl Reconciler {
             .iter()
             .any(|seen| seen.id == *target && seen.refused.is_some());
         let Some(seen) = seen else {
-            return Ok(Done::Nothing);
+            return Ok(Effect::Settled);
         };
         let injected = match injection::Request::of(seen) {
             Err(error) => Injected::Refused(error.to_string()),
@@ -212,23 +228,23 @@ impl Reconciler {
                 inject(&self.context.cluster, seen, &injection).await?
             }
         };
-        let by = injection::last_writer(seen).map(str::to_owned);
-        let uptime = scene.observation.clock.mark.uptime;
-        let contest = self
-            .histories
-            .note(&wanted.key, target, &injected, bundle, by, uptime, timing);
+        let contest = self.histories.note(&Intervention {
+            certificate: &wanted.key,
+            target,
+            trust: bundle,
+            by: injection::last_writer(seen),
+            injected: &injected,
+            uptime: scene.observation.clock.mark.uptime,
+            timing,
+        });
         if let Some(contest) = contest {
-            self.context.metrics.repaired(&target.kind, &target.name);
-            if contest.is_notable() {
-                self.announce_contest(wanted, target, contest.report(uptime, timing))
-                    .await;
-            }
+            self.announce_repair(wanted, target, &contest).await;
         }
         Ok(match injected {
-            Injected::Written | Injected::Unchanged | Injected::Overtaken => Done::Awaited,
+            Injected::Written | Injected::Unchanged | Injected::Overtaken => Effect::Awaited,
             // The plan is to hear of it.
-            Injected::Refused(_) if !refused => Done::Stale,
-            Injected::Refused(_) | Injected::Gone => Done::Nothing,
+            Injected::Refused(_) if !refused => Effect::LookAgain,
+            Injected::Refused(_) | Injected::Gone => Effect::Settled,
         })
     }
 
@@ -316,8 +332,6 @@ enum Done {
     Written,
     /// There was nothing to do.
     Nothing,
-    /// A watch tells what there is now.
-    Awaited,
     /// What was seen is no longer so.
     Stale,
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use jiff::SignedDuration;
 use parking_lot::Mutex;
 
 use crate::{
@@ -18,6 +19,24 @@ use crate::{
 /// What is remembered of the targets of each ServingCertificate.
 #[derive(Default)]
 pub(super) struct Histories(Mutex<HashMap<ObjectKey, Targets>>);
+
+/// What became of an injection.
+pub(super) struct Intervention<'a> {
+    /// Whose trust bundle it was.
+    pub(super) certificate: &'a ObjectKey,
+    /// What it went into.
+    pub(super) target: &'a TargetId,
+    /// The trust bundle.
+    pub(super) trust: &'a TrustBundle,
+    /// Who wrote the target before.
+    pub(super) by: Option<&'a str>,
+    /// What became of it.
+    pub(super) injected: &'a Injected,
+    /// When that was, on the steady clock.
+    pub(super) uptime: SignedDuration,
+    /// The pace of repairs.
+    pub(super) timing: &'a Timing,
+}
 
 #[derive(Default)]
 struct Targets {
@@ -69,18 +88,17 @@ impl Histories {
         observation.regressed = targets.regressed;
     }
 
-    /// Notes what became of an injection of `trust` into a target that `by` wrote last. Where it gave back what the
-    /// target had carried before: how often that was.
-    pub(super) fn note(
-        &self,
-        certificate: &ObjectKey,
-        target: &TargetId,
-        injected: &Injected,
-        trust: &TrustBundle,
-        by: Option<String>,
-        uptime: jiff::SignedDuration,
-        timing: &Timing,
-    ) -> Option<Contest> {
+    /// Notes what became of an injection. Where it gave back what the target had carried before: how often that was.
+    pub(super) fn note(&self, intervention: &Intervention<'_>) -> Option<Contest> {
+        let Intervention {
+            certificate,
+            target,
+            trust,
+            by,
+            injected,
+            uptime,
+            timing,
+        } = *intervention;
         let mut histories = self.0.lock();
         let targets = histories.entry(certificate.clone()).or_default();
         let history = targets.each.entry(target.clone()).or_default();
@@ -94,7 +112,7 @@ impl Histories {
         if history.carried.replace(trust.clone()).as_ref() != Some(trust) {
             return None;
         }
-        history.contest.repaired(by, uptime, timing);
+        history.contest.repaired(by.map(str::to_owned), uptime, timing);
         Some(history.contest.clone())
     }
 

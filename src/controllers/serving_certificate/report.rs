@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{ReconcileError, Reconciler, scene::Obstacle, wanted::Wanted};
+use super::{ReconcileError, Reconciler, scene::Obstacle, targets as asking, wanted::Wanted};
 use crate::{
     api::{
         CaStatus, Conditions, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase,
@@ -11,7 +11,7 @@ use crate::{
     },
     controllers::status::merge_patch,
     domain::rotation::{
-        self, Authority, Blocked, Change, Contested, Leaf, Observation, Plan, Reason, Step, TargetId,
+        self, Authority, Blocked, Change, Contest, Leaf, Observation, Plan, Reason, Step, TargetId,
     },
 };
 
@@ -109,19 +109,18 @@ impl Reconciler {
         }
     }
 
-    /// Says in an event that somebody takes the trust bundle from a target.
-    pub(super) async fn announce_contest(
-        &self,
-        wanted: &Wanted,
-        target: &TargetId,
-        contested: Option<Contested>,
-    ) {
-        let Some(contested) = contested else { return };
-        let note = format!("{target}: {contested}");
+    /// Counts a repair, and says in an event from time to time whose writes are repaired.
+    pub(super) async fn announce_repair(&self, wanted: &Wanted, target: &TargetId, contest: &Contest) {
+        self.context.metrics.repaired(&target.kind, &target.name);
+        if !contest.is_notable() {
+            return;
+        }
+        let note = format!("{target}: {contest}");
         tracing::warn!(certificate = %wanted.key, "{note}");
+        let related = asking::key_of(target);
         let events = &self.context.events;
         events
-            .warn(&wanted.object, "Inject", "TargetContested", &note)
+            .warn_of(&wanted.object, &related, "Inject", "TargetContested", &note)
             .await;
     }
 

@@ -1,6 +1,6 @@
 //! Which watches there are, and which ServingCertificates a change concerns.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
@@ -19,6 +19,10 @@ use crate::{
         object::{self, ObjectKey},
     },
 };
+
+/// After what time a rotation looks at targets that have changed: what somebody else took from them is given back by
+/// then, and is not worth a word in the status.
+const REPAIRED: Duration = Duration::from_millis(100);
 
 /// Starts the watches that are needed.
 pub(super) fn watch_everything(context: &Context) {
@@ -57,8 +61,10 @@ pub(super) async fn route(
                 for certificate in concerned(&context.index, &change) {
                     if is_target {
                         repairs.add(certificate.clone());
+                        queue.add_after(certificate, REPAIRED);
+                    } else {
+                        queue.add(certificate);
                     }
-                    queue.add(certificate);
                 }
             }
             Err(RecvError::Lagged(_)) => {

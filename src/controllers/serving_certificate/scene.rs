@@ -12,7 +12,7 @@ use crate::{
     api::ReloadStrategy,
     cluster::kinds,
     domain::{
-        object,
+        object::{self, ObjectKey},
         pki::DnsNames,
         rotation::{Observation, Service, Timing, Versioned},
     },
@@ -92,17 +92,25 @@ impl Reconciler {
             }
         };
         let mut certificates = Certificates::default();
-        let authority = match self
-            .look_at_authorities(wanted, &names, &mut certificates)
-            .await?
-        {
-            Ok(authority) => authority,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
-        let serving = match self.look_at_serving(wanted, &names, &mut certificates).await? {
-            Ok(serving) => serving,
-            Err(obstacle) => return Ok(Err(obstacle)),
-        };
+        let authority_key = secrets::authority_key(&self.context.namespace, &wanted.key);
+        let serving_key = ServingSecret::key(wanted);
+        let cluster = &self.context.cluster;
+        let (authority, serving) =
+            tokio::try_join!(cluster.read(&authority_key), cluster.read(&serving_key))?;
+        let obstacles = [
+            authority
+                .as_ref()
+                .and_then(|secret| in_way_of_authorities(secret, wanted)),
+            serving
+                .as_ref()
+                .and_then(|secret| in_way_of_serving(secret, wanted)),
+        ];
+        if let Some(obstacle) = obstacles.into_iter().flatten().next() {
+            return Ok(Err(obstacle));
+        }
+        let authority =
+            authority.map(|secret| AuthoritySecret::read(&secret, wanted, &names, &mut certificates));
+        let serving = serving.map(|secret| ServingSecret::read(secret, wanted, &names, &mut certificates));
         let clock = self.clock();
         let trust = authority
             .as_ref()
@@ -149,56 +157,6 @@ impl Reconciler {
         }))
     }
 
-    async fn look_at_authorities(
-        &self,
-        wanted: &Wanted,
-        names: &DnsNames,
-        certificates: &mut Certificates,
-    ) -> Result<Result<Option<AuthoritySecret>, Obstacle>, ReconcileError> {
-        let key = secrets::authority_key(&self.context.namespace, &wanted.key);
-        let Some(secret) = self.context.cluster.read(&key).await? else {
-            return Ok(Ok(None));
-        };
-        if is_terminating(&secret) {
-            return Ok(Err(Obstacle::terminating(&key.to_string())));
-        }
-        if !AuthoritySecret::is_ours(&secret, &wanted.key) {
-            let message = format!("{key} exists and was not made by Windlass: remove it");
-            return Ok(Err(Obstacle {
-                reason: "ForeignSecret",
-                message,
-            }));
-        }
-        Ok(Ok(Some(AuthoritySecret::read(
-            &secret,
-            wanted,
-            names,
-            certificates,
-        ))))
-    }
-
-    async fn look_at_serving(
-        &self,
-        wanted: &Wanted,
-        names: &DnsNames,
-        certificates: &mut Certificates,
-    ) -> Result<Result<Option<ServingSecret>, Obstacle>, ReconcileError> {
-        let key = ServingSecret::key(wanted);
-        let Some(secret) = self.context.cluster.read(&key).await? else {
-            return Ok(Ok(None));
-        };
-        if is_terminating(&secret) {
-            return Ok(Err(Obstacle::terminating(&key.to_string())));
-        }
-        if let Some(message) = ServingSecret::objection(&secret, wanted) {
-            return Ok(Err(Obstacle {
-                reason: "ForeignSecret",
-                message,
-            }));
-        }
-        Ok(Ok(Some(ServingSecret::read(secret, wanted, names, certificates))))
-    }
-
     async fn look_at_deployment(&self, wanted: &Wanted) -> Result<Option<Value>, ReconcileError> {
         let reload = &wanted.spec.reload;
         let Some(name) = &reload.deployment_name else {
@@ -215,12 +173,35 @@ impl Reconciler {
 // === impl Obstacle ===
 
 impl Obstacle {
-    fn terminating(object: &str) -> Self {
+    fn terminating(object: &ObjectKey) -> Self {
         Self {
             reason: "SecretTerminating",
             message: format!("{object} is being deleted; another is made when it is gone"),
         }
     }
+}
+
+/// Why the CA Secret must not be read.
+fn in_way_of_authorities(secret: &Value, wanted: &Wanted) -> Option<Obstacle> {
+    let key = ObjectKey::of(secret)?;
+    if is_terminating(secret) {
+        return Some(Obstacle::terminating(&key));
+    }
+    (!AuthoritySecret::is_ours(secret, &wanted.key)).then(|| Obstacle {
+        reason: "ForeignSecret",
+        message: format!("{key} exists and was not made by Windlass: remove it"),
+    })
+}
+
+/// Why the serving Secret must not be read.
+fn in_way_of_serving(secret: &Value, wanted: &Wanted) -> Option<Obstacle> {
+    if is_terminating(secret) {
+        return ObjectKey::of(secret).map(|key| Obstacle::terminating(&key));
+    }
+    ServingSecret::objection(secret, wanted).map(|message| Obstacle {
+        reason: "ForeignSecret",
+        message,
+    })
 }
 
 fn is_terminating(secret: &Value) -> bool {

@@ -66,8 +66,9 @@ fn record_published(situation: &Situation<'_>) -> Option<Change> {
 /// The next CA is known once everything was read back with it. What loses it later is repaired, and waited for again.
 fn record_trust(situation: &Situation<'_>) -> Option<Change> {
     let is_news = !matches!(situation.authorities.trust, Trust::Known(_));
-    (is_news && situation.next_is_everywhere())
-        .then(|| Change::RecordTrust(Trust::Known(situation.observation.clock.mark)))
+    (is_news && situation.next_is_everywhere()).then_some(Change::RecordTrust(Trust::Known(
+        situation.observation.clock.mark,
+    )))
 }
 
 fn start_rotation(situation: &Situation<'_>) -> Option<Change> {

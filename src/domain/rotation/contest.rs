@@ -73,12 +73,16 @@ impl Contest {
         self.repairs.is_power_of_two()
     }
 
+    /// The greatest power of two that is not more than the repairs.
+    fn doublings(&self) -> u64 {
+        self.repairs.checked_ilog2().map_or(0, |doublings| 1 << doublings)
+    }
+
     /// What to report; nothing before the first repair.
     pub fn report(&self, uptime: SignedDuration, timing: &Timing) -> Option<Contested> {
-        let doublings = self.repairs.checked_ilog2()?;
-        Some(Contested {
+        (self.repairs > 0).then(|| Contested {
             by: self.by.clone(),
-            repairs: 1 << doublings,
+            repairs: self.doublings(),
             wait: self.wait(uptime, timing),
         })
     }
@@ -90,18 +94,28 @@ impl Default for Contest {
     }
 }
 
+impl std::fmt::Display for Contest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        tell(f, self.by.as_deref(), self.doublings())
+    }
+}
+
 // === impl Contested ===
 
 impl std::fmt::Display for Contested {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let by = self.by.as_deref().unwrap_or("somebody");
-        match self.repairs {
-            1 => write!(f, "{by} took the trust bundle away, and it was given back"),
-            repairs => write!(
-                f,
-                "{by} has taken the trust bundle away {repairs} times or more: have it leave caBundle alone"
-            ),
-        }
+        tell(f, self.by.as_deref(), self.repairs)
+    }
+}
+
+fn tell(f: &mut std::fmt::Formatter<'_>, by: Option<&str>, repairs: u64) -> std::fmt::Result {
+    let by = by.unwrap_or("somebody");
+    match repairs {
+        0 | 1 => write!(f, "{by} took the trust bundle away, and it was given back"),
+        repairs => write!(
+            f,
+            "{by} has taken the trust bundle away {repairs} times or more: have it leave caBundle alone"
+        ),
     }
 }
 

@@ -41,12 +41,12 @@ enum Stage {
     Stable,
     /// The next CA has signed, and endpoints are coming to serve that. Retiring follows.
     Signing,
-    /// There is another next CA, which targets do not know yet.
+    /// Another next CA is asked for, which targets do not know yet.
     Distributing,
 }
 
 pub(super) async fn an_older_trust_bundle_costs_no_call(bed: &Bed) -> anyhow::Result<()> {
-    let (report, _) = fights(bed, |older| older.to_owned()).await?;
+    let (report, _) = fights(bed, str::to_owned).await?;
     report.check()
 }
 
@@ -71,7 +71,15 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let path = format!("{VALIDATING}/platform");
     succeed(&bed.client, "POST", VALIDATING, Some(&bystander())).await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
+    until("there are four targets", PATIENCE, async || {
+        let targets = certificate(bed).await?["status"]["targets"].take();
+        Ok(if targets["current"] == 4 {
+            Ok(())
+        } else {
+            Err(targets.to_string())
+        })
+    })
+    .await?;
     let target = Target::of(&get(&bed.client, &path).await?.context("no target")?, &path);
     let actor = Actor::new(bed, vec![target.clone()], bed.foreign_trust_bundle()?);
     let (before, started) = (actor.generation(&target).await?, Instant::now());
@@ -122,6 +130,7 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
         let fight = actor.write_for(seconds(), BEAT).await?;
         if fights.is_empty() {
             named(bed, "widgets.sample.windlass.dev").await?;
+            announced(bed, "widgets.sample.windlass.dev").await?;
         }
         // What was asked for is done once the actor is quiet.
         until("the rotation is done", PATIENCE, async || {
@@ -191,46 +200,55 @@ async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
         let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": format!("ca:{stage:?}")}}});
         succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
     }
-    if stage == Stage::Stable {
+    if stage != Stage::Signing {
         return Ok(());
     }
-    until(&format!("it is {stage:?}"), PATIENCE, async || {
+    until("the next CA signs", PATIENCE, async || {
         let phase = phase(bed).await?;
-        Ok(if phase == format!("{stage:?}") {
-            Ok(())
-        } else {
-            Err(phase)
-        })
+        Ok(if phase == "Signing" { Ok(()) } else { Err(phase) })
     })
     .await
 }
 
-/// Waits until status and an event name the actor.
+/// Waits until the status names the actor.
 async fn named(bed: &Bed, target: &str) -> anyhow::Result<()> {
     until(
-        &format!("it is said who contests {target}"),
+        &format!("the status says who contests {target}"),
         PATIENCE,
         async || {
             let certificate = certificate(bed).await?;
             let contested = &certificate["status"]["targets"]["contested"];
-            let is_in_status = contested.as_array().is_some_and(|listed| {
+            let is_named = contested.as_array().is_some_and(|listed| {
                 listed
                     .iter()
                     .any(|listed| listed["name"] == target && listed["fieldManager"] == MANAGER)
             });
-            let events = list(
-                &bed.client,
-                "/apis/events.k8s.io/v1/namespaces/sample-system/events",
-            )
-            .await?;
-            let is_in_event = events.iter().any(|event| {
+            Ok(if is_named {
+                Ok(())
+            } else {
+                Err(contested.to_string())
+            })
+        },
+    )
+    .await
+}
+
+/// Waits until an event names the actor.
+async fn announced(bed: &Bed, target: &str) -> anyhow::Result<()> {
+    let path = "/apis/events.k8s.io/v1/namespaces/sample-system/events";
+    until(
+        &format!("an event says who contests {target}"),
+        PATIENCE,
+        async || {
+            let events = list(&bed.client, path).await?;
+            let is_named = events.iter().any(|event| {
                 let note = text(event, "/note");
                 text(event, "/reason") == "TargetContested" && note.contains(target) && note.contains(MANAGER)
             });
-            Ok(if is_in_status && is_in_event {
+            Ok(if is_named {
                 Ok(())
             } else {
-                Err(format!("status: {contested}, event: {is_in_event}"))
+                Err(format!("{} events", events.len()))
             })
         },
     )
@@ -242,7 +260,11 @@ fn failed_only_in(report: &Report, fights: &[Fight]) -> anyhow::Result<()> {
     let is_outside = |failed: &Instant| {
         !windows().any(|(written, repaired)| *written <= *failed && *failed <= *repaired + PROPAGATION)
     };
-    let outside = report.failed_at.iter().filter(|failed| is_outside(failed)).count();
+    let outside = report
+        .failed_at
+        .iter()
+        .filter(|failed| is_outside(failed))
+        .count();
     tracing::info!(
         requests = report.requests,
         failed = report.failed,
