@@ -90,7 +90,8 @@ impl Server {
         let service = service_fn(move |request| server.clone().answer(request));
         let client = Client::new(service, "default");
         let cluster = Cluster::new(client, SHORT.renew_deadline);
-        let (elector, leadership) = Elector::new(cluster.clone(), "n", Candidate::new(name.to_owned(), SHORT));
+        let (elector, leadership) =
+            Elector::new(cluster.clone(), "n", Candidate::new(name.to_owned(), SHORT));
         let released = CancellationToken::new();
         let task = tokio::spawn(elector.run(Events::new(cluster, None), released.clone()));
         Replica {
