@@ -217,6 +217,7 @@ impl Reconciler {
         let Some(seen) = seen else {
             return Ok(Effect::Settled);
         };
+        let is_repair = self.histories.carried(&wanted.key, target, bundle);
         let injected = match injection::Request::of(seen) {
             Err(error) => Injected::Refused(error.to_string()),
             Ok(_) => {
@@ -232,6 +233,7 @@ impl Reconciler {
             certificate: &wanted.key,
             target,
             trust: bundle,
+            is_repair,
             by: injection::last_writer(seen),
             injected: &injected,
             uptime: scene.observation.clock.mark.uptime,

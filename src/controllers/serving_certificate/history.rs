@@ -28,6 +28,9 @@ pub(super) struct Intervention<'a> {
     pub(super) target: &'a TargetId,
     /// The trust bundle.
     pub(super) trust: &'a TrustBundle,
+    /// Whether the target had carried it before: to be asked before it is written, because watches may be faster than
+    /// the answer.
+    pub(super) is_repair: bool,
     /// Who wrote the target before.
     pub(super) by: Option<&'a str>,
     /// What became of it.
@@ -88,12 +91,22 @@ impl Histories {
         observation.regressed = targets.regressed;
     }
 
+    /// Whether a target was last known to carry `trust`.
+    pub(super) fn carried(&self, certificate: &ObjectKey, target: &TargetId, trust: &TrustBundle) -> bool {
+        let histories = self.0.lock();
+        let history = histories
+            .get(certificate)
+            .and_then(|targets| targets.each.get(target));
+        history.is_some_and(|history| history.carried.as_ref() == Some(trust))
+    }
+
     /// Notes what became of an injection. Where it gave back what the target had carried before: how often that was.
     pub(super) fn note(&self, intervention: &Intervention<'_>) -> Option<Contest> {
         let Intervention {
             certificate,
             target,
             trust,
+            is_repair,
             by,
             injected,
             uptime,
@@ -109,7 +122,8 @@ impl Histories {
         if *injected != Injected::Written {
             return None;
         }
-        if history.carried.replace(trust.clone()).as_ref() != Some(trust) {
+        history.carried = Some(trust.clone());
+        if !is_repair {
             return None;
         }
         history.contest.repaired(by.map(str::to_owned), uptime, timing);

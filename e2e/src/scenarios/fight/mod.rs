@@ -93,6 +93,7 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
         "{repairs} repairs in {passed} s, with {BURST} at once and one a second"
     );
     named(bed, "platform").await?;
+    announced(bed, "platform").await?;
     bed.settled("sample-system", CERTIFICATE).await?;
     Ok(())
 }
