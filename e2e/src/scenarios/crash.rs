@@ -17,6 +17,9 @@ use crate::{
 /// More lives than any operation has positions.
 const MOST_LIVES: usize = 400;
 
+/// How often a life is asked whether everything is done.
+const LOOK: Duration = Duration::from_millis(400);
+
 /// How long a life may last that neither writes nor finds everything done.
 const LONGEST_LIFE: Duration = Duration::from_secs(60);
 
@@ -129,7 +132,8 @@ async fn killed_at_every_write(
     anyhow::bail!("not done after {MOST_LIVES} lives; the last were cut: {last:?}")
 }
 
-/// Waits until the operation is done and the cluster as `end` says.
+/// Waits until the operation is done and the cluster as `end` says. Most lives end before it has looked once, and every
+/// look would slow them down.
 async fn ends(
     bed: &Bed,
     operation: Operation,
@@ -137,6 +141,7 @@ async fn ends(
     end: &Snapshot,
 ) -> anyhow::Result<()> {
     until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
+        tokio::time::sleep(LOOK).await;
         let done = operation.is_done(bed, before).await?;
         Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
     })

@@ -22,10 +22,12 @@ const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, O
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// How often watches are cut while requests fail at random.
-const CUT: Duration = Duration::from_millis(500);
+const CUT: Duration = Duration::from_secs(1);
 
-/// How often a request of the operator fails, for each of the errors.
-const PROBABILITY: f64 = 0.05;
+/// The errors, and how often a request of the operator meets each: half of the time before it is carried out, half of
+/// the time after.
+const CODES: [u16; 4] = [409, 410, 429, 500];
+const PROBABILITY: f64 = 0.01;
 
 /// How long an operation may take with all its trouble.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -111,7 +113,7 @@ async fn suffer(bed: &Bed, trouble: Trouble, operation: Operation, before: &Befo
         Trouble::Pause => bed.cluster.pause_storage(PAUSE).await,
         Trouble::Errors => {
             let faults = bed.cluster.faults()?;
-            for code in [409, 410, 429, 500] {
+            for code in CODES {
                 for carried_out in [false, true] {
                     faults.add(Fault {
                         users: vec![operator_user()],
