@@ -203,11 +203,14 @@ impl Supervisor {
 
 /// Follows one kind for ever. Its CustomResourceDefinition may come and go.
 async fn follow(shared: &Shared, watch: &Watch) {
-    let mut changes = shared.index.subscribe();
     let mut said = false;
     loop {
+        // Before the question, so that no definition is missed that comes after it.
+        let mut changes = shared.index.subscribe();
         match shared.cluster.served(&watch.kind).await {
             Ok(served) => {
+                // Whoever does not read keeps every change in memory.
+                drop(changes);
                 let api: Api<DynamicObject> = match &watch.namespace {
                     Some(namespace) => {
                         Api::namespaced_with(shared.cluster.client().clone(), namespace, &served.resource)
