@@ -13,7 +13,7 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,
@@ -23,7 +23,10 @@ use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
     cluster::{Cluster, Index, Kind, RequestError, kinds},
-    domain::object::{self, ObjectKey},
+    domain::{
+        injection::owns_ca_bundle,
+        object::{self, ObjectKey},
+    },
 };
 
 /// What to watch.
@@ -311,9 +314,13 @@ fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
     object["apiVersion"] = Value::from(kind.api_version.as_ref());
     object["kind"] = Value::from(kind.kind.as_ref());
     if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
-        // The entries themselves stay, and so their places: patches name them by index.
+        // The entries themselves stay, and so their places: patches name them by index. Of what they own only the CA
+        // bundles matter.
         for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-            entry.remove("fieldsV1");
+            let fields = entry.remove("fieldsV1").unwrap_or_default();
+            if owns_ca_bundle(&fields) {
+                entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
+            }
         }
     }
     if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
@@ -328,8 +335,6 @@ fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -337,7 +342,10 @@ mod tests {
         let object: DynamicObject = serde_json::from_value(json!({
             "metadata": {
                 "name": "widgets.example.com",
-                "managedFields": [{"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]
+                "managedFields": [
+                    {"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}},
+                    {"manager": "n", "operation": "Update", "fieldsV1": {"f:spec": {"f:caBundle": {}, "f:group": {}}}},
+                ]
             },
             "spec": {"versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {}}}]}
         }))
@@ -346,6 +354,8 @@ mod tests {
         assert_eq!(slim["spec"]["versions"], json!([{"name": "v1", "served": true}]));
         assert_eq!(slim["metadata"]["managedFields"][0]["manager"], "m");
         assert!(slim["metadata"]["managedFields"][0].get("fieldsV1").is_none());
+        let owner = &slim["metadata"]["managedFields"][1];
+        assert_eq!(owner["fieldsV1"], json!({"f:caBundle": {}}));
         assert_eq!(slim["kind"], "CustomResourceDefinition");
     }
 }

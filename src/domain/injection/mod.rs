@@ -28,7 +28,7 @@ pub use holder::{CaBundle, Holder};
 pub use kinds::{KINDS, TargetKind};
 pub use managed_elsewhere::ManagedElsewhere;
 pub use request::{InvalidRequest, Request};
-pub use writer::last_writer;
+pub use writer::{last_writer, owns_ca_bundle};
 
 /// The next write to a target.
 #[derive(Clone, Debug, PartialEq)]

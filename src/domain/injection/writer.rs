@@ -20,7 +20,8 @@ pub fn last_writer(target: &Value) -> Option<&str> {
     object::text(last, "/manager")
 }
 
-fn owns_ca_bundle(fields: &Value) -> bool {
+/// Whether a set of fields (`fieldsV1` of an entry in `metadata.managedFields`) holds a CA bundle.
+pub fn owns_ca_bundle(fields: &Value) -> bool {
     let Some(fields) = fields.as_object() else {
         return false;
     };
