@@ -11,6 +11,9 @@ use crate::{
     scenarios::Scenario,
 };
 
+/// What is logged while scenarios run. The client's own errors are answers that scenarios ask for.
+pub const LOG_FILTER: &str = "warn,windlass_e2e=info,kube_client::client::builder=off";
+
 /// Runs a scenario on the cluster that `cluster` makes; `program` is the executable of [`Options::program`].
 ///
 /// # Errors

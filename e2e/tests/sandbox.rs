@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     // It fails only where one is installed already, and any will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     tracing_subscriber::fmt()
-        .with_env_filter("warn,windlass_e2e=info")
+        .with_env_filter(trial::LOG_FILTER)
         .with_writer(std::io::stderr)
         .init();
     let mut arguments = Arguments::from_args();

@@ -67,7 +67,7 @@ fn main() -> anyhow::Result<ExitCode> {
     drop(runtime);
     let arguments = Arguments::parse();
     tracing_subscriber::fmt()
-        .with_env_filter("warn,windlass_e2e=info")
+        .with_env_filter(trial::LOG_FILTER)
         .with_writer(std::io::stderr)
         .init();
     let selected = selected(&arguments.scenarios)?;

@@ -23,8 +23,11 @@ const MOST_DIFFERENCES: usize = 30;
 ///
 /// Left out or replaced by their kind are: uids, resourceVersions, generations, timestamps, addresses, the generated
 /// part of names, and the bytes of certificates and keys, of which kind and number stay.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot(BTreeMap<String, Vec<Value>>);
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    objects: BTreeMap<String, Vec<Value>>,
+    ending: Vec<String>,
+}
 
 // === impl Snapshot ===
 
@@ -49,9 +52,15 @@ impl Snapshot {
 
     fn of(objects: &[(Collection, Value)]) -> Self {
         let names = normal::generated_names(objects.iter().map(|(_, object)| object));
+        let uids: BTreeSet<&str> = objects
+            .iter()
+            .map(|(_, object)| text(object, "/metadata/uid"))
+            .collect();
+        let mut ending = Vec::new();
         let mut normalised: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for (collection, object) in objects {
-            let object = normal::normalised(object, &names);
+            let original = object;
+            let object = normal::normalised(original, &names);
             let place = format!(
                 "{}/{} {}/{}",
                 collection.group,
@@ -59,41 +68,41 @@ impl Snapshot {
                 text(&object, "/metadata/namespace"),
                 text(&object, "/metadata/name")
             );
+            if is_ending(original, &uids) {
+                ending.push(place.clone());
+            }
             normalised.entry(place).or_default().push(object);
         }
         for alike in normalised.values_mut() {
             alike.sort_by_cached_key(Value::to_string);
         }
-        Self(normalised)
+        Self {
+            objects: normalised,
+            ending,
+        }
     }
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.0.values().map(Vec::len).sum()
+        self.objects.values().map(Vec::len).sum()
     }
 
     /// Whether there is no object.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.objects.is_empty()
     }
 
     /// The objects that are still on their way out.
-    pub fn ending(&self) -> Vec<&str> {
-        let ending = |objects: &[Value]| {
-            objects
-                .iter()
-                .any(|object| !object["metadata"]["deletionTimestamp"].is_null())
-        };
-        let places = self.0.iter().filter(|(_, objects)| ending(objects));
-        places.map(|(place, _)| place.as_str()).collect()
+    pub fn ending(&self) -> &[String] {
+        &self.ending
     }
 
     /// In what `other` differs from this one, in words; empty when in nothing.
     pub fn differences(&self, other: &Self) -> Vec<String> {
-        let places: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let places: BTreeSet<&String> = self.objects.keys().chain(other.objects.keys()).collect();
         let mut differences = Vec::new();
         for place in places {
-            let objects = |snapshot: &'_ Self| snapshot.0.get(place).cloned().unwrap_or_default();
+            let objects = |snapshot: &'_ Self| snapshot.objects.get(place).cloned().unwrap_or_default();
             let (expected, actual) = (objects(self), objects(other));
             if expected.len() != actual.len() {
                 differences.push(format!(
@@ -110,6 +119,16 @@ impl Snapshot {
         differences.truncate(MOST_DIFFERENCES);
         differences
     }
+}
+
+/// Whether an object is being deleted, or will be by the garbage collection since its owner is gone. A real cluster takes
+/// up to half a minute until it knows the owners of a new kind.
+fn is_ending(object: &Value, uids: &BTreeSet<&str>) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    let is_orphan = owners.is_some_and(|owners| {
+        !owners.is_empty() && !owners.iter().any(|owner| uids.contains(text(owner, "/uid")))
+    });
+    is_orphan || !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 /// Adds the innermost differences between two values.
@@ -160,7 +179,17 @@ mod tests {
         let one = Snapshot::of(&[pod("x", "1", true), pod("yy", "2", true)]);
         let other = Snapshot::of(&[pod("zzz", "3", true), pod("w", "4", true)]);
         assert_eq!(one.differences(&other), Vec::<String>::new());
-        assert_eq!(one, other);
+    }
+
+    #[test]
+    fn what_has_lost_its_owner_is_ending() {
+        let owned_by = |uid: &str| {
+            let (collection, mut object) = pod("x", "1", true);
+            object["metadata"]["ownerReferences"] = json!([{"uid": uid}]);
+            [pod("y", "2", true), (collection, object)]
+        };
+        assert_eq!(Snapshot::of(&owned_by("2")).ending(), Vec::<String>::new());
+        assert_eq!(Snapshot::of(&owned_by("3")).ending(), ["/pods a/web-*"]);
     }
 
     #[test]

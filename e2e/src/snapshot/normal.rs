@@ -8,6 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::request::text;
 
+/// The start of the name of the volume that admission gives a pod for its token.
+const TOKEN_VOLUME: &str = "kube-api-access-";
+
+/// When the last change came that endpoints follow: only where the controller saw it as one.
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
 /// Each generated name with what is the same in every run.
 pub(super) fn generated_names<'a>(objects: impl Iterator<Item = &'a Value>) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
@@ -27,6 +33,12 @@ pub(super) fn normalised(object: &Value, names: &BTreeMap<String, String>) -> Va
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
             metadata.remove(field);
+        }
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.remove(TRIGGER);
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
         }
         if let Some(entries) = metadata.get_mut("managedFields") {
             *entries = managers(entries);
@@ -117,6 +129,8 @@ fn word(word: &str, names: &BTreeMap<String, String>) -> String {
         "<address>"
     } else if is_uid(bare) {
         "<uid>"
+    } else if bare.starts_with(TOKEN_VOLUME) {
+        "kube-api-access-*"
     } else if let Some(name) = names.get(bare) {
         name
     } else {
@@ -181,6 +195,7 @@ mod tests {
             ("pod web-x1 at 10.0.0.3, of web", "pod web-* at <address>, of web"),
             ("id://0f8fad5b-d9cb-469f-a165-70867728950e/0", "id://<uid>/0"),
             ("0f8fad5b-d9cb-469f-a165-70867728950e", "<uid>"),
+            ("kube-api-access-b7t68", "kube-api-access-*"),
             ("3 of 3", "3 of 3"),
         ] {
             assert_eq!(in_words(given, &names), expected);
