@@ -57,8 +57,13 @@ pub fn check(log: &Path, did_everything: bool) -> anyhow::Result<()> {
         }
         used.insert(right);
     }
-<<<<<<< HEAD
     anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
+    // An API server that has just started forbids for a moment what it has not read the roles for yet.
+    forbidden.retain(|asked, _| !allowed.contains(asked));
+    let mut problems: Vec<_> = forbidden
+        .into_iter()
+        .map(|((right, _), path)| format!("forbidden: {right} ({path})"))
+        .collect();
     if did_everything {
         let granted = granted(&windlass::cli::manifests::objects()?);
         problems.extend(
@@ -67,15 +72,6 @@ pub fn check(log: &Path, did_everything: bool) -> anyhow::Result<()> {
                 .map(|right| format!("not used: {right}")),
         );
     }
-    let problems: Vec<_> = problems.into_iter().collect();
-=======
-    // An API server that has just started forbids for a moment what it has not read the roles for yet.
-    forbidden.retain(|asked, _| !allowed.contains(asked));
-    let problems: Vec<_> = forbidden
-        .into_iter()
-        .map(|((right, _), path)| format!("forbidden: {right} ({path})"))
-        .collect();
->>>>>>> crash
     anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The operator as a process of its own, or as several: started, stopped, killed, started again.
 
 use std::{
+    convert::Infallible,
     fs::{self, File},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -25,6 +26,9 @@ use crate::{
 
 /// How long the operator may take to end when asked to.
 const SHUTDOWN: Duration = Duration::from_secs(20);
+
+/// How long after its end the operator is started again.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// How to start the operator.
 #[derive(Clone)]
@@ -89,6 +93,20 @@ impl Operator {
             operator: self.clone(),
             child,
         })
+    }
+
+    /// Runs it for as long as this is waited for: starts it again whenever it ends by itself, as a kubelet does. It ends
+    /// when it has led and could not renew its Lease.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be started.
+    pub async fn keep_running(&self) -> anyhow::Result<Infallible> {
+        loop {
+            let status = self.start()?.ended().await?;
+            tracing::info!(%status, "The operator has ended, and is started again");
+            tokio::time::sleep(RESTART_PAUSE).await;
+        }
     }
 
     /// Another replica of the same operator, with a log of its own.

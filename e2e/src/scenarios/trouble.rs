@@ -49,7 +49,15 @@ async fn survives(bed: &Bed, trouble: Trouble) -> anyhow::Result<()> {
     let empty = bed.inventory().await?;
     let end = untroubled(bed).await?;
     empty.restore(&bed.client).await?;
-    let running = bed.operator.start()?;
+    let kept = Box::pin(bed.operator.keep_running());
+    match select(Box::pin(suffers(bed, trouble, &end)), kept).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right((ended, _)) => ended.map(drop),
+    }
+}
+
+/// Does everything with trouble: it must end as `end`.
+async fn suffers(bed: &Bed, trouble: Trouble, end: &Snapshot) -> anyhow::Result<()> {
     let mut load = None;
     for operation in OPERATIONS {
         let before = operation.ask(bed).await?;
@@ -60,7 +68,7 @@ async fn survives(bed: &Bed, trouble: Trouble) -> anyhow::Result<()> {
             load = Some(traffic::start_outlasting(bed, &["v1", "v1beta1"]).await?);
         }
     }
-    operation::ends_as(bed, &end).await?;
+    operation::ends_as(bed, end).await?;
     if let Some(load) = load {
         load.at_least(50).await;
         let report = traffic::finish(load).await?;
@@ -73,7 +81,7 @@ async fn survives(bed: &Bed, trouble: Trouble) -> anyhow::Result<()> {
             "It ended as if there had been no trouble"
         );
     }
-    running.kill().await
+    Ok(())
 }
 
 /// How everything ends without trouble; nothing stays installed.
