@@ -188,7 +188,7 @@ pub(super) async fn settled(bed: &Bed) -> anyhow::Result<Snapshot> {
         changes.extend(
             after
                 .ending()
-                .into_iter()
+                .iter()
                 .map(|place| format!("{place} is ending")),
         );
         Ok(if changes.is_empty() {
