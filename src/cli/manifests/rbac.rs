@@ -84,7 +84,7 @@ fn rules() -> Vec<Value> {
         rule(&[""], &["secrets"], &with(&["update"])),
         rule(&["apps"], &["deployments"], &KEEP),
         rule(&["apps"], &["replicasets"], &["list"]),
-        rule(&[""], &["pods"], &["list"]),
+        rule(&[""], &["pods"], &["get", "list", "watch", "create", "delete"]),
         rule(&["discovery.k8s.io"], &["endpointslices"], &READ),
         rule(
             &["rbac.authorization.k8s.io"],

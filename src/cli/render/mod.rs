@@ -36,7 +36,8 @@ pub(super) struct Args {
 
     /// A file with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop and
-    /// rollingUpdate, each of which turns off with false what is added to Deployments that serve webhooks.
+    /// rollingUpdate, each of which turns off with false what is added to Deployments that serve webhooks, and with
+    /// canary, which has no part in what is rendered.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 

@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::{
     Halt, Reconciler,
-    arming::ADMISSION_KINDS,
+    disarming::ADMISSION_KINDS,
     finalizer,
     report::{DISARMED, Survey},
     routing::OWNED_KINDS,
@@ -36,6 +36,7 @@ impl Reconciler {
         };
         survey.at = Step::Armed;
         self.disarm_everything(&owner).await?;
+        self.dismiss_canaries(&owner, &[]).await?;
         for conversion in &mut survey.conversions {
             conversion.state = WebhookState::Disarmed;
         }
@@ -123,7 +124,7 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn delete(&self, live: &Value) -> Result<(), Halt> {
+    pub(super) async fn delete(&self, live: &Value) -> Result<(), Halt> {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };
