@@ -31,7 +31,11 @@ impl fmt::Display for Loss {
 /// back in other words: typed clients leave out the one and write the other in their canonical form.
 pub fn losses(sent: &Value, back: &Value) -> Vec<Loss> {
     let mut found = Vec::new();
-    let names: BTreeSet<&String> = sent.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
+    let names: BTreeSet<&String> = sent
+        .as_object()
+        .into_iter()
+        .flat_map(|fields| fields.keys())
+        .collect();
     for name in names {
         let path = JsonPath::root().field(name);
         match name.as_str() {
@@ -195,7 +199,11 @@ mod tests {
         });
         let all = [
             ("metadata.labels.l is gone", "/metadata/labels", json!({})),
-            ("metadata.annotations['a/b'] is gone", "/metadata/annotations", json!({})),
+            (
+                "metadata.annotations['a/b'] is gone",
+                "/metadata/annotations",
+                json!({}),
+            ),
             ("spec.size is gone", "/spec/size", Value::Null),
             ("spec.size has changed", "/spec/size", json!(43)),
             ("spec.list[1].a has changed", "/spec/list/1/a", json!(3)),
@@ -229,7 +237,15 @@ mod tests {
 
     #[test]
     fn texts_that_only_look_like_amounts_are_compared_as_texts() {
-        for (sent, back) in [("1", "2"), ("1m", "1s"), ("a", "b"), ("1.0.0", "1.0"), ("1.10", "1.1"), ("inf", "infinity"), ("5m", "5M")] {
+        for (sent, back) in [
+            ("1", "2"),
+            ("1m", "1s"),
+            ("a", "b"),
+            ("1.0.0", "1.0"),
+            ("1.10", "1.1"),
+            ("inf", "infinity"),
+            ("5m", "5M"),
+        ] {
             let of = |text| json!({"spec": {"a": text}});
             assert_eq!(found(of(sent), of(back)), ["spec.a has changed"], "{sent} {back}");
         }

@@ -14,6 +14,7 @@ mod rotation;
 mod schemas;
 mod secrets;
 mod traffic;
+mod upgrade;
 
 use std::pin::Pin;
 
@@ -62,6 +63,12 @@ scenarios! {
     install::conversion_alone_is_armed,
     install::admission_of_one_namespace_leaves_others_alone,
     install::the_newer_bundle_takes_over_under_load,
+    upgrade::a_broken_revision_is_stopped_at_its_canary,
+    upgrade::a_canary_that_cannot_start_says_why,
+    upgrade::removal_during_a_canary_leaves_nothing_behind,
+    upgrade::without_a_canary_a_broken_revision_can_be_set_back,
+    upgrade::a_downgrade_happens_only_when_asked_for,
+    upgrade::a_downgrade_never_loses_stored_objects,
     refusal::a_broken_bundle_is_refused_before_anything_is_written,
     refusal::a_foreign_object_is_not_adopted,
     refusal::an_install_mode_that_is_not_supported_is_refused,

@@ -58,7 +58,10 @@ impl Reconciler {
         for wanted in self.untried(plan, survey).await? {
             canaries.extend(canary::pod(wanted, &owner.bundle_deployment, uid).map(|pod| (wanted, pod)));
         }
-        let pods: Vec<_> = canaries.iter().filter_map(|(_, pod)| ObjectKey::of(pod)).collect();
+        let pods: Vec<_> = canaries
+            .iter()
+            .filter_map(|(_, pod)| ObjectKey::of(pod))
+            .collect();
         self.dismiss_canaries(owner, &pods).await?;
         if canaries.is_empty() {
             return Ok(());
@@ -101,7 +104,10 @@ impl Reconciler {
             }
             let name = &owner.bundle_deployment;
             if let Some(problem) = self.ask_servers(name, plan, &servers, &conversions).await? {
-                return Err(judge(Finding::fails("CanaryFailed", format!("fails: {}", problem.message))));
+                return Err(judge(Finding::fails(
+                    "CanaryFailed",
+                    format!("fails: {}", problem.message),
+                )));
             }
         }
         Ok(())
@@ -191,9 +197,8 @@ impl Reconciler {
 
     async fn ensure_canary(&self, owner: &Owner, pod: &Value) -> Result<Value, Halt> {
         let key = ObjectKey::of(pod).ok_or(RequestError::Nameless)?;
-        let gate = |reason: &str, message: String| {
-            Halt::Gate(Standing::failed(Step::Installed, reason, message))
-        };
+        let gate =
+            |reason: &str, message: String| Halt::Gate(Standing::failed(Step::Installed, reason, message));
         if let Some(live) = self.live(&key).await? {
             if Owner::of(&live) != Some(&owner.bundle_deployment) {
                 let message = format!("{key} exists and was not created by Windlass: remove it");

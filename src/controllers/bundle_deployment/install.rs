@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{Halt, Reconciler, loading::Loaded, report::Survey, rollout::Rollout, routing};
 use crate::{
     api::{
-        BundleDeployment, BundleStatus, CertificateStatus, ServingCertificate, WebhookState, WebhookStatus, names,
+        BundleDeployment, BundleStatus, CertificateStatus, ServingCertificate, WebhookState, WebhookStatus,
+        names,
     },
     cluster::{
         RequestError,
@@ -21,7 +22,8 @@ use crate::{
         claims::Claim,
         object::{self, ObjectKey},
         plan::{
-            Phase, Plan, Refusal, Stage, dropped_but_stored, preflight, staged, stops_serving, waits_for_proof,
+            Phase, Plan, Refusal, Stage, dropped_but_stored, preflight, staged, stops_serving,
+            waits_for_proof,
         },
         status::{Standing, Step},
         upgrade::{self, Release},
@@ -299,7 +301,11 @@ impl Reconciler {
     }
 
     /// Each Service's trust bundle, from the Secret of its ServingCertificate.
-    pub(super) fn trust_bundles(&self, plan: &Plan, survey: &mut Survey) -> Result<BTreeMap<String, Vec<u8>>, Halt> {
+    pub(super) fn trust_bundles(
+        &self,
+        plan: &Plan,
+        survey: &mut Survey,
+    ) -> Result<BTreeMap<String, Vec<u8>>, Halt> {
         let mut bundles = BTreeMap::new();
         survey.certificates.clear();
         for certificate in &plan.certificates {

@@ -107,7 +107,10 @@ impl Revisions {
                     let uid = object::text(deployment.as_ref(), "/metadata/uid");
                     uid.is_some_and(|uid| owners(set).any(|owner| owner == uid))
                 })?;
-                Some((object::text(set, "/metadata/uid")?, is_newest(set, deployment.as_ref())))
+                Some((
+                    object::text(set, "/metadata/uid")?,
+                    is_newest(set, deployment.as_ref()),
+                ))
             })
             .collect();
         let mut revisions = Self::default();

@@ -109,7 +109,9 @@ impl<'a> ClusterServiceVersion<'a> {
 
     /// `spec.skips`.
     pub fn skips(self) -> impl Iterator<Item = &'a str> {
-        object::items(self.0, "/spec/skips").iter().filter_map(Value::as_str)
+        object::items(self.0, "/spec/skips")
+            .iter()
+            .filter_map(Value::as_str)
     }
 
     /// The annotation `olm.skipRange`.

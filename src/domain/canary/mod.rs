@@ -85,7 +85,11 @@ mod tests {
 
     #[test]
     fn what_is_no_deployment_is_left_alone() {
-        for written in [json!(null), json!({"spec": 1}), json!({"spec": {"template": "x"}})] {
+        for written in [
+            json!(null),
+            json!({"spec": 1}),
+            json!({"spec": {"template": "x"}}),
+        ] {
             let mut stamped = written.clone();
             stamp(&mut stamped);
             assert_eq!(stamped, written);

@@ -147,9 +147,15 @@ mod tests {
         for kept in ["env", "volumeMounts", "image"] {
             assert_eq!(container[kept], template["containers"][0][kept]);
         }
-        assert_eq!(container["ports"], json!([{"name": "webhook", "containerPort": 9443}]));
+        assert_eq!(
+            container["ports"],
+            json!([{"name": "webhook", "containerPort": 9443}])
+        );
         assert_eq!(container["terminationMessagePolicy"], "FallbackToLogsOnError");
-        assert_eq!(canary["spec"]["containers"][1]["terminationMessagePolicy"], "File");
+        assert_eq!(
+            canary["spec"]["containers"][1]["terminationMessagePolicy"],
+            "File"
+        );
         assert_eq!(canary["spec"].get("readinessGates"), None);
         assert_eq!(canary["spec"]["restartPolicy"], "Always");
         assert_eq!(pod(&deployment, "bundle", "uid"), Some(canary));
@@ -158,9 +164,7 @@ mod tests {
     #[test]
     fn a_service_leads_to_what_it_selects_at_its_target_port() {
         let deployment = deployment();
-        let service = |selector: Value, target: Value| {
-            json!({"spec": {"selector": selector, "ports": [{"port": 1, "targetPort": 2}, {"port": 443, "targetPort": target}]}})
-        };
+        let service = |selector: Value, target: Value| json!({"spec": {"selector": selector, "ports": [{"port": 1, "targetPort": 2}, {"port": 443, "targetPort": target}]}});
         for (selector, expected) in [
             (json!({"app": "a"}), true),
             (json!({"app": "b"}), false),
@@ -168,7 +172,11 @@ mod tests {
             (json!({}), false),
             (Value::Null, false),
         ] {
-            assert_eq!(leads_to(&service(selector.clone(), json!(1)), &deployment), expected, "{selector}");
+            assert_eq!(
+                leads_to(&service(selector.clone(), json!(1)), &deployment),
+                expected,
+                "{selector}"
+            );
         }
         for (target, expected) in [
             (json!(9443), Some(9443)),
@@ -180,7 +188,10 @@ mod tests {
             let service = service(json!({}), target.clone());
             assert_eq!(target_port(&service, &deployment, 443), expected, "{target}");
         }
-        assert_eq!(target_port(&service(json!({}), json!(1)), &deployment, 8443), None);
+        assert_eq!(
+            target_port(&service(json!({}), json!(1)), &deployment, 8443),
+            None
+        );
     }
 
     proptest! {

@@ -68,7 +68,11 @@ pub fn state(pod: &Value) -> State {
         .filter(|condition| object::text(condition, "/status") == Some("False"))
         .map(|condition| {
             let text = |pointer| object::text(condition, pointer).unwrap_or_default();
-            format!("{}: {}", text("/type"), joined(&[text("/reason"), text("/message")]))
+            format!(
+                "{}: {}",
+                text("/type"),
+                joined(&[text("/reason"), text("/message")])
+            )
         })
         .collect();
     let unscheduled = status_of(pod, "PodScheduled") == Some("False");
@@ -105,13 +109,21 @@ fn crash(name: &str, status: &Value) -> Option<String> {
         .into_iter()
         .find_map(|pointer| status.pointer(pointer))?;
     let code = ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
-    let restarts = status.get("restartCount").and_then(Value::as_i64).unwrap_or_default();
+    let restarts = status
+        .get("restartCount")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
     // An init container that has done its work.
     if code == 0 && restarts == 0 {
         return None;
     }
     let text = |pointer| object::text(ended, pointer).unwrap_or_default();
-    let words: String = text("/message").trim().chars().rev().take(LONGEST_WORDS).collect();
+    let words: String = text("/message")
+        .trim()
+        .chars()
+        .rev()
+        .take(LONGEST_WORDS)
+        .collect();
     let words: String = words.chars().rev().collect();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut message = format!("crashes: container {name} ended with exit code {code}");
@@ -160,7 +172,8 @@ mod tests {
 
     #[test]
     fn each_state_is_told_in_words() {
-        let ended = json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "line 1\nno flag -x\n"}});
+        let ended =
+            json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "line 1\nno flag -x\n"}});
         for (status, expected) in [
             (json!({}), ("CanaryStarting", "has not started yet")),
             (
@@ -169,30 +182,54 @@ mod tests {
             ),
             (
                 json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]}),
-                ("CanaryUnschedulable", "is not ready: PodScheduled: Unschedulable: 0/3 nodes"),
+                (
+                    "CanaryUnschedulable",
+                    "is not ready: PodScheduled: Unschedulable: 0/3 nodes",
+                ),
             ),
             (
                 container(json!({"state": {"waiting": {"reason": "ContainerCreating"}}})),
-                ("CanaryStarting", "is not ready: Ready: ContainersNotReady: containers with unready status: [manager]"),
+                (
+                    "CanaryStarting",
+                    "is not ready: Ready: ContainersNotReady: containers with unready status: [manager]",
+                ),
             ),
             (
-                container(json!({"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}})),
-                ("CanaryWaiting", "waits: container manager: ImagePullBackOff: no such image"),
+                container(
+                    json!({"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}),
+                ),
+                (
+                    "CanaryWaiting",
+                    "waits: container manager: ImagePullBackOff: no such image",
+                ),
             ),
             (
                 container(json!({"state": {"running": {}}})),
-                ("CanaryStarting", "is not ready: Ready: ContainersNotReady: containers with unready status: [manager]"),
+                (
+                    "CanaryStarting",
+                    "is not ready: Ready: ContainersNotReady: containers with unready status: [manager]",
+                ),
             ),
             (
                 container(json!({"state": ended})),
-                ("crashing", "crashes: container manager ended with exit code 1: Error: line 1 no flag -x"),
+                (
+                    "crashing",
+                    "crashes: container manager ended with exit code 1: Error: line 1 no flag -x",
+                ),
             ),
             (
-                container(json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended, "restartCount": 3})),
-                ("crashing", "crashes: container manager ended with exit code 1: Error: line 1 no flag -x; now CrashLoopBackOff"),
+                container(
+                    json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended, "restartCount": 3}),
+                ),
+                (
+                    "crashing",
+                    "crashes: container manager ended with exit code 1: Error: line 1 no flag -x; now CrashLoopBackOff",
+                ),
             ),
             (
-                container(json!({"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 0}}, "restartCount": 1})),
+                container(
+                    json!({"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 0}}, "restartCount": 1}),
+                ),
                 ("crashing", "crashes: container manager ended with exit code 0"),
             ),
             (

@@ -65,7 +65,11 @@ mod tests {
             (vec![with("name", json!("t"))], true),
             (vec![], true),
         ] {
-            assert_eq!(calls_elsewhere(&live, &configuration(&wanted)), expected, "{wanted:?}");
+            assert_eq!(
+                calls_elsewhere(&live, &configuration(&wanted)),
+                expected,
+                "{wanted:?}"
+            );
         }
         assert!(!calls_elsewhere(&configuration(&[]), &live));
     }

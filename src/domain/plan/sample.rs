@@ -56,7 +56,8 @@ pub fn sample_object(crd: &Value, examples: &[Value]) -> Value {
     let example = std::iter::once(storage).chain(others).find_map(|version| {
         let api_version = format!("{group}/{version}");
         let example = examples.iter().find(|example| {
-            object::text(example, "/kind") == kind && object::text(example, "/apiVersion") == Some(&api_version)
+            object::text(example, "/kind") == kind
+                && object::text(example, "/apiVersion") == Some(&api_version)
         })?;
         Some((example, minimal_object(crd, version)))
     });
@@ -178,7 +179,12 @@ mod tests {
             json!({"apiVersion": format!("example.com/{version}"), "kind": kind,
                 "metadata": {"name": "mine", "labels": {"a": "b"}}, "spec": {"of": version}})
         };
-        let all = [example("v1beta1", "Widget"), example("v1", "Gadget"), example("v1", "Widget"), example("v2", "Widget")];
+        let all = [
+            example("v1beta1", "Widget"),
+            example("v1", "Gadget"),
+            example("v1", "Widget"),
+            example("v2", "Widget"),
+        ];
         for (examples, expected) in [
             (&all[..], json!("v1")),
             (&all[..2], json!("v1beta1")),

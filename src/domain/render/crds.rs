@@ -71,7 +71,9 @@ impl Conversion {
     pub fn of_stanza(crd: &str, live: &Value) -> Option<Self> {
         let service = live.pointer("/webhook/clientConfig/service")?;
         let text = |field: &str| service.get(field).and_then(Value::as_str).map(str::to_owned);
-        let review_versions = live.pointer("/webhook/conversionReviewVersions").and_then(Value::as_array);
+        let review_versions = live
+            .pointer("/webhook/conversionReviewVersions")
+            .and_then(Value::as_array);
         Some(Self {
             crd: crd.to_owned(),
             namespace: text("namespace")?,

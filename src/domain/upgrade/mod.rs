@@ -193,14 +193,23 @@ mod tests {
             ("2.0.0", "2.0.0-rc.1", none.clone(), false),
             ("2.0.0", "1.0.0", predecessors("p.v2.0.0", &[], ""), true),
             ("2.0.0", "1.0.0", predecessors("p.v0.9.0", &[], ""), false),
-            ("2.0.0", "1.0.0", predecessors("", &["p.v1.9.0", "p.v2.0.0"], ""), true),
+            (
+                "2.0.0",
+                "1.0.0",
+                predecessors("", &["p.v1.9.0", "p.v2.0.0"], ""),
+                true,
+            ),
             ("2.0.0", "1.0.0", predecessors("", &[], ">=2.0.0 <2.1.0"), true),
             ("2.1.0", "1.0.0", predecessors("", &[], ">=2.0.0 <2.1.0"), false),
             ("2.1.0", "1.0.0", predecessors("", &[], "nonsense"), false),
         ] {
             let (installed, candidate) = (release(installed), release(candidate));
             let found = candidate.may_follow(&installed, &predecessors, false);
-            assert_eq!(found.is_ok(), allowed, "{installed:?} {candidate:?} {predecessors:?}");
+            assert_eq!(
+                found.is_ok(),
+                allowed,
+                "{installed:?} {candidate:?} {predecessors:?}"
+            );
             assert_eq!(candidate.may_follow(&installed, &predecessors, true), Ok(()));
             if let Err(refusal) = found {
                 let message = refusal.to_string();

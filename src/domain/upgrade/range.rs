@@ -171,7 +171,16 @@ mod tests {
 
     #[test]
     fn what_is_no_range_is_refused() {
-        for wrong in ["", "||", ">=1.0.0 ||", "=<1.0.0", "1.x.3", ">", "a", "1.0.0 ,2.0.0"] {
+        for wrong in [
+            "",
+            "||",
+            ">=1.0.0 ||",
+            "=<1.0.0",
+            "1.x.3",
+            ">",
+            "a",
+            "1.0.0 ,2.0.0",
+        ] {
             assert!(VersionRange::parse(wrong).is_none(), "{wrong}");
         }
     }

@@ -71,7 +71,16 @@ mod tests {
 
     #[test]
     fn versions_are_read_tolerantly_and_ordered_by_precedence() {
-        let ascending = ["0.9", "1.0.0-alpha", "1.0.0-rc.1", "v1", "1.0.1", "1.02.0", "1.10", "2"];
+        let ascending = [
+            "0.9",
+            "1.0.0-alpha",
+            "1.0.0-rc.1",
+            "v1",
+            "1.0.1",
+            "1.02.0",
+            "1.10",
+            "2",
+        ];
         for pair in ascending.windows(2) {
             assert!(Version::parse(pair[0]) < Version::parse(pair[1]), "{pair:?}");
         }

@@ -82,9 +82,7 @@ impl Reconciler {
             return Ok(());
         }
         self.gate_on_revisions(plan, &servers).await?;
-        let problem = self
-            .ask_servers(name, plan, &servers, &plan.conversions)
-            .await?;
+        let problem = self.ask_servers(name, plan, &servers, &plan.conversions).await?;
         problem.map_or(Ok(()), |problem| Err(gate(problem.reason, problem.message)))
     }
 
@@ -98,8 +96,7 @@ impl Reconciler {
             .filter_map(|key| self.context.index.find(&key))
             .collect();
         let now = self.context.clock.now();
-        let revisions =
-            Revisions::observe(&self.context.cluster, &plan.namespace, &deployments, now).await?;
+        let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &deployments, now).await?;
         for server in servers {
             let Server { service, port, .. } = server;
             if server.endpoints.is_empty() {

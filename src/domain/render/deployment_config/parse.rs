@@ -136,14 +136,15 @@ impl<'a> Reader<'a> {
     fn serving(&mut self, (path, value): Field<'_>) -> Serving {
         let fields = self.object(&path, value).unwrap_or_default();
         self.refuse_unknown(&path, &fields, &SERVING_KEYS);
-        let [readiness_probe, pre_stop, rolling_update, canary] = SERVING_KEYS.map(|name| match fields.get(name) {
-            None => true,
-            Some(Value::Bool(wanted)) => *wanted,
-            Some(other) => {
-                self.report(&path.field(name), format!("must be true or false, not {other}"));
-                true
-            }
-        });
+        let [readiness_probe, pre_stop, rolling_update, canary] =
+            SERVING_KEYS.map(|name| match fields.get(name) {
+                None => true,
+                Some(Value::Bool(wanted)) => *wanted,
+                Some(other) => {
+                    self.report(&path.field(name), format!("must be true or false, not {other}"));
+                    true
+                }
+            });
         Serving {
             readiness_probe,
             pre_stop,
