@@ -123,6 +123,13 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     );
     load.at_least(100).await;
     traffic::finish(load).await?;
+    let events = list(&bed.client, "/apis/events.k8s.io/v1/events").await?;
+    anyhow::ensure!(
+        events
+            .iter()
+            .any(|event| text(event, "/reason") == "CanaryStarting"),
+        "the new revision was not tried out"
+    );
     let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
         .await?
         .context("no CRD")?;

@@ -131,7 +131,12 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed
     let without = json!({"spec": {"config": {"windlass": {"canary": false}}}});
     patch(bed, &without).await?;
     set_source(bed, &broken(bed, "crash")?).await?;
-    stopped(bed, "RollingOut", "of the new revision").await?;
+    stopped(
+        bed,
+        "RollingOut",
+        "crashes: container manager ended with exit code 1",
+    )
+    .await?;
     anyhow::ensure!(
         list(&bed.client, CANARIES).await?.is_empty(),
         "there is a canary though it is turned off"

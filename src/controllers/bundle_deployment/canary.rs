@@ -58,11 +58,11 @@ impl Reconciler {
         for wanted in self.untried(plan, survey).await? {
             canaries.extend(canary::pod(wanted, &owner.bundle_deployment, uid).map(|pod| (wanted, pod)));
         }
-        let pods: Vec<_> = canaries
+        let revisions: Vec<_> = canaries
             .iter()
-            .filter_map(|(_, pod)| ObjectKey::of(pod))
+            .filter_map(|(_, pod)| object::label(pod, names::CANARY))
             .collect();
-        self.dismiss_canaries(owner, &pods).await?;
+        self.dismiss_canaries(owner, &revisions).await?;
         if canaries.is_empty() {
             return Ok(());
         }
@@ -70,8 +70,8 @@ impl Reconciler {
         let trust_bundles = self.trust_bundles(plan, survey)?;
         // All of them start before one is waited for.
         let mut started = Vec::new();
-        for (wanted, pod) in &canaries {
-            started.push((*wanted, self.ensure_canary(owner, pod).await?));
+        for (wanted, pod) in canaries {
+            started.push((wanted, self.ensure_canary(owner, plan, pod).await?));
         }
         let conversions = self.conversions_to_answer(plan);
         for (wanted, pod) in started {
@@ -113,11 +113,14 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Deletes canaries that are not, or no longer, asked for.
-    pub(super) async fn dismiss_canaries(&self, owner: &Owner, but: &[ObjectKey]) -> Result<(), Halt> {
-        for live in self.owned(owner, &kinds::POD) {
-            if ObjectKey::of(&live).is_some_and(|key| !but.contains(&key)) {
-                self.delete(&live).await?;
+    /// Deletes canaries, and what was copied for them, but for those of `revisions`.
+    pub(super) async fn dismiss_canaries(&self, owner: &Owner, revisions: &[&str]) -> Result<(), Halt> {
+        for kind in [kinds::POD, kinds::CONFIG_MAP, kinds::SECRET] {
+            for live in self.owned(owner, &kind) {
+                let revision = object::label(&live, names::CANARY);
+                if revision.is_some_and(|revision| !revisions.contains(&revision)) {
+                    self.delete(&live).await?;
+                }
             }
         }
         Ok(())
@@ -195,8 +198,24 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn ensure_canary(&self, owner: &Owner, pod: &Value) -> Result<Value, Halt> {
-        let key = ObjectKey::of(pod).ok_or(RequestError::Nameless)?;
+    /// The ConfigMaps and Secrets of the plan that are there, and are otherwise.
+    async fn changed_configuration(&self, owner: &Owner, plan: &Plan) -> Result<Vec<Value>, Halt> {
+        let mut changed = Vec::new();
+        for object in plan.phases.of(Phase::Configuration) {
+            let kind = object::text(object, "/kind").unwrap_or_default();
+            let Some(key) = ObjectKey::of(object).filter(|_| matches!(kind, "ConfigMap" | "Secret")) else {
+                continue;
+            };
+            let live = self.context.cluster.read(&key).await?;
+            if live.is_some_and(|live| !self.context.applier.is_applied(object, &live, owner)) {
+                changed.push(object.clone());
+            }
+        }
+        Ok(changed)
+    }
+
+    async fn ensure_canary(&self, owner: &Owner, plan: &Plan, mut pod: Value) -> Result<Value, Halt> {
+        let key = ObjectKey::of(&pod).ok_or(RequestError::Nameless)?;
         let gate =
             |reason: &str, message: String| Halt::Gate(Standing::failed(Step::Installed, reason, message));
         if let Some(live) = self.live(&key).await? {
@@ -206,7 +225,11 @@ impl Reconciler {
             }
             return Ok(Value::clone(&live));
         }
-        match self.context.cluster.create(pod, names::INSTALL).await {
+        let changed = self.changed_configuration(owner, plan).await?;
+        for copy in canary::copy_configuration(&mut pod, &changed) {
+            self.ensure(&copy, owner).await?;
+        }
+        match self.context.cluster.create(&pod, names::INSTALL).await {
             Ok(live) => {
                 info!(object = %key, "Trying out a new revision");
                 Ok(live)

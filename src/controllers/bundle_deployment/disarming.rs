@@ -116,14 +116,14 @@ impl Reconciler {
     }
 
     /// Waits until every API server has heard of what was disarmed.
-    pub(super) fn gate_on_disarmed(&self, owner: &Owner) -> Result<(), Halt> {
+    pub(super) fn gate_on_disarmed(&self, owner: &Owner, step: Step) -> Result<(), Halt> {
         let now = self.context.clock.now();
         let left = self
             .disarmed
             .left(&owner.bundle_deployment, now, self.timing.disarmed);
         left.map_or(Ok(()), |left| {
-            let message = "waiting until every API server knows what is no longer served";
-            let standing = Standing::waiting(Step::Installed, "Disarming", message);
+            let message = "waiting until every API server knows what is no longer called";
+            let standing = Standing::waiting(step, "Disarming", message);
             Err(Halt::Later(standing, left))
         })
     }

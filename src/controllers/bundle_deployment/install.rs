@@ -5,7 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Halt, Reconciler, loading::Loaded, report::Survey, rollout::Rollout, routing};
+use super::{
+    Halt, Reconciler,
+    loading::Loaded,
+    report::Survey,
+    rollout::{Revisions, Rollout},
+    routing,
+};
 use crate::{
     api::{
         BundleDeployment, BundleStatus, CertificateStatus, ServingCertificate, WebhookState, WebhookStatus,
@@ -67,13 +73,13 @@ impl Reconciler {
         self.ensure_definitions(&owner, plan, &trust_bundles, Stage::Rollout, survey)
             .await?;
         if self.rolls_out(plan).await? {
-            self.gate_on_disarmed(&owner)?;
+            self.gate_on_disarmed(&owner, Step::Installed)?;
         }
         self.ensure_phase(&owner, plan, Phase::Deployments).await?;
         self.dismiss_canaries(&owner, &[]).await?;
 
         survey.at = Step::Available;
-        self.gate_on_deployments(&owner, plan)?;
+        self.gate_on_deployments(&owner, plan).await?;
 
         survey.at = Step::Armed;
         if self.is_anything_unarmed(&owner, plan, survey) {
@@ -419,8 +425,9 @@ impl Reconciler {
         Ok(self.context.cluster.read(key).await?.map(Arc::new))
     }
 
-    fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    async fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
         let mut running = Vec::new();
+        let mut rolling = Vec::new();
         for object in plan.phases.of(Phase::Deployments) {
             let Some(key) = ObjectKey::of(object) else {
                 continue;
@@ -430,7 +437,10 @@ impl Reconciler {
             let seen = seen.filter(|live| self.context.applier.is_applied(object, live, owner));
             match seen.as_deref().map(Rollout::of) {
                 Some(Rollout::Complete) => {}
-                Some(Rollout::Running(message)) => running.push(message),
+                Some(Rollout::Running(message)) => {
+                    running.push(message);
+                    rolling.extend(seen);
+                }
                 Some(Rollout::Stuck(message)) => {
                     return Err(Halt::Gate(Standing::failed(
                         Step::Available,
@@ -444,6 +454,9 @@ impl Reconciler {
         if running.is_empty() {
             return Ok(());
         }
+        let now = self.context.clock.now();
+        let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &rolling, now).await?;
+        running.extend(revisions.unready);
         Err(Halt::Gate(Standing::waiting(
             Step::Available,
             "RollingOut",

@@ -113,6 +113,14 @@ impl Reconciler {
         dropped.sort_by_key(|live| {
             std::cmp::Reverse(Phase::of(object::text(live, "/kind").unwrap_or_default()))
         });
+        let serves = |live: &Value| {
+            let phase = Phase::of(object::text(live, "/kind").unwrap_or_default());
+            let is_canary = object::label(live, names::CANARY).is_some();
+            !is_canary && matches!(phase, Phase::Services | Phase::Certificates | Phase::Deployments)
+        };
+        if dropped.iter().any(|live| serves(live)) {
+            self.gate_on_disarmed(owner, Step::Armed)?;
+        }
         for live in dropped {
             self.delete(&live).await?;
         }

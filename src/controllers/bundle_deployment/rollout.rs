@@ -7,7 +7,10 @@ use serde_json::Value;
 
 use crate::{
     cluster::{Cluster, RequestError, endpoints::Endpoint, kinds},
-    domain::object,
+    domain::{
+        canary::{self, State},
+        object,
+    },
 };
 
 /// Annotation of the Deployment controller on Deployments and their ReplicaSets.
@@ -37,6 +40,8 @@ pub(super) struct Revisions {
     current: HashSet<String>,
     /// The names of those of another revision that may still answer.
     pub(super) old: Vec<String>,
+    /// What those of the newest revision say that are not ready.
+    pub(super) unready: Vec<String>,
 }
 
 // === impl Rollout ===
@@ -121,6 +126,7 @@ impl Revisions {
             let text = |pointer| object::text(pod, pointer).unwrap_or_default().to_owned();
             if *is_newest {
                 revisions.current.insert(text("/metadata/uid"));
+                revisions.unready.extend(unready(pod));
             } else if !has_ended(pod, now) {
                 revisions.old.push(text("/metadata/name"));
             }
@@ -141,6 +147,15 @@ impl Revisions {
             .map(|endpoint| endpoint.address.to_string())
             .collect()
     }
+}
+
+fn unready(pod: &Value) -> Option<String> {
+    let words = match canary::state(pod) {
+        State::Ready(_) => return None,
+        State::Waiting { message, .. } | State::Crashing(message) | State::Ended(message) => message,
+    };
+    let name = object::text(pod, "/metadata/name").unwrap_or_default();
+    Some(format!("{name} {words}"))
 }
 
 /// Whether nothing of a pod runs any more: it says so, or it should have been gone for a while, and its node cannot say.
@@ -254,6 +269,8 @@ mod tests {
         let now = "2026-01-01T00:00:10Z".parse().unwrap();
         let revisions = Revisions::of(&[deployment], &sets, &pods, now);
         assert_eq!(revisions.old, ["old", "old-ending"]);
+        assert_eq!(revisions.unready.len(), 2);
+        assert_eq!(revisions.unready[0], "new has not started yet");
         let current = ["new", "new-ending"].map(str::to_owned);
         assert_eq!(revisions.current, HashSet::from(current));
     }

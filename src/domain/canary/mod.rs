@@ -3,12 +3,14 @@
 //! It differs from the pods of its Deployment in its labels only, so that nothing selects it: no Service sends it
 //! requests, no ReplicaSet counts it, and no budget or network policy is about it.
 
+mod configuration;
 mod pod;
 mod state;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use configuration::copy_configuration;
 pub use pod::{leads_to, pod, target_port};
 pub use state::{State, state};
 

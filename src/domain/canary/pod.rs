@@ -89,7 +89,8 @@ fn prepare(container: &mut Map<String, Value>) {
         .or_insert_with(|| "FallbackToLogsOnError".into());
 }
 
-fn cut(name: &str) -> &str {
+/// As much of a name as leaves room for `-canary-` and a revision.
+pub(super) fn cut(name: &str) -> &str {
     let end = name
         .char_indices()
         .map(|(index, character)| index + character.len_utf8())

@@ -55,7 +55,7 @@ mod tests {
             other[field] = value;
             other
         };
-        let live = configuration(&[service.clone()]);
+        let live = configuration(std::slice::from_ref(&service));
         for (wanted, expected) in [
             (vec![service.clone()], false),
             (vec![with("port", json!(443))], false),

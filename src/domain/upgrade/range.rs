@@ -83,7 +83,7 @@ impl Operand {
     fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
         let is_wild = |part: &&str| matches!(*part, "x" | "X" | "*");
-        let Some(wild) = parts.iter().position(|part| is_wild(part)) else {
+        let Some(wild) = parts.iter().position(is_wild) else {
             return Version::parse(text).map(Self::One);
         };
         if parts.len() > 3 || !parts[wild..].iter().all(is_wild) {

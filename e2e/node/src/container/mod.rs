@@ -87,6 +87,7 @@ impl Task {
                 return self.give_up(state);
             };
             let (began, started_at) = (Instant::now(), Timestamp::now());
+            let log_start = std::fs::metadata(&prepared.log).map_or(0, |log| log.len());
             let run = match self.start_process(&prepared).await {
                 Ok(Some(process)) => {
                     state.phase = Phase::Running { started_at };
@@ -105,7 +106,7 @@ impl Task {
             let ended = Terminated {
                 exit_code: run.exit.code,
                 reason: run.reason,
-                message: self.last_words(&prepared, run.exit.code),
+                message: self.last_words(&prepared, log_start, run.exit.code),
                 started_at,
                 finished_at: Timestamp::now(),
             };
@@ -175,12 +176,13 @@ impl Task {
     }
 
     /// The end of the log of a container that failed, as kubelet shows it where no other message was written.
-    fn last_words(&self, prepared: &Prepared, code: i32) -> Option<String> {
+    fn last_words(&self, prepared: &Prepared, log_start: u64, code: i32) -> Option<String> {
         let policy = self.container.termination_message_policy.as_deref();
         if code == 0 || policy != Some("FallbackToLogsOnError") {
             return None;
         }
         let log = std::fs::read(&prepared.log).ok()?;
+        let log = log.get(usize::try_from(log_start).ok()?..)?;
         let end = &log[log.len().saturating_sub(LAST_WORDS)..];
         Some(String::from_utf8_lossy(end).trim().to_owned()).filter(|words| !words.is_empty())
     }

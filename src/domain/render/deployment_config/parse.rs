@@ -236,7 +236,8 @@ mod tests {
             Serving {
                 readiness_probe: true,
                 pre_stop: false,
-                rolling_update: true
+                rolling_update: true,
+                canary: true,
             }
         );
     }
