@@ -28,7 +28,6 @@ pub fn stamp(deployment: &mut Value) {
     else {
         return;
     };
-    let revision = hash(template);
     for field in ["metadata", "annotations"] {
         let parent = match field {
             "metadata" => &mut *template,
@@ -38,6 +37,7 @@ pub fn stamp(deployment: &mut Value) {
             parent[field] = serde_json::json!({});
         }
     }
+    let revision = hash(template);
     template["metadata"]["annotations"][names::REVISION] = revision.into();
 }
 
