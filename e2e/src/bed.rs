@@ -439,10 +439,11 @@ fn node_options(options: &Options, directory: &Path) -> windlass_node::Options {
         arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
     };
     let mut images: std::collections::BTreeMap<String, Program> = options.images.iter().cloned().collect();
-    for version in ["v1", "v2"] {
+    // A release knows the versions of its time.
+    for (release, versions) in [("v1", "v1beta1,v1"), ("v2", "v1beta1,v1,v2")] {
         images.insert(
-            format!("{}:{version}", sample::IMAGE),
-            program(&[programs::SAMPLE_OPERATOR]),
+            format!("{}:{release}", sample::IMAGE),
+            program(&[programs::SAMPLE_OPERATOR, "--versions", versions]),
         );
     }
     windlass_node::Options {

@@ -52,10 +52,21 @@ pub struct BundleDeploymentSpec {
     pub watch_namespaces: Vec<String>,
     /// Where the bundle comes from: exactly one of directory, configMaps and image.
     pub source: Source,
-    /// What OLM calls the deployment configuration: env, resources, nodeSelector, tolerations, affinity and so on.
+    /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
+    /// affinity, annotations. In addition `windlass`, with `readinessProbe`, `preStop`, `rollingUpdate` and `canary`:
+    /// each is true unless it is set to false. The first three keep webhooks answering while a Deployment rolls. With
+    /// `canary`, a new revision of a bundle that converts is tried out in one pod of its own before the Deployment is
+    /// touched. That pod runs the operator's program beside the one that is installed: an operator that does not elect
+    /// a leader must turn it off, or both will reconcile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub config: Option<Value>,
+    /// Whether a bundle may be installed that is older than the one that is installed, and does not name it in
+    /// `replaces`, `skips` or `olm.skipRange`. Going back to the bundle that is still installed, because a newer one did
+    /// not get through, is always allowed; going back to one that does not know a version in which objects are stored
+    /// never is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_downgrade: bool,
     /// Whether a change of a CustomResourceDefinition that would break clients or stored objects is refused.
     #[serde(default)]
     pub crd_upgrade_safety: CrdUpgradeSafety,
@@ -147,9 +158,12 @@ pub struct BundleDeploymentStatus {
     /// The generation of the spec that this status is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The bundle that the source holds.
+    /// The bundle that is installed: the last one of which everything was armed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleStatus>,
+    /// The bundle that the source holds, while it is not installed yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installing: Option<BundleStatus>,
     /// The conversion of each CustomResourceDefinition that the bundle claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversions: Vec<ConversionStatus>,
@@ -165,7 +179,7 @@ pub struct BundleDeploymentStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Which bundle a source holds.
+/// A bundle by what tells it apart from others.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleStatus {

@@ -32,8 +32,8 @@ pub(super) struct InstallArgs {
     pub(super) watch_namespaces: Vec<String>,
 
     /// A file with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
-    /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop and
-    /// rollingUpdate, each of which turns off with false what is added to Deployments that serve webhooks.
+    /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
+    /// rollingUpdate and canary: each turns off with false what is done for Deployments that serve webhooks.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 }

@@ -2,6 +2,7 @@
 //! key pairs are arguments.
 
 pub mod bundle;
+pub mod canary;
 pub mod check;
 pub mod claims;
 pub mod conversion_review;
@@ -14,6 +15,8 @@ pub mod pki;
 pub mod plan;
 pub mod render;
 pub mod rotation;
+pub mod round_trip;
 pub mod status;
 pub mod text;
 pub mod trust_bundle;
+pub mod upgrade;

@@ -23,6 +23,12 @@ pub const SERVING_CERTIFICATE_NAMESPACE: &str = "windlass.dev/serving-certificat
 /// Annotation: SHA-256 of the body that was applied last, in hexadecimal.
 pub const APPLIED_HASH: &str = "windlass.dev/applied-hash";
 
+/// Annotation on pod templates: a hash of the template. A pod belongs to the revision that it carries.
+pub const REVISION: &str = "windlass.dev/revision";
+
+/// Label on the pod in which a new revision is tried out, the revision; and annotation, the name of the Deployment.
+pub const CANARY: &str = "windlass.dev/canary";
+
 /// Annotation on an object that stayed behind when its BundleDeployment went (a CustomResourceDefinition with its
 /// objects): the name of that BundleDeployment. Such an object may be taken over.
 pub const RELEASED_BY: &str = "windlass.dev/released-by";

@@ -7,8 +7,11 @@ use super::traffic;
 use crate::{
     bed::Bed,
     request::{self, text},
+    resource::Expectation,
     sample,
-    steps::{BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, ready, succeed},
+    steps::{
+        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, ready, succeed, until,
+    },
 };
 
 pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &Bed) -> anyhow::Result<()> {
@@ -88,7 +91,31 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
     succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    // A client may use the new version as soon as it is served.
+    let collection = format!(
+        "/apis/{}/v2/namespaces/{}/widgets",
+        sample::GROUP,
+        traffic::NAMESPACE
+    );
+    until("v2 is served", PATIENCE, async || {
+        let answer = request::send(&bed.client, "GET", &collection, None).await?;
+        Ok(if answer.code == 404 {
+            Err(answer.to_string())
+        } else {
+            Ok(())
+        })
+    })
+    .await?;
+    let newest = traffic::start_in(
+        bed,
+        "traffic-v2",
+        &["v1", "v1beta1", "v2"],
+        Expectation::Converted,
+    )
+    .await?;
     let upgraded = ready(&bed.client, "sample", PATIENCE).await?;
+    newest.at_least(100).await;
+    traffic::finish(newest).await?;
     anyhow::ensure!(
         text(&upgraded, "/status/bundle/name") == "sample.v2",
         "the status names {}",
@@ -96,6 +123,13 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     );
     load.at_least(100).await;
     traffic::finish(load).await?;
+    let events = list(&bed.client, "/apis/events.k8s.io/v1/events").await?;
+    anyhow::ensure!(
+        events
+            .iter()
+            .any(|event| text(event, "/reason") == "CanaryStarting"),
+        "the new revision was not tried out"
+    );
     let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
         .await?
         .context("no CRD")?;

@@ -26,6 +26,7 @@ mod service;
 mod stubs;
 mod traffic;
 mod trouble;
+mod upgrade;
 
 use std::pin::Pin;
 
@@ -84,6 +85,12 @@ scenarios! {
     commands::an_interrupted_command_is_taken_up_by_the_next,
     commands::the_command_installs_nothing_of_a_broken_bundle,
     commands::the_command_ends_when_the_operator_refuses,
+    upgrade::a_broken_revision_is_stopped_at_its_canary,
+    upgrade::a_canary_that_cannot_start_says_why,
+    upgrade::removal_during_a_canary_leaves_nothing_behind,
+    upgrade::without_a_canary_a_broken_revision_can_be_set_back,
+    upgrade::a_downgrade_happens_only_when_asked_for,
+    upgrade::a_downgrade_never_loses_stored_objects,
     refusal::a_broken_bundle_is_refused_before_anything_is_written,
     refusal::a_foreign_object_is_not_adopted,
     refusal::an_install_mode_that_is_not_supported_is_refused,

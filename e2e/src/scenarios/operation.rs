@@ -185,12 +185,7 @@ pub(super) async fn settled(bed: &Bed) -> anyhow::Result<Snapshot> {
         tokio::time::sleep(QUIET).await;
         let after = take(bed).await?;
         let mut changes = before.differences(&after);
-        changes.extend(
-            after
-                .ending()
-                .iter()
-                .map(|place| format!("{place} is ending")),
-        );
+        changes.extend(after.ending().iter().map(|place| format!("{place} is ending")));
         Ok(if changes.is_empty() {
             Ok(after)
         } else {

@@ -49,10 +49,20 @@ pub(super) async fn start_expecting(
     versions: &[&str],
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
-    namespace(bed, NAMESPACE).await?;
+    start_in(bed, NAMESPACE, versions, expectation).await
+}
+
+/// Sends requests to widgets of a namespace at `versions` until stopped.
+pub(super) async fn start_in(
+    bed: &Bed,
+    name: &str,
+    versions: &[&str],
+    expectation: Expectation,
+) -> anyhow::Result<Load> {
+    namespace(bed, name).await?;
     Ok(Load::start(
         &bed.client,
-        NAMESPACE,
+        name,
         &[Resource::widgets(versions, expectation)],
         WORKERS,
         PAUSE,

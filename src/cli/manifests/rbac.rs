@@ -61,7 +61,8 @@ Bundles bring roles for their operators, with whatever these need. Nobody may cr
 have themselves, so `escalate` and `bind` are needed; whoever may create BundleDeployments may therefore grant
 anything.
 Secrets cannot be narrowed down by label: only those of ServingCertificates and of bundles are read and written.
-Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.";
+Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.
+Pods are created for the canaries of upgrades, and only these are deleted.";
 
 fn rules() -> Vec<Value> {
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({ "apiGroups": groups, "resources": resources, "verbs": verbs });
@@ -100,7 +101,7 @@ fn rules() -> Vec<Value> {
         rule(&[""], &["secrets"], &with(&["update"])),
         rule(&["apps"], &["deployments"], &KEEP),
         rule(&["apps"], &["replicasets"], &["list"]),
-        rule(&[""], &["pods"], &["list"]),
+        rule(&[""], &["pods"], &["get", "list", "watch", "create", "delete"]),
         rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
         rule(
             &["rbac.authorization.k8s.io"],

@@ -23,6 +23,9 @@ pub struct ConversionWebhook {
 /// The most bytes of an answer that are read.
 const LARGEST_ANSWER: usize = 3 << 20;
 
+/// The most characters that are shown of an answer which is an error.
+const LONGEST_WORDS: usize = 200;
+
 // === impl Prober ===
 
 impl Prober {
@@ -77,20 +80,21 @@ impl Prober {
             .map_err(|error| problem(format!("{:?} is no path: {error}", webhook.path)))?;
         let answered = async {
             let response = sender.send_request(request).await.map_err(failed)?;
-            if response.status() != http::StatusCode::OK {
-                let status = response.status().as_u16();
-                return Err(ProbeError::Status {
-                    address,
-                    path: webhook.path.clone(),
-                    status,
-                });
-            }
+            let status = response.status();
             let body = Limited::new(response.into_body(), LARGEST_ANSWER);
             let bytes = body
                 .collect()
                 .await
                 .map_err(|error| problem(error.to_string()))?
                 .to_bytes();
+            if status != http::StatusCode::OK {
+                return Err(ProbeError::Status {
+                    address,
+                    path: webhook.path.clone(),
+                    status: status.as_u16(),
+                    words: words(&bytes),
+                });
+            }
             serde_json::from_slice(&bytes).map_err(|_| problem("the answer is no JSON".to_owned()))
         };
         tokio::select! {
@@ -98,5 +102,27 @@ impl Prober {
             // The connection is driven here; that it ended says nothing before the answer is read.
             Err(error) = connection => Err(failed(error)),
         }
+    }
+}
+
+/// The beginning of a text that somebody else wrote, on one line.
+fn words(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars()
+        .filter(|character| !character.is_control())
+        .take(LONGEST_WORDS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_page_becomes_a_line() {
+        assert_eq!(words(b"404 page\n\tnot found\x1b[0m\n"), "404 page not found[0m");
+        assert_eq!(words(&[b'x'; 5000]).len(), LONGEST_WORDS);
+        assert_eq!(words(&[0xff]), "\u{fffd}");
     }
 }

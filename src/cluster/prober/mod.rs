@@ -82,7 +82,7 @@ pub enum ProbeError {
         source: hyper::Error,
     },
     /// The endpoint answered with another status than 200.
-    #[error("{address} answered {path} with HTTP {status}")]
+    #[error("{address} answered {path} with HTTP {status}{}", if .words.is_empty() { String::new() } else { format!(": {words}") })]
     Status {
         /// The endpoint.
         address: SocketAddr,
@@ -90,6 +90,8 @@ pub enum ProbeError {
         path: String,
         /// The status.
         status: u16,
+        /// The beginning of what it said beside that.
+        words: String,
     },
     /// The endpoint answered what is no ConversionReview or one that the API server would refuse.
     #[error("{address}: {problem}")]

@@ -5,9 +5,18 @@ use std::{collections::BTreeMap, sync::Arc};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Halt, Reconciler, report::Survey, rollout::Rollout, routing};
+use super::{
+    Halt, Reconciler,
+    loading::Loaded,
+    report::Survey,
+    rollout::{Revisions, Rollout},
+    routing,
+};
 use crate::{
-    api::{BundleDeployment, CertificateStatus, ServingCertificate, WebhookState, WebhookStatus, names},
+    api::{
+        BundleDeployment, BundleStatus, CertificateStatus, ServingCertificate, WebhookState, WebhookStatus,
+        names,
+    },
     cluster::{
         RequestError,
         apply::{ApplyError, Owner},
@@ -18,8 +27,12 @@ use crate::{
     domain::{
         claims::Claim,
         object::{self, ObjectKey},
-        plan::{Phase, Plan, Refusal, Stage, dropped_but_stored, preflight, staged},
+        plan::{
+            Phase, Plan, Refusal, Stage, dropped_but_stored, preflight, staged, stops_serving,
+            waits_for_proof,
+        },
         status::{Standing, Step},
+        upgrade::{self, Release},
     },
 };
 
@@ -35,14 +48,19 @@ impl Reconciler {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let owner = owner(deployment);
         survey.at = Step::Accepted;
-        let loaded = self.load(deployment).await?;
+        let accepted = self.accept(&owner, deployment, survey).await;
+        if matches!(accepted, Err(Halt::Gate(_))) {
+            // What was tried out is not asked for any more.
+            self.dismiss_canaries(&owner, &[]).await?;
+        }
+        let loaded = accepted?;
         let plan = &loaded.plan;
-        self.check(&owner, deployment, plan, survey).await?;
-        survey.bundle = Some(loaded.bundle.clone());
+        survey.begin(&loaded.bundle);
 
         survey.at = Step::Installed;
-        self.disarm_dropped(&owner, plan).await?;
         self.ensure_namespace(&owner, plan).await?;
+        self.try_out(deployment, &owner, plan, survey).await?;
+        self.disarm_dropped(&owner, plan).await?;
         for phase in [
             Phase::Identity,
             Phase::Configuration,
@@ -54,10 +72,14 @@ impl Reconciler {
         let trust_bundles = self.trust_bundles(plan, survey)?;
         self.ensure_definitions(&owner, plan, &trust_bundles, Stage::Rollout, survey)
             .await?;
+        if self.rolls_out(plan).await? {
+            self.gate_on_disarmed(&owner, Step::Installed)?;
+        }
         self.ensure_phase(&owner, plan, Phase::Deployments).await?;
+        self.dismiss_canaries(&owner, &[]).await?;
 
         survey.at = Step::Available;
-        self.gate_on_deployments(&owner, plan)?;
+        self.gate_on_deployments(&owner, plan).await?;
 
         survey.at = Step::Armed;
         if self.is_anything_unarmed(&owner, plan, survey) {
@@ -65,8 +87,68 @@ impl Reconciler {
         }
         self.arm(&owner, plan, &trust_bundles, survey).await?;
         self.remove_dropped(&owner, plan).await?;
+        survey.finish();
         self.gate_on_stored_versions(plan)?;
         Ok(Next::Change)
+    }
+
+    /// What the source holds, if nothing speaks against it.
+    async fn accept(
+        &self,
+        owner: &Owner,
+        deployment: &BundleDeployment,
+        survey: &mut Survey,
+    ) -> Result<Arc<Loaded>, Halt> {
+        let loaded = self.load(deployment).await?;
+        self.check_order(deployment, &loaded, survey).await?;
+        self.check(owner, deployment, &loaded.plan, survey).await?;
+        Ok(loaded)
+    }
+
+    /// Refuses a bundle that may not follow the one that is installed, or in which stored objects would be lost.
+    async fn check_order(
+        &self,
+        deployment: &BundleDeployment,
+        loaded: &Loaded,
+        survey: &Survey,
+    ) -> Result<(), Halt> {
+        let refuse = |refusal: upgrade::Refusal| {
+            let (reason, message) = (refusal.reason(), refusal.to_string());
+            Halt::Gate(Standing::failed(Step::Accepted, reason, message))
+        };
+        let candidate = release(&loaded.bundle);
+        if let Some(installed) = &survey.bundle {
+            candidate
+                .may_follow(
+                    &release(installed),
+                    &loaded.predecessors,
+                    deployment.spec.allow_downgrade,
+                )
+                .map_err(refuse)?;
+        }
+        let known = [&survey.bundle, &survey.installing];
+        let newer = known.into_iter().flatten().map(release);
+        let Some(newer) = newer.into_iter().find(|known| candidate.is_older_than(known)) else {
+            return Ok(());
+        };
+        for wanted in loaded.plan.phases.of(Phase::Definitions) {
+            let Some(key) = ObjectKey::of(wanted) else {
+                continue;
+            };
+            let live = self.context.cluster.read(&key).await?.unwrap_or_default();
+            let versions = dropped_but_stored(wanted, &live);
+            if !versions.is_empty() {
+                return Err(refuse(upgrade::Refusal::StoredVersions {
+                    crd: key.name,
+                    versions: versions.into_iter().map(str::to_owned).collect(),
+                    candidate_name: candidate.name,
+                    candidate: candidate.version,
+                    newer_name: newer.name,
+                    newer: newer.version,
+                }));
+            }
+        }
+        Ok(())
     }
 
     /// Refusals, before anything is written. The claims go into the status first: others see them there.
@@ -215,17 +297,27 @@ impl Reconciler {
 
     async fn ensure_phase(&self, owner: &Owner, plan: &Plan, phase: Phase) -> Result<(), Halt> {
         for object in plan.phases.of(phase) {
-            self.context
-                .applier
-                .ensure(object, owner)
-                .await
-                .map_err(refused)?;
+            self.ensure(object, owner).await?;
         }
         Ok(())
     }
 
+    /// Applies an object.
+    pub(super) async fn ensure(&self, object: &Value, owner: &Owner) -> Result<(), Halt> {
+        self.context
+            .applier
+            .ensure(object, owner)
+            .await
+            .map_err(refused)?;
+        Ok(())
+    }
+
     /// Each Service's trust bundle, from the Secret of its ServingCertificate.
-    fn trust_bundles(&self, plan: &Plan, survey: &mut Survey) -> Result<BTreeMap<String, Vec<u8>>, Halt> {
+    pub(super) fn trust_bundles(
+        &self,
+        plan: &Plan,
+        survey: &mut Survey,
+    ) -> Result<BTreeMap<String, Vec<u8>>, Halt> {
         let mut bundles = BTreeMap::new();
         survey.certificates.clear();
         for certificate in &plan.certificates {
@@ -288,6 +380,9 @@ impl Reconciler {
                 continue;
             };
             let live = self.definition(&key, wanted).await?;
+            if live.as_deref().is_some_and(|live| stops_serving(wanted, live)) {
+                self.note_disarmed(owner);
+            }
             let body = staged(wanted, live.as_deref(), stage);
             let conversion = plan
                 .conversions
@@ -315,31 +410,34 @@ impl Reconciler {
         Ok(())
     }
 
-    /// The live definition; whole only where a version that it has and the bundle has not must be kept as it is.
+    /// The live definition; whole, and as the API server has it, where it is not as wanted: what a watch that lags shows
+    /// would take a version away that is served already, and a version that the bundle dropped must be kept as it is.
     pub(super) async fn definition(
         &self,
         key: &ObjectKey,
         wanted: &Value,
     ) -> Result<Option<Arc<Value>>, RequestError> {
         let seen = self.live(key).await?;
-        let has = |name: &Value| {
-            object::items(wanted, "/spec/versions")
+        let is_as_wanted = seen.as_deref().is_none_or(|seen| {
+            let has = |name: &Value| {
+                object::items(wanted, "/spec/versions")
+                    .iter()
+                    .any(|version| version.get("name") == Some(name))
+            };
+            let drops = object::items(seen, "/spec/versions")
                 .iter()
-                .any(|version| version.get("name") == Some(name))
-        };
-        let drops = seen.as_deref().is_some_and(|seen| {
-            object::items(seen, "/spec/versions")
-                .iter()
-                .any(|version| !version.get("name").is_some_and(has))
+                .any(|version| !version.get("name").is_some_and(has));
+            !drops && !waits_for_proof(wanted, seen) && !stops_serving(wanted, seen)
         });
-        if !drops {
+        if is_as_wanted {
             return Ok(seen);
         }
         Ok(self.context.cluster.read(key).await?.map(Arc::new))
     }
 
-    fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    async fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
         let mut running = Vec::new();
+        let mut rolling = Vec::new();
         for object in plan.phases.of(Phase::Deployments) {
             let Some(key) = ObjectKey::of(object) else {
                 continue;
@@ -349,7 +447,10 @@ impl Reconciler {
             let seen = seen.filter(|live| self.context.applier.is_applied(object, live, owner));
             match seen.as_deref().map(Rollout::of) {
                 Some(Rollout::Complete) => {}
-                Some(Rollout::Running(message)) => running.push(message),
+                Some(Rollout::Running(message)) => {
+                    running.push(message);
+                    rolling.extend(seen);
+                }
                 Some(Rollout::Stuck(message)) => {
                     return Err(Halt::Gate(Standing::failed(
                         Step::Available,
@@ -363,6 +464,9 @@ impl Reconciler {
         if running.is_empty() {
             return Ok(());
         }
+        let now = self.context.clock.now();
+        let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &rolling, now).await?;
+        running.extend(revisions.unready);
         Err(Halt::Gate(Standing::waiting(
             Step::Available,
             "RollingOut",
@@ -415,6 +519,14 @@ fn owner(deployment: &BundleDeployment) -> Owner {
         adopt_existing: annotations
             .and_then(|annotations| annotations.get(names::ADOPT_EXISTING))
             .is_some_and(|value| value == "true"),
+    }
+}
+
+fn release(bundle: &BundleStatus) -> Release {
+    Release {
+        package: bundle.package.clone(),
+        name: bundle.name.clone(),
+        version: bundle.version.clone(),
     }
 }
 

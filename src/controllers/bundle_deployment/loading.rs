@@ -20,6 +20,7 @@ use crate::{
         plan::Plan,
         render::{self, Certificates, DeploymentConfig, Durations, Options},
         status::{Standing, Step},
+        upgrade::Predecessors,
     },
     sources,
 };
@@ -41,6 +42,8 @@ struct Remembered {
 pub(super) struct Loaded {
     pub(super) bundle: BundleStatus,
     pub(super) plan: Plan,
+    /// Which bundles it may follow.
+    pub(super) predecessors: Predecessors,
 }
 
 // === impl Loader ===
@@ -84,11 +87,11 @@ impl Reconciler {
         }
         let asked = spec.clone();
         let planned = tokio::task::spawn_blocking(move || plan(&files, &asked));
-        let (mut bundle, plan) = planned
+        let mut loaded = planned
             .await?
             .map_err(|(reason, message)| refused(reason, message))?;
-        bundle.digest.clone_from(&digest);
-        let loaded = Arc::new(Loaded { bundle, plan });
+        loaded.bundle.digest.clone_from(&digest);
+        let loaded = Arc::new(loaded);
         let remembered = Remembered {
             digest,
             spec: spec.clone(),
@@ -162,8 +165,8 @@ fn digest(files: &Files) -> String {
     format!("sha256:{digits}")
 }
 
-/// The bundle and its plan; else a reason and a message.
-fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<(BundleStatus, Plan), (&'static str, String)> {
+/// The bundle, without its digest, and its plan; else a reason and a message.
+fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<Loaded, (&'static str, String)> {
     let problems = check::check_files(files);
     if !problems.is_empty() {
         return Err(("BundleInvalid", listed(&problems)));
@@ -193,7 +196,11 @@ fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<(BundleStatus, Pla
         version: csv.version().to_owned(),
         digest: String::new(),
     };
-    Ok((status, Plan::new(rendered)))
+    Ok(Loaded {
+        bundle: status,
+        plan: Plan::new(rendered, csv, options.config.serving.canary),
+        predecessors: Predecessors::of(csv),
+    })
 }
 
 fn listed(problems: &[impl Display]) -> String {

@@ -1,16 +1,22 @@
 //! Installs bundles: load, plan, apply phase by phase, prove, arm, keep, remove.
 //!
 //! ```text
-//! source -> Bundle -> Plan -> identity, configuration, services, certificates -> definitions -> Deployments
-//!                                                                                                   |
-//!                      armed <- proof (handshakes, conversions) <- every endpoint of the new revision
+//! source -> Bundle -> Plan -> canary (upgrades of what converts) -> what is dropped is disarmed
+//!                                                                              |
+//!                Deployments <- definitions <- identity, configuration, services, certificates
+//!                     |
+//!           every endpoint of the new revision -> proof (handshakes, conversions) -> armed
 //! ```
+//!
+//! Objects that are stored in an older version are rewritten once everything is armed, before what is dropped goes.
 //!
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
 //! missing, so walking again costs nothing.
 
 mod arming;
+mod canary;
 mod crd_upgrade;
+mod disarming;
 mod finalizer;
 mod install;
 mod loading;
@@ -37,6 +43,7 @@ use crate::{
     domain::{object, status::Standing},
 };
 
+use disarming::Disarmed;
 use loading::Loader;
 use proof::Proofs;
 use report::Survey;
@@ -46,6 +53,7 @@ pub(crate) struct Reconciler {
     context: Arc<Context>,
     loader: Loader,
     proofs: Proofs,
+    disarmed: Disarmed,
     timing: Timing,
 }
 
@@ -82,6 +90,8 @@ pub enum ReconcileError {
 enum Halt {
     /// At a gate that is not open yet, or closed for good until somebody acts.
     Gate(Standing),
+    /// The same, to be looked at again after a time of its own.
+    Later(Standing, Duration),
     /// By an error that may be gone at the next try.
     Error(ReconcileError),
 }
@@ -130,6 +140,7 @@ pub async fn run(
         context: context.clone(),
         loader: Loader::default(),
         proofs: Proofs::default(),
+        disarmed: Disarmed::new(context.clock.now()),
         timing,
     });
     let reconcile = |name: String| reconciler.clone().reconcile(name);
@@ -144,6 +155,7 @@ impl Reconciler {
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
             self.proofs.forget(&name);
+            self.disarmed.forget(&name);
             return Ok(Next::Change);
         };
         let deployment: BundleDeployment =
@@ -160,6 +172,7 @@ impl Reconciler {
             Ok(next) if removing => return Ok(next),
             Ok(next) => (Standing::Done, Ok(next)),
             Err(Halt::Gate(standing)) => (standing, Ok(Next::After(self.timing.look_again))),
+            Err(Halt::Later(standing, after)) => (standing, Ok(Next::After(after))),
             // No news about the BundleDeployment.
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
             Err(Halt::Error(error)) => {

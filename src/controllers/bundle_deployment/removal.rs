@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::{
     Halt, Reconciler,
-    arming::ADMISSION_KINDS,
+    disarming::ADMISSION_KINDS,
     finalizer,
     report::{DISARMED, Survey},
     routing::OWNED_KINDS,
@@ -36,6 +36,7 @@ impl Reconciler {
         };
         survey.at = Step::Armed;
         self.disarm_everything(&owner).await?;
+        self.dismiss_canaries(&owner, &[]).await?;
         for conversion in &mut survey.conversions {
             conversion.state = WebhookState::Disarmed;
         }
@@ -112,6 +113,14 @@ impl Reconciler {
         dropped.sort_by_key(|live| {
             std::cmp::Reverse(Phase::of(object::text(live, "/kind").unwrap_or_default()))
         });
+        let serves = |live: &Value| {
+            let phase = Phase::of(object::text(live, "/kind").unwrap_or_default());
+            let is_canary = object::label(live, names::CANARY).is_some();
+            !is_canary && matches!(phase, Phase::Services | Phase::Certificates | Phase::Deployments)
+        };
+        if dropped.iter().any(|live| serves(live)) {
+            self.gate_on_disarmed(owner, Step::Armed)?;
+        }
         for live in dropped {
             self.delete(&live).await?;
         }
@@ -123,7 +132,7 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn delete(&self, live: &Value) -> Result<(), Halt> {
+    pub(super) async fn delete(&self, live: &Value) -> Result<(), Halt> {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };

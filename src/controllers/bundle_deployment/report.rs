@@ -28,8 +28,10 @@ const WARNINGS: &str = "CrdUpgradeWarnings";
 pub(super) struct Survey {
     /// The step that is under way.
     pub(super) at: Step,
-    /// The bundle that the source holds.
+    /// The bundle that is installed.
     pub(super) bundle: Option<BundleStatus>,
+    /// The bundle that is being installed.
+    pub(super) installing: Option<BundleStatus>,
     /// The conversions that are claimed.
     pub(super) conversions: Vec<ConversionStatus>,
     /// The admission webhooks.
@@ -50,11 +52,24 @@ impl Survey {
         Self {
             at: Step::Accepted,
             bundle: status.bundle,
+            installing: status.installing,
             conversions: status.conversions,
             webhooks: status.webhooks,
             certificates: status.certificates,
             warnings: Vec::new(),
             disarmed: false,
+        }
+    }
+
+    /// Notes that `bundle` is to be installed.
+    pub(super) fn begin(&mut self, bundle: &BundleStatus) {
+        self.installing = (self.bundle.as_ref() != Some(bundle)).then(|| bundle.clone());
+    }
+
+    /// Notes that it is.
+    pub(super) fn finish(&mut self) {
+        if let Some(installed) = self.installing.take() {
+            self.bundle = Some(installed);
         }
     }
 
@@ -112,13 +127,15 @@ impl Reconciler {
         let mut status = BundleDeploymentStatus {
             observed_generation: generation,
             bundle: survey.bundle.clone(),
+            installing: survey.installing.clone(),
             conversions: survey.conversions.clone(),
             webhooks: survey.webhooks.clone(),
             certificates: survey.certificates.clone(),
             conditions: known.conditions.clone(),
         };
-        // A Deployment that is down for a while does not disarm what is armed.
-        let armed = survey.at > Step::Installed && survey.is_armed();
+        // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.
+        let reached = survey.at > Step::Installed || survey.bundle.is_some();
+        let armed = reached && survey.is_armed();
         for (condition_type, mut verdict) in standing.conditions(armed) {
             if condition_type == Step::Accepted.condition()
                 && verdict.status == "True"

@@ -2,11 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{
     cluster::{Cluster, RequestError, endpoints::Endpoint, kinds},
-    domain::object,
+    domain::{
+        canary::{self, State},
+        object,
+    },
 };
 
 /// Annotation of the Deployment controller on Deployments and their ReplicaSets.
@@ -14,6 +18,9 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// Label on pods and ReplicaSets: which pod template they are of.
 const TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// How long after its grace period a pod may still be there before it is thought to be on a node that is lost.
+const LAGGARD: SignedDuration = SignedDuration::from_secs(30);
 
 /// How far a Deployment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +31,17 @@ pub(in crate::controllers) enum Rollout {
     Running(String),
     /// Kubernetes has given up waiting.
     Stuck(String),
+}
+
+/// The pods of Deployments by their revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Revisions {
+    /// The uids of those of the newest revision.
+    current: HashSet<String>,
+    /// The names of those of another revision that may still answer.
+    pub(super) old: Vec<String>,
+    /// What those of the newest revision say that are not ready.
+    pub(super) unready: Vec<String>,
 }
 
 // === impl Rollout ===
@@ -68,42 +86,83 @@ impl Rollout {
     }
 }
 
-/// The uids of the pods that are of the newest revision of `deployments`, which live in `namespace`.
-pub(super) async fn current_pods(
-    cluster: &Cluster,
-    namespace: &str,
-    deployments: &[&Value],
-) -> Result<HashSet<String>, RequestError> {
-    let sets = cluster.list(&kinds::REPLICA_SET, Some(namespace), None).await?;
-    let newest: HashMap<_, _> = sets
-        .iter()
-        .filter(|set| deployments.iter().any(|deployment| is_newest(set, deployment)))
-        .filter_map(|set| {
-            Some((
-                object::text(set, "/metadata/uid")?,
-                object::label(set, TEMPLATE_HASH)?,
-            ))
-        })
-        .collect();
-    let pods = cluster
-        .list(&kinds::POD, Some(namespace), Some(TEMPLATE_HASH))
-        .await?;
-    let current = pods.iter().filter(|pod| {
-        let hash = object::label(pod, TEMPLATE_HASH);
-        owners(pod).any(|owner| newest.get(owner).is_some_and(|newest| Some(*newest) == hash))
-    });
-    Ok(current
-        .filter_map(|pod| object::text(pod, "/metadata/uid").map(str::to_owned))
-        .collect())
+// === impl Revisions ===
+
+impl Revisions {
+    /// Looks at the pods of `deployments`, which live in `namespace`.
+    pub(super) async fn observe(
+        cluster: &Cluster,
+        namespace: &str,
+        deployments: &[impl AsRef<Value>],
+        now: Timestamp,
+    ) -> Result<Self, RequestError> {
+        let sets = cluster.list(&kinds::REPLICA_SET, Some(namespace), None).await?;
+        let pods = cluster
+            .list(&kinds::POD, Some(namespace), Some(TEMPLATE_HASH))
+            .await?;
+        Ok(Self::of(deployments, &sets, &pods, now))
+    }
+
+    fn of(deployments: &[impl AsRef<Value>], sets: &[Value], pods: &[Value], now: Timestamp) -> Self {
+        // Of each ReplicaSet of a Deployment, whether it is the newest.
+        let sets: HashMap<_, _> = sets
+            .iter()
+            .filter_map(|set| {
+                let deployment = deployments.iter().find(|deployment| {
+                    let uid = object::text(deployment.as_ref(), "/metadata/uid");
+                    uid.is_some_and(|uid| owners(set).any(|owner| owner == uid))
+                })?;
+                Some((
+                    object::text(set, "/metadata/uid")?,
+                    is_newest(set, deployment.as_ref()),
+                ))
+            })
+            .collect();
+        let mut revisions = Self::default();
+        for pod in pods {
+            let Some(is_newest) = owners(pod).find_map(|owner| sets.get(owner)) else {
+                continue;
+            };
+            let text = |pointer| object::text(pod, pointer).unwrap_or_default().to_owned();
+            if *is_newest {
+                revisions.current.insert(text("/metadata/uid"));
+                revisions.unready.extend(unready(pod));
+            } else if !has_ended(pod, now) {
+                revisions.old.push(text("/metadata/name"));
+            }
+        }
+        revisions
+    }
+
+    /// The addresses among `endpoints` that are not of the newest revision.
+    pub(super) fn strangers(&self, endpoints: &[Endpoint]) -> Vec<String> {
+        endpoints
+            .iter()
+            .filter(|endpoint| {
+                !endpoint
+                    .pod
+                    .as_ref()
+                    .is_some_and(|pod| self.current.contains(&pod.uid))
+            })
+            .map(|endpoint| endpoint.address.to_string())
+            .collect()
+    }
 }
 
-/// The addresses among `endpoints` that are not of `pods`.
-pub(super) fn strangers(endpoints: &[Endpoint], pods: &HashSet<String>) -> Vec<String> {
-    endpoints
-        .iter()
-        .filter(|endpoint| !endpoint.pod.as_ref().is_some_and(|pod| pods.contains(&pod.uid)))
-        .map(|endpoint| endpoint.address.to_string())
-        .collect()
+fn unready(pod: &Value) -> Option<String> {
+    let words = match canary::state(pod) {
+        State::Ready(_) => return None,
+        State::Waiting { message, .. } | State::Crashing(message) | State::Ended(message) => message,
+    };
+    let name = object::text(pod, "/metadata/name").unwrap_or_default();
+    Some(format!("{name} {words}"))
+}
+
+/// Whether nothing of a pod runs any more: it says so, or it should have been gone for a while, and its node cannot say.
+fn has_ended(pod: &Value, now: Timestamp) -> bool {
+    let due = object::text(pod, "/metadata/deletionTimestamp").and_then(|due| due.parse::<Timestamp>().ok());
+    matches!(object::text(pod, "/status/phase"), Some("Succeeded" | "Failed"))
+        || due.is_some_and(|due| now.duration_since(due) > LAGGARD)
 }
 
 fn is_newest(set: &Value, deployment: &Value) -> bool {
@@ -179,5 +238,40 @@ mod tests {
         assert!(is_newest(&set("2", "d"), &deployment));
         assert!(!is_newest(&set("1", "d"), &deployment));
         assert!(!is_newest(&set("2", "other"), &deployment));
+    }
+    #[test]
+    fn a_pod_of_an_older_revision_counts_until_it_has_ended() {
+        let deployment = std::sync::Arc::new(deployment(2, 2, 2, 2));
+        let set = |name: &str, revision: &str| {
+            json!({"metadata": {
+                "uid": name, "annotations": {REVISION: revision}, "ownerReferences": [{"uid": "d"}]
+            }})
+        };
+        let pod = |name: &str, set: &str, more: Value| {
+            let mut pod = json!({
+                "metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": set}]},
+                "status": {"phase": "Running"}
+            });
+            json_patch::merge(&mut pod, &more);
+            pod
+        };
+        let ending = |at: &str| json!({"metadata": {"deletionTimestamp": at}});
+        let sets = [set("s1", "1"), set("s2", "2")];
+        let pods = [
+            pod("new", "s2", json!({})),
+            pod("new-ending", "s2", ending("2026-01-01T00:00:30Z")),
+            pod("old", "s1", json!({})),
+            pod("old-ending", "s1", ending("2026-01-01T00:00:30Z")),
+            pod("old-ended", "s1", json!({"status": {"phase": "Failed"}})),
+            pod("old-lost", "s1", ending("2025-12-31T23:00:00Z")),
+            pod("of-another", "s3", json!({})),
+        ];
+        let now = "2026-01-01T00:00:10Z".parse().unwrap();
+        let revisions = Revisions::of(&[deployment], &sets, &pods, now);
+        assert_eq!(revisions.old, ["old", "old-ending"]);
+        assert_eq!(revisions.unready.len(), 2);
+        assert_eq!(revisions.unready[0], "new has not started yet");
+        let current = ["new", "new-ending"].map(str::to_owned);
+        assert_eq!(revisions.current, HashSet::from(current));
     }
 }

@@ -17,8 +17,8 @@ use crate::{
 
 /// The kinds that an install can bring along; what is removed is looked for among them.
 ///
-/// Those of `supported_resources.go` of operator-registry, and what is rendered from the ClusterServiceVersion.
-pub(super) const OWNED_KINDS: [Kind; 22] = [
+/// Those of `supported_resources.go` of operator-registry, what is rendered from the ClusterServiceVersion, and canaries.
+pub(super) const OWNED_KINDS: [Kind; 23] = [
     Kind::new("v1", "ServiceAccount"),
     Kind::new("rbac.authorization.k8s.io/v1", "Role"),
     Kind::new("rbac.authorization.k8s.io/v1", "RoleBinding"),
@@ -28,6 +28,7 @@ pub(super) const OWNED_KINDS: [Kind; 22] = [
     kinds::SECRET,
     kinds::SERVICE,
     kinds::DEPLOYMENT,
+    kinds::POD,
     Kind::new("policy/v1", "PodDisruptionBudget"),
     Kind::new("networking.k8s.io/v1", "NetworkPolicy"),
     Kind::new("scheduling.k8s.io/v1", "PriorityClass"),

@@ -107,6 +107,25 @@ impl<'a> ClusterServiceVersion<'a> {
         object::text(self.0, "/spec/replaces").filter(|name| !name.is_empty())
     }
 
+    /// `spec.skips`.
+    pub fn skips(self) -> impl Iterator<Item = &'a str> {
+        object::items(self.0, "/spec/skips")
+            .iter()
+            .filter_map(Value::as_str)
+    }
+
+    /// The annotation `olm.skipRange`.
+    pub fn skip_range(self) -> Option<&'a str> {
+        object::annotation(self.0, "olm.skipRange").filter(|range| !range.is_empty())
+    }
+
+    /// Custom resources as the author writes them: the annotation `alm-examples`. None where it cannot be read.
+    pub fn examples(self) -> Vec<Value> {
+        object::annotation(self.0, "alm-examples")
+            .and_then(|examples| serde_json::from_str(examples).ok())
+            .unwrap_or_default()
+    }
+
     /// `metadata.annotations`, without those that are not strings.
     pub fn annotations(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0

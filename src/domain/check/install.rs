@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use semver::Version;
 use serde_json::Value;
 
 use super::names;
 use crate::domain::bundle::{Bundle, InstallMode, JsonPath, Problem, rule};
 use crate::domain::object;
+use crate::domain::upgrade::Version;
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_package(bundle, problems);
@@ -51,7 +51,7 @@ fn check_versions(bundle: &Bundle, problems: &mut Vec<Problem>) {
         let Some(text) = object::text(&bundle.csv.object, &format!("/spec/{field}")) else {
             continue;
         };
-        if !text.is_empty() && !is_version(text) {
+        if !text.is_empty() && Version::parse(text).is_none() {
             let message = format!("csv.spec.{field} has an invalid value: {text}");
             problems.push(
                 bundle
@@ -60,26 +60,6 @@ fn check_versions(bundle: &Bundle, problems: &mut Vec<Problem>) {
             );
         }
     }
-}
-
-/// Whether OLM reads `text` as a version: with a leading `v`, leading zeros and missing parts allowed
-/// (`ParseTolerant` of `blang/semver`).
-fn is_version(text: &str) -> bool {
-    let text = text.trim();
-    let text = text.strip_prefix('v').unwrap_or(text);
-    let end = text.find(['-', '+']).unwrap_or(text.len());
-    let (numbers, rest) = text.split_at(end);
-    let mut numbers: Vec<&str> = numbers
-        .split('.')
-        .map(|number| match number.trim_start_matches('0') {
-            "" if !number.is_empty() => "0",
-            trimmed => trimmed,
-        })
-        .collect();
-    while numbers.len() < 3 {
-        numbers.push("0");
-    }
-    Version::parse(&format!("{}{rest}", numbers.join("."))).is_ok()
 }
 
 fn check_strategy(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -129,20 +109,5 @@ fn check_api_services(bundle: &Bundle, problems: &mut Vec<Problem>) {
         let message = "unsupported bundle: apiServiceDefintions are not supported";
         let path = JsonPath::of("spec.apiservicedefinitions.owned");
         problems.push(bundle.csv.problem(&path, rule::API_SERVICE, message));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_read_as_tolerantly_as_olm_does() {
-        for text in ["1.2.3", "v1.2", "1", "01.02.03", "1.2.3-rc.1+build", " 1.0.0 "] {
-            assert!(is_version(text), "{text}");
-        }
-        for text in ["one", "1.x", "1.2.3.4", "v", "1..2", "-1"] {
-            assert!(!is_version(text), "{text}");
-        }
     }
 }

@@ -18,8 +18,9 @@ pub enum Stage {
 ///
 /// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise, in
 /// [`Stage::Rollout`] versions that are not live yet are there but not served, the storage version stays, and versions
-/// that the bundle dropped stay as they are; in [`Stage::Proven`] everything is as wanted, but a dropped version that
-/// objects may still be stored in stays, not served.
+/// that the bundle dropped are there but not served any more, since no pod of the new revision knows them; in
+/// [`Stage::Proven`] everything is as wanted, but a dropped version that objects may still be stored in stays, not
+/// served.
 pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
     let mut body = wanted.clone();
     if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
@@ -40,13 +41,9 @@ pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
             continue;
         }
         let mut dropped = dropped.clone();
-        match stage {
-            Stage::Rollout => versions.push(dropped),
-            Stage::Proven if stored.contains(&name(&dropped)) => {
-                dropped["served"] = json!(false);
-                versions.push(dropped);
-            }
-            Stage::Proven => {}
+        if stage == Stage::Rollout || stored.contains(&name(&dropped)) {
+            dropped["served"] = json!(false);
+            versions.push(dropped);
         }
     }
     let storage = match stage {
@@ -61,14 +58,22 @@ pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
     body
 }
 
-/// The versions that `wanted` serves and `live` does not: they wait for proof.
-pub fn unproven_versions<'a>(wanted: &'a Value, live: &Value) -> Vec<&'a str> {
-    object::items(wanted, "/spec/versions")
+/// Whether something of `wanted` must not be in `live` before the new revision has proven itself: a version is served
+/// that was not, or objects are stored in another version.
+pub fn waits_for_proof(wanted: &Value, live: &Value) -> bool {
+    let serves_more = object::items(wanted, "/spec/versions")
         .iter()
         .filter(|version| flag(version, "served"))
-        .map(name)
-        .filter(|name| !find(live, name).is_some_and(|known| flag(known, "served")))
-        .collect()
+        .any(|version| !is_served(live, name(version)));
+    serves_more || storage_version(wanted) != storage_version(live)
+}
+
+/// Whether `live` serves a version that `wanted` does not.
+pub fn stops_serving(wanted: &Value, live: &Value) -> bool {
+    object::items(live, "/spec/versions")
+        .iter()
+        .filter(|version| flag(version, "served"))
+        .any(|version| !is_served(wanted, name(version)))
 }
 
 /// The versions that `wanted` no longer has while objects may still be stored in them.
@@ -94,6 +99,10 @@ fn find<'a>(crd: &'a Value, version: &str) -> Option<&'a Value> {
     object::items(crd, "/spec/versions")
         .iter()
         .find(|entry| name(entry) == version)
+}
+
+fn is_served(crd: &Value, version: &str) -> bool {
+    find(crd, version).is_some_and(|version| flag(version, "served"))
 }
 
 fn storage_version(crd: &Value) -> Option<&str> {
@@ -154,7 +163,8 @@ mod tests {
     fn a_new_version_is_served_and_stored_only_after_proof() {
         let live = crd(&[("v1", true, true)], &["v1"]);
         let wanted = crd(&[("v1", true, false), ("v2", true, true)], &[]);
-        assert_eq!(unproven_versions(&wanted, &live), ["v2"]);
+        assert!(waits_for_proof(&wanted, &live));
+        assert!(!stops_serving(&wanted, &live));
         let during = staged(&wanted, Some(&live), Stage::Rollout);
         assert_eq!(shape(&during), [("v1", true, true), ("v2", false, false)]);
         let after = staged(&wanted, Some(&live), Stage::Proven);
@@ -162,12 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_version_stays_while_it_is_needed() {
+    fn a_dropped_version_stays_while_it_is_needed_but_is_not_served() {
         let live = crd(&[("v1alpha1", true, true), ("v1", true, false)], &["v1alpha1"]);
         let wanted = crd(&[("v1", true, true)], &[]);
         assert_eq!(dropped_but_stored(&wanted, &live), ["v1alpha1"]);
         let during = staged(&wanted, Some(&live), Stage::Rollout);
-        assert_eq!(shape(&during), [("v1", true, false), ("v1alpha1", true, true)]);
+        assert_eq!(shape(&during), [("v1", true, false), ("v1alpha1", false, true)]);
+        assert!(stops_serving(&wanted, &live));
         let after = staged(&wanted, Some(&live), Stage::Proven);
         assert_eq!(shape(&after), [("v1", true, true), ("v1alpha1", false, false)]);
         let live = crd(&[("v1alpha1", true, false), ("v1", true, true)], &["v1"]);
@@ -193,6 +204,16 @@ mod tests {
         ] {
             assert_eq!(may_stop_converting(live, has_objects), expected, "{live}");
         }
+    }
+
+    #[test]
+    fn a_moved_storage_version_waits_for_proof_though_everything_is_served_already() {
+        let live = crd(&[("v1", true, true), ("v2", true, false)], &["v1"]);
+        let wanted = crd(&[("v1", true, false), ("v2", true, true)], &[]);
+        assert!(waits_for_proof(&wanted, &live));
+        assert!(!waits_for_proof(&live, &live));
+        let less = crd(&[("v1", true, true), ("v2", false, false)], &[]);
+        assert!(!waits_for_proof(&less, &live) && stops_serving(&less, &live));
     }
 
     fn versions() -> impl Strategy<Value = Value> {
@@ -223,12 +244,20 @@ mod tests {
         }
 
         #[test]
-        fn a_rollout_serves_nothing_new_and_stops_serving_only_what_the_bundle_stops(wanted in versions(), live in versions()) {
+        fn a_rollout_serves_what_both_revisions_serve(wanted in versions(), live in versions()) {
             for (name, served, _) in shape(&staged(&wanted, Some(&live), Stage::Rollout)) {
-                let was = find(&live, name).is_some_and(|known| flag(known, "served"));
-                let will = find(&wanted, name).is_none_or(|version| flag(version, "served"));
-                prop_assert_eq!(served, was && will);
+                prop_assert_eq!(served, is_served(&live, name) && is_served(&wanted, name));
             }
+        }
+
+        #[test]
+        fn what_a_rollout_left_behind_is_as_wanted_after_the_proof(wanted in versions(), live in versions()) {
+            let mut during = staged(&wanted, Some(&live), Stage::Rollout);
+            during["status"] = live["status"].clone();
+            prop_assert!(!stops_serving(&wanted, &during));
+            prop_assert_eq!(staged(&wanted, Some(&during), Stage::Rollout)["spec"].clone(), during["spec"].clone());
+            let after = staged(&wanted, Some(&during), Stage::Proven);
+            prop_assert!(!waits_for_proof(&wanted, &after) && !stops_serving(&wanted, &after));
         }
     }
 }

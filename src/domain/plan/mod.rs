@@ -1,17 +1,25 @@
 //! From what a bundle renders to, and what is in the cluster, to the phases of an install, or to the reasons why there
 //! is none.
 
+mod admission;
 mod crds;
 mod phases;
 mod preflight;
 mod sample;
 
-pub use crds::{Stage, dropped_but_stored, may_stop_converting, staged, unproven_versions};
+pub use admission::calls_elsewhere;
+pub use crds::{Stage, dropped_but_stored, may_stop_converting, staged, stops_serving, waits_for_proof};
 pub use phases::{Phase, Phases};
 pub use preflight::{Refusal, listed, preflight};
-pub use sample::minimal_object;
+pub use sample::{minimal_object, sample_object};
 
-use crate::domain::render::{Certificate, Conversion, Rendered};
+use serde_json::Value;
+
+use crate::domain::{
+    bundle::ClusterServiceVersion,
+    canary, object,
+    render::{Certificate, Conversion, Rendered},
+};
 
 /// An install: what there is to be, and what it needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,13 +32,17 @@ pub struct Plan {
     pub conversions: Vec<Conversion>,
     /// The serving certificates that are needed.
     pub certificates: Vec<Certificate>,
+    /// Whether a new revision is tried out in a canary.
+    pub canary: bool,
+    /// Custom resources that the author of the bundle gives as examples.
+    pub examples: Vec<Value>,
 }
 
 // === impl Plan ===
 
 impl Plan {
-    /// The plan of an install.
-    pub fn new(rendered: Rendered) -> Self {
+    /// The plan of an install; `canary`: whether it is wanted, where the bundle converts.
+    pub fn new(rendered: Rendered, csv: ClusterServiceVersion<'_>, canary: bool) -> Self {
         let Rendered {
             namespace,
             mut objects,
@@ -39,7 +51,13 @@ impl Plan {
             certificates,
         } = rendered;
         objects.extend(admission);
+        let deployments = objects
+            .iter_mut()
+            .filter(|object| object::text(object, "/kind") == Some("Deployment"));
+        deployments.for_each(canary::stamp);
         Self {
+            canary: canary && !conversions.is_empty(),
+            examples: csv.examples(),
             namespace,
             phases: Phases::new(objects),
             conversions,

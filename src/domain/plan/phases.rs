@@ -52,7 +52,8 @@ impl Phase {
             "Service" => Self::Services,
             "ServingCertificate" => Self::Certificates,
             "CustomResourceDefinition" => Self::Definitions,
-            "Deployment" => Self::Deployments,
+            // Of pods there are only canaries: bundles bring none.
+            "Deployment" | "Pod" => Self::Deployments,
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Admission,
             _ => Self::Configuration,
         }

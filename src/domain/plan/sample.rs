@@ -43,6 +43,38 @@ pub fn minimal_object(crd: &Value, version: &str) -> Value {
     Value::Object(sample)
 }
 
+/// An object to prove a conversion with where nothing is stored: one of the author's examples, best of the version that
+/// objects are stored in, else the smallest that the schema takes.
+pub fn sample_object(crd: &Value, examples: &[Value]) -> Value {
+    let versions = object::items(crd, "/spec/versions");
+    let is_stored = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
+    let name = |version| object::text(version, "/name").unwrap_or_default();
+    let storage = versions.iter().find(is_stored).map(name).unwrap_or_default();
+    let others = versions.iter().map(name).filter(|version| *version != storage);
+    let group = object::text(crd, "/spec/group").unwrap_or_default();
+    let kind = object::text(crd, "/spec/names/kind");
+    let example = std::iter::once(storage).chain(others).find_map(|version| {
+        let api_version = format!("{group}/{version}");
+        let example = examples.iter().find(|example| {
+            object::text(example, "/kind") == kind
+                && object::text(example, "/apiVersion") == Some(&api_version)
+        })?;
+        Some((example, minimal_object(crd, version)))
+    });
+    let Some((example, minimal)) = example else {
+        return minimal_object(crd, storage);
+    };
+    let mut sample = example.clone();
+    let mut metadata = minimal["metadata"].clone();
+    for part in ["labels", "annotations"] {
+        if let Some(written) = example.pointer(&format!("/metadata/{part}")) {
+            metadata[part] = written.clone();
+        }
+    }
+    sample["metadata"] = metadata;
+    sample
+}
+
 /// The smallest value of a schema: what it requires, filled with its own defaults where it has some.
 fn minimal(schema: &Value, depth: usize) -> Value {
     if let Some(default) = schema.get("default") {
@@ -135,6 +167,37 @@ mod tests {
         assert_eq!(sample["apiVersion"], "example.com/v1");
         assert_eq!(sample["kind"], "Widget");
         assert_eq!(sample["metadata"]["namespace"], "default");
+    }
+
+    #[test]
+    fn an_example_of_the_author_is_the_better_sample() {
+        let mut crd = crd(json!({"type": "object"}));
+        crd["spec"]["versions"] = json!([
+            {"name": "v1beta1", "storage": false}, {"name": "v1", "storage": true}
+        ]);
+        let example = |version: &str, kind: &str| {
+            json!({"apiVersion": format!("example.com/{version}"), "kind": kind,
+                "metadata": {"name": "mine", "labels": {"a": "b"}}, "spec": {"of": version}})
+        };
+        let all = [
+            example("v1beta1", "Widget"),
+            example("v1", "Gadget"),
+            example("v1", "Widget"),
+            example("v2", "Widget"),
+        ];
+        for (examples, expected) in [
+            (&all[..], json!("v1")),
+            (&all[..2], json!("v1beta1")),
+            (&all[3..], Value::Null),
+            (&[], Value::Null),
+        ] {
+            let sample = sample_object(&crd, examples);
+            assert_eq!(sample["spec"]["of"], expected);
+            assert_eq!(sample["metadata"]["name"], "windlass-proof");
+            assert_eq!(sample["kind"], "Widget");
+        }
+        assert_eq!(sample_object(&crd, &[])["apiVersion"], "example.com/v1");
+        assert_eq!(sample_object(&crd, &all)["metadata"]["labels"], json!({"a": "b"}));
     }
 
     proptest! {

@@ -67,6 +67,27 @@ impl Conversion {
         live == self.stanza(None)
     }
 
+    /// The conversion that a live `spec.conversion` of `crd` sends to; `None` where it sends to no Service.
+    pub fn of_stanza(crd: &str, live: &Value) -> Option<Self> {
+        let service = live.pointer("/webhook/clientConfig/service")?;
+        let text = |field: &str| service.get(field).and_then(Value::as_str).map(str::to_owned);
+        let review_versions = live
+            .pointer("/webhook/conversionReviewVersions")
+            .and_then(Value::as_array);
+        Some(Self {
+            crd: crd.to_owned(),
+            namespace: text("namespace")?,
+            service: text("name")?,
+            port: service.get("port").and_then(Value::as_i64).unwrap_or(443),
+            path: text("path").unwrap_or_else(|| "/".to_owned()),
+            review_versions: review_versions
+                .into_iter()
+                .flatten()
+                .filter_map(|version| version.as_str().map(str::to_owned))
+                .collect(),
+        })
+    }
+
     /// The name under which the Service is dialled.
     pub fn server_name(&self) -> String {
         format!("{}.{}.svc", self.service, self.namespace)

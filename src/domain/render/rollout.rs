@@ -156,6 +156,7 @@ mod tests {
             readiness_probe: false,
             pre_stop: false,
             rolling_update: false,
+            canary: false,
         };
         assert_eq!(rendered(written.clone(), off), written);
     }

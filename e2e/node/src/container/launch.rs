@@ -43,7 +43,7 @@ pub(super) struct Prepared {
     pub(super) variables: Variables,
     mounts: BTreeMap<String, PathBuf>,
     arguments: Vec<String>,
-    log: PathBuf,
+    pub(super) log: PathBuf,
 }
 
 /// What a container runs as.

@@ -20,6 +20,9 @@ use crate::{backoff::BackOff, context::Context, process::Exit, volume::Volumes};
 
 pub(crate) use state::{Phase, Role, State, Terminated};
 
+/// The most bytes that are shown of a log: kubelet's `MaxContainerTerminationMessageLogLength`.
+const LAST_WORDS: usize = 2048;
+
 /// A container to run.
 pub(crate) struct Task {
     pub(crate) context: Arc<Context>,
@@ -84,6 +87,7 @@ impl Task {
                 return self.give_up(state);
             };
             let (began, started_at) = (Instant::now(), Timestamp::now());
+            let log_start = std::fs::metadata(&prepared.log).map_or(0, |log| log.len());
             let run = match self.start_process(&prepared).await {
                 Ok(Some(process)) => {
                     state.phase = Phase::Running { started_at };
@@ -102,6 +106,7 @@ impl Task {
             let ended = Terminated {
                 exit_code: run.exit.code,
                 reason: run.reason,
+                message: self.last_words(&prepared, log_start, run.exit.code),
                 started_at,
                 finished_at: Timestamp::now(),
             };
@@ -168,6 +173,18 @@ impl Task {
                 _ = stopped(stop) => return None,
             }
         }
+    }
+
+    /// The end of the log of a container that failed, as kubelet shows it where no other message was written.
+    fn last_words(&self, prepared: &Prepared, log_start: u64, code: i32) -> Option<String> {
+        let policy = self.container.termination_message_policy.as_deref();
+        if code == 0 || policy != Some("FallbackToLogsOnError") {
+            return None;
+        }
+        let log = std::fs::read(&prepared.log).ok()?;
+        let log = log.get(usize::try_from(log_start).ok()?..)?;
+        let end = &log[log.len().saturating_sub(LAST_WORDS)..];
+        Some(String::from_utf8_lossy(end).trim().to_owned()).filter(|words| !words.is_empty())
     }
 
     fn pod(&self) -> Option<Arc<Pod>> {

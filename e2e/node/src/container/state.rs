@@ -47,6 +47,8 @@ pub(crate) struct Terminated {
     pub(crate) exit_code: i32,
     /// Where it is not `Completed` or `Error`, as the exit code says.
     pub(crate) reason: Option<&'static str>,
+    /// What it said last, where its `terminationMessagePolicy` asks for that.
+    pub(crate) message: Option<String>,
     pub(crate) started_at: Timestamp,
     pub(crate) finished_at: Timestamp,
 }

@@ -155,6 +155,7 @@ mod tests {
         let ended = Terminated {
             exit_code,
             reason: None,
+            message: None,
             started_at,
             finished_at,
         };

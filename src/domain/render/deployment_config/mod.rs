@@ -40,6 +40,8 @@ pub struct Serving {
     pub pre_stop: bool,
     /// `maxUnavailable: 0`.
     pub rolling_update: bool,
+    /// A new revision of a bundle that converts is tried out in one pod first.
+    pub canary: bool,
 }
 
 // === impl Serving ===
@@ -50,6 +52,7 @@ impl Default for Serving {
             readiness_probe: true,
             pre_stop: true,
             rolling_update: true,
+            canary: true,
         }
     }
 }

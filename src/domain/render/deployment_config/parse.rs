@@ -33,7 +33,7 @@ const KEYS: [&str; 10] = [
 const AFFINITY_KEYS: [&str; 3] = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
 
 /// Keys of `windlass`.
-const SERVING_KEYS: [&str; 3] = ["readinessProbe", "preStop", "rollingUpdate"];
+const SERVING_KEYS: [&str; 4] = ["readinessProbe", "preStop", "rollingUpdate", "canary"];
 
 /// Where a field is, and what it holds.
 type Field<'a> = (JsonPath, Option<&'a Value>);
@@ -145,18 +145,20 @@ impl<'a> Reader<'a> {
     fn serving(&mut self, (path, value): Field<'_>) -> Serving {
         let fields = self.object(&path, value).unwrap_or_default();
         self.refuse_unknown(&path, &fields, &SERVING_KEYS);
-        let [readiness_probe, pre_stop, rolling_update] = SERVING_KEYS.map(|name| match fields.get(name) {
-            None => true,
-            Some(Value::Bool(wanted)) => *wanted,
-            Some(other) => {
-                self.report(&path.field(name), format!("must be true or false, not {other}"));
-                true
-            }
-        });
+        let [readiness_probe, pre_stop, rolling_update, canary] =
+            SERVING_KEYS.map(|name| match fields.get(name) {
+                None => true,
+                Some(Value::Bool(wanted)) => *wanted,
+                Some(other) => {
+                    self.report(&path.field(name), format!("must be true or false, not {other}"));
+                    true
+                }
+            });
         Serving {
             readiness_probe,
             pre_stop,
             rolling_update,
+            canary,
         }
     }
 
@@ -243,7 +245,8 @@ mod tests {
             Serving {
                 readiness_probe: true,
                 pre_stop: false,
-                rolling_update: true
+                rolling_update: true,
+                canary: true,
             }
         );
     }
@@ -256,7 +259,7 @@ volumes: {}
 volumeMounts: [{name: v}]
 nodeSelector: {zone: 3}
 affinity: {zoneAffinity: {}, podAffinity: []}
-windlass: {preStop: maybe, canary: true}
+windlass: {preStop: maybe, budget: true}
 selector: {}
 ";
         let problems = DeploymentConfig::parse("config.yaml", text.as_bytes()).unwrap_err();
@@ -272,7 +275,7 @@ selector: {}
                 "config.yaml: $.nodeSelector.zone: must be a string, not 3",
                 "config.yaml: $.affinity.zoneAffinity: unknown field \"zoneAffinity\"; known are nodeAffinity, podAffinity, podAntiAffinity",
                 "config.yaml: $.affinity.podAffinity: invalid type: sequence, expected PodAffinity",
-                "config.yaml: $.windlass.canary: unknown field \"canary\"; known are readinessProbe, preStop, rollingUpdate",
+                "config.yaml: $.windlass.budget: unknown field \"budget\"; known are readinessProbe, preStop, rollingUpdate, canary",
                 "config.yaml: $.windlass.preStop: must be true or false, not \"maybe\"",
             ]
         );

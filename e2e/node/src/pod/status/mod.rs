@@ -261,6 +261,7 @@ fn terminated(ended: &Terminated) -> ContainerStateTerminated {
     ContainerStateTerminated {
         exit_code: ended.exit_code,
         reason: Some(ended.reason.unwrap_or(by_code).to_owned()),
+        message: ended.message.clone(),
         started_at: Some(Time(ended.started_at)),
         finished_at: Some(Time(ended.finished_at)),
         ..ContainerStateTerminated::default()

@@ -36,6 +36,7 @@ fn ended(exit_code: i32) -> Option<State> {
     let ended = Terminated {
         exit_code,
         reason: None,
+        message: None,
         started_at,
         finished_at,
     };

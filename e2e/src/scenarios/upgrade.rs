@@ -1,0 +1,324 @@
+//! Upgrades that do not get through, and downgrades: what serves goes on serving.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::traffic;
+use crate::{
+    bed::Bed,
+    request::text,
+    sample,
+    steps::{
+        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, conditions, delete, get, install, list,
+        ready, succeed, until,
+    },
+};
+
+/// Set to the seconds for which each broken revision is watched: 300 in a full run.
+const HOLD: &str = "WINDLASS_E2E_HOLD";
+
+/// How long each broken revision is watched otherwise.
+const SHORT_HOLD: Duration = Duration::from_secs(2);
+
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
+
+const CANARIES: &str = "/api/v1/namespaces/sample-system/pods?labelSelector=windlass.dev/canary";
+
+const PODS: &str =
+    "/api/v1/namespaces/sample-system/pods?labelSelector=app.kubernetes.io/name=sample-operator";
+
+const WIDGETS: &str = "widgets.sample.windlass.dev";
+
+/// What the new revision does wrong, the reason that the status gives, and words of its message.
+const FAULTS: [(&str, &str, &str); 6] = [
+    ("crash", "CanaryCrashing", "exit code 1: Error: "),
+    (
+        "wrong-certificate",
+        "CanaryFailed",
+        "presents a certificate that is not trusted",
+    ),
+    ("not-found", "CanaryFailed", "answered /convert with HTTP 404"),
+    (
+        "error",
+        "CanaryFailed",
+        "HTTP 500: failing, as --fault error asks",
+    ),
+    ("wrong-version", "CanaryFailed", "an object whose apiVersion is"),
+    ("lose-field", "CanaryFailed", "spec.size is gone"),
+];
+
+pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    let before = serving(bed).await?;
+    for (fault, reason, words) in FAULTS {
+        let broken = broken(bed, fault)?;
+        set_source(bed, &broken).await?;
+        let status = stopped(bed, reason, words).await?;
+        tracing::info!(fault, words = conditions(&status), "Stopped");
+        hold(&load).await;
+        stopped(bed, reason, words).await?;
+        anyhow::ensure!(
+            serving(bed).await? == before,
+            "the revision before was touched by one with --fault {fault}"
+        );
+        let bundles = &status["status"];
+        anyhow::ensure!(
+            text(bundles, "/bundle/name") == "sample.v1" && text(bundles, "/installing/name") == "sample.v2",
+            "the status names {} and {}",
+            bundles["bundle"],
+            bundles["installing"]
+        );
+        set_source(bed, "sample.v1").await?;
+        ready(&bed.client, "sample", PATIENCE).await?;
+        no_canary(bed).await?;
+        anyhow::ensure!(serving(bed).await? == before, "set back, but not as before");
+    }
+    let report = traffic::finish(load).await?;
+    tracing::info!(
+        requests = report.requests,
+        failed = report.failed,
+        "No broken revision was noticed"
+    );
+    Ok(())
+}
+
+pub(super) async fn a_canary_that_cannot_start_says_why(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let folder = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-incomplete")?;
+    let image = format!("image: {}:v2", sample::IMAGE);
+    let incomplete = format!("{image}\n                envFrom: [{{configMapRef: {{name: missing}}}}]");
+    bed.edit(&folder, &image, &incomplete)?;
+    set_source(bed, "sample.v2-incomplete").await?;
+    stopped(bed, "CanaryWaiting", "CreateContainerConfigError").await?;
+    // What it waits for comes: it goes on by itself.
+    let missing = json!({"metadata": {"name": "missing"}, "data": {"A": "b"}});
+    let path = "/api/v1/namespaces/sample-system/configmaps";
+    succeed(&bed.client, "POST", path, Some(&missing)).await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    no_canary(bed).await
+}
+
+pub(super) async fn removal_during_a_canary_leaves_nothing_behind(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    set_source(bed, &broken(bed, "crash")?).await?;
+    stopped(bed, "CanaryCrashing", "exit code 1").await?;
+    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+    no_canary(bed).await?;
+    for collection in [
+        VALIDATING,
+        MUTATING,
+        "/apis/apps/v1/namespaces/sample-system/deployments",
+        "/api/v1/namespaces/sample-system/services",
+    ] {
+        let left = list(&bed.client, collection).await?;
+        anyhow::ensure!(left.is_empty(), "{collection} holds {} objects", left.len());
+    }
+    Ok(())
+}
+
+pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    let without = json!({"spec": {"config": {"windlass": {"canary": false}}}});
+    patch(bed, &without).await?;
+    set_source(bed, &broken(bed, "crash")?).await?;
+    stopped(
+        bed,
+        "RollingOut",
+        "crashes: container manager ended with exit code 1",
+    )
+    .await?;
+    anyhow::ensure!(
+        list(&bed.client, CANARIES).await?.is_empty(),
+        "there is a canary though it is turned off"
+    );
+    hold(&load).await;
+    set_source(bed, "sample.v1").await?;
+    let settled = ready(&bed.client, "sample", PATIENCE).await?;
+    anyhow::ensure!(
+        settled["status"]["installing"].is_null(),
+        "still installing {}",
+        settled["status"]["installing"]
+    );
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    bed.bundle("sample.v1")?;
+    set_source(bed, "sample.v1").await?;
+    let refused = stopped(bed, "Downgrade", "sample.v2 2.0.0 is installed").await?;
+    anyhow::ensure!(
+        text(&refused, "/status/bundle/name") == "sample.v2",
+        "the status names {}",
+        refused["status"]["bundle"]
+    );
+    patch(bed, &json!({"spec": {"allowDowngrade": true}})).await?;
+    let older = ready(&bed.client, "sample", PATIENCE).await?;
+    anyhow::ensure!(
+        text(&older, "/status/bundle/name") == "sample.v1",
+        "the status names {}",
+        older["status"]["bundle"]
+    );
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
+        .await?
+        .context("no CRD")?;
+    anyhow::ensure!(
+        !serves(&crd, "v2"),
+        "v2 is served by a release that does not know it"
+    );
+    no_canary(bed).await
+}
+
+pub(super) async fn a_downgrade_never_loses_stored_objects(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    let newer = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-stored")?;
+    let (served, stored) = (
+        "served: true\n    storage: false",
+        "served: true\n    storage: true",
+    );
+    bed.edit(
+        &newer,
+        &format!("name: v1\n    {stored}"),
+        &format!("name: v1\n    {served}"),
+    )?;
+    bed.edit(
+        &newer,
+        &format!("name: v2\n    {served}"),
+        &format!("name: v2\n    {stored}"),
+    )?;
+    install(&bed.client, "sample", "sample-system", &newer).await?;
+    bed.bundle("sample.v1")?;
+    let older = json!({"spec": {"allowDowngrade": true, "source": {"directory": {"path": "sample.v1"}}}});
+    patch(bed, &older).await?;
+    stopped(
+        bed,
+        "StoredVersionsLost",
+        "objects of widgets.sample.windlass.dev may be stored as v2",
+    )
+    .await?;
+    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
+        .await?
+        .context("no CRD")?;
+    anyhow::ensure!(serves(&crd, "v2"), "v2 is not served any more");
+    set_source(bed, "sample.v2-stored").await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    Ok(())
+}
+
+/// The newer sample with a fault: its folder.
+fn broken(bed: &Bed, fault: &str) -> anyhow::Result<String> {
+    let name = format!("sample.v2-{fault}");
+    let folder = bed.add_bundle(&sample::bundle("sample.v2"), &name)?;
+    let image = format!("image: {}:v2", sample::IMAGE);
+    bed.edit(
+        &folder,
+        &image,
+        &format!("{image}\n                args: [--fault={fault}]"),
+    )?;
+    Ok(name)
+}
+
+async fn patch(bed: &Bed, patch: &Value) -> anyhow::Result<()> {
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    succeed(&bed.client, "PATCH", &path, Some(patch)).await?;
+    Ok(())
+}
+
+async fn set_source(bed: &Bed, folder: &str) -> anyhow::Result<()> {
+    patch(bed, &json!({"spec": {"source": {"directory": {"path": folder}}}})).await
+}
+
+/// Waits until the status says of the present spec that it is not ready for `reason`, in these words.
+async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> {
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    until(
+        &format!("it is stopped by {reason}: {words}"),
+        PATIENCE,
+        async || {
+            let object = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+            let generation = &object["metadata"]["generation"];
+            let says = object["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|condition| {
+                    condition["type"] == "Ready"
+                        && condition["status"] == "False"
+                        && condition["reason"] == reason
+                        && condition["observedGeneration"] == *generation
+                        && text(condition, "/message").contains(words)
+                });
+            Ok(if says {
+                Ok(object)
+            } else {
+                Err(conditions(&object))
+            })
+        },
+    )
+    .await
+}
+
+/// What serves: the Deployment's pods, its template and whether the CRD serves the version of the newer bundle.
+async fn serving(bed: &Bed) -> anyhow::Result<Value> {
+    let deployment = get(&bed.client, DEPLOYMENT).await?.context("no Deployment")?;
+    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
+        .await?
+        .context("no CRD")?;
+    let mut pods: Vec<String> = list(&bed.client, PODS)
+        .await?
+        .iter()
+        .map(|pod| text(pod, "/metadata/uid").to_owned())
+        .collect();
+    pods.sort();
+    Ok(json!({
+        "pods": pods, "template": deployment["spec"]["template"], "generation": deployment["metadata"]["generation"],
+        "v2": serves(&crd, "v2"),
+    }))
+}
+
+fn serves(crd: &Value, version: &str) -> bool {
+    crd["spec"]["versions"].as_array().is_some_and(|versions| {
+        versions
+            .iter()
+            .any(|entry| entry["name"] == version && entry["served"] == true)
+    })
+}
+
+async fn no_canary(bed: &Bed) -> anyhow::Result<()> {
+    until("no canary is left", PATIENCE, async || {
+        let left = list(&bed.client, CANARIES).await?;
+        let names: Vec<_> = left.iter().map(|pod| text(pod, "/metadata/name")).collect();
+        Ok(if names.is_empty() {
+            Ok(())
+        } else {
+            Err(names.join(", "))
+        })
+    })
+    .await
+}
+
+/// Lets traffic go on for a while.
+async fn hold(load: &crate::load::Load) {
+    let seconds = std::env::var(HOLD).ok().and_then(|seconds| seconds.parse().ok());
+    let end = tokio::time::Instant::now() + seconds.map_or(SHORT_HOLD, Duration::from_secs);
+    while tokio::time::Instant::now() < end {
+        load.at_least(10).await;
+    }
+}

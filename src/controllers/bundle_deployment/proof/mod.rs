@@ -1,0 +1,197 @@
+//! Proof before arming: every ready endpoint is of the newest revision, presents a certificate that verifies under the
+//! trust bundle, and converts.
+
+mod conversion;
+mod servers;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use parking_lot::Mutex;
+
+use super::{Halt, Reconciler, rollout::Revisions};
+use crate::{
+    cluster::endpoints::Endpoint,
+    controllers::worker::chain,
+    domain::{
+        object::ObjectKey,
+        plan::{Phase, Plan},
+        render::Conversion,
+        status::{Standing, Step},
+    },
+};
+
+pub(super) use servers::{Server, called};
+
+/// What has been proven already, by BundleDeployment: an endpoint is not dialled again while nothing has changed.
+#[derive(Default)]
+pub(super) struct Proofs {
+    known: Mutex<HashMap<String, HashSet<Fact>>>,
+}
+
+/// One thing that was seen of one endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Fact {
+    endpoint: Endpoint,
+    /// SHA-256 of the trust bundle.
+    trust: [u8; 32],
+    /// What it is called by and what it was asked to do.
+    subject: String,
+}
+
+/// What keeps endpoints from being called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// One word in CamelCase.
+    pub(super) reason: &'static str,
+    /// What each of them answered.
+    pub(super) message: String,
+}
+
+// === impl Proofs ===
+
+impl Proofs {
+    /// Forgets a BundleDeployment that is gone.
+    pub(super) fn forget(&self, name: &str) {
+        self.known.lock().remove(name);
+    }
+
+    fn holds(&self, name: &str, fact: &Fact) -> bool {
+        self.known
+            .lock()
+            .get(name)
+            .is_some_and(|facts| facts.contains(fact))
+    }
+
+    fn add(&self, name: &str, fact: Fact) {
+        self.known.lock().entry(name.to_owned()).or_default().insert(fact);
+    }
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Returns when everything is proven; halts at what is not.
+    pub(super) async fn prove(
+        &self,
+        name: &str,
+        plan: &Plan,
+        trust_bundles: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<(), Halt> {
+        let servers = self.servers(plan, trust_bundles)?;
+        if servers.is_empty() {
+            return Ok(());
+        }
+        self.gate_on_revisions(plan, &servers).await?;
+        let problem = self.ask_servers(name, plan, &servers, &plan.conversions).await?;
+        problem.map_or(Ok(()), |problem| Err(gate(problem.reason, problem.message)))
+    }
+
+    /// Nothing that the newest revision is the first to know is called before it is the only one that is there. A pod
+    /// that ends no longer gets new connections, but those that it has go on until it is gone.
+    async fn gate_on_revisions(&self, plan: &Plan, servers: &[Server]) -> Result<(), Halt> {
+        let deployments: Vec<_> = plan
+            .phases
+            .of(Phase::Deployments)
+            .filter_map(ObjectKey::of)
+            .filter_map(|key| self.context.index.find(&key))
+            .collect();
+        let now = self.context.clock.now();
+        let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &deployments, now).await?;
+        for server in servers {
+            let Server { service, port, .. } = server;
+            if server.endpoints.is_empty() {
+                return Err(gate(
+                    "NoEndpoints",
+                    format!("the Service {service} has no ready endpoint on port {port}"),
+                ));
+            }
+            let strangers = revisions.strangers(&server.endpoints);
+            if !strangers.is_empty() {
+                let message = format!(
+                    "endpoints of the Service {service} are not of the newest revision: {}",
+                    strangers.join(", ")
+                );
+                return Err(gate("RollingOut", message));
+            }
+        }
+        if !revisions.old.is_empty() {
+            let message = format!(
+                "pods of the revision before have not ended yet: {}",
+                revisions.old.join(", ")
+            );
+            return Err(gate("RollingOut", message));
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the endpoints of `servers`, each asked for its certificate and then for `conversions`.
+    pub(super) async fn ask_servers(
+        &self,
+        name: &str,
+        plan: &Plan,
+        servers: &[Server],
+        conversions: &[Conversion],
+    ) -> Result<Option<Problem>, Halt> {
+        let mut problems = Vec::new();
+        for server in servers {
+            problems.extend(self.ask_for_certificates(name, plan, server).await);
+        }
+        if !problems.is_empty() {
+            return Ok(Some(Problem {
+                reason: "NotServed",
+                message: problems.join("; "),
+            }));
+        }
+        for conversion in conversions {
+            let of =
+                |server: &&Server| server.service == conversion.service && server.port == conversion.port;
+            let Some(server) = servers.iter().find(of) else {
+                continue;
+            };
+            let problems = self.ask_to_convert(name, plan, conversion, server).await?;
+            if !problems.is_empty() {
+                return Ok(Some(Problem {
+                    reason: "NotConverting",
+                    message: problems.join("; "),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is wrong with the certificates that a server's endpoints present.
+    async fn ask_for_certificates(&self, name: &str, plan: &Plan, server: &Server) -> Vec<String> {
+        let server_name = format!("{}.{}.svc", server.service, plan.namespace);
+        let mut problems = Vec::new();
+        for endpoint in &server.endpoints {
+            let fact = server.fact(endpoint, server_name.clone());
+            if self.proofs.holds(name, &fact) {
+                continue;
+            }
+            let seen = self
+                .context
+                .prober
+                .handshake(endpoint.address, &server_name, &server.anchors)
+                .await;
+            let problem = match seen {
+                Ok(presented) => presented.rejection.map(|rejection| {
+                    format!(
+                        "{} presents a certificate that is not trusted: {rejection}",
+                        endpoint.address
+                    )
+                }),
+                Err(error) => Some(chain(&error)),
+            };
+            self.context.metrics.probed("handshake", problem.is_none());
+            match problem {
+                Some(problem) => problems.push(problem),
+                None => self.proofs.add(name, fact),
+            }
+        }
+        problems
+    }
+}
+
+fn gate(reason: &str, message: String) -> Halt {
+    Halt::Gate(Standing::waiting(Step::Armed, reason, message))
+}

@@ -1,0 +1,112 @@
+//! Who answers the calls of webhooks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Fact, gate};
+use crate::{
+    cluster::{
+        endpoints::{self, Endpoint},
+        kinds,
+        prober::TrustAnchors,
+    },
+    controllers::{
+        bundle_deployment::{Halt, Reconciler},
+        worker::chain,
+    },
+    domain::{
+        object,
+        plan::{Phase, Plan},
+    },
+};
+
+/// A Service whose endpoints webhooks call.
+pub(in crate::controllers::bundle_deployment) struct Server {
+    pub(super) service: String,
+    pub(super) port: i64,
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) anchors: TrustAnchors,
+    trust: [u8; 32],
+}
+
+/// The port of a webhook's Service where it names none (`admissionregistration.k8s.io/v1` ServiceReference).
+const DEFAULT_PORT: i64 = 443;
+
+// === impl Server ===
+
+impl Server {
+    /// The endpoints behind a Service's port, with the trust bundle of the Service.
+    pub(in crate::controllers::bundle_deployment) fn new(
+        service: &str,
+        port: i64,
+        endpoints: Vec<Endpoint>,
+        trust_bundles: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<Self, Halt> {
+        let Some(pem) = trust_bundles.get(service) else {
+            let message = format!("there is no trust bundle for the Service {service} yet");
+            return Err(gate("NoTrust", message));
+        };
+        let anchors = TrustAnchors::parse(pem)
+            .map_err(|error| gate("NoTrust", format!("the Service {service}: {}", chain(&error))))?;
+        Ok(Self {
+            service: service.to_owned(),
+            port,
+            endpoints,
+            anchors,
+            trust: Sha256::digest(pem).into(),
+        })
+    }
+
+    pub(super) fn fact(&self, endpoint: &Endpoint, subject: String) -> Fact {
+        Fact {
+            endpoint: endpoint.clone(),
+            trust: self.trust,
+            subject,
+        }
+    }
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Each Service and port that a webhook of the plan calls.
+    pub(super) fn servers(
+        &self,
+        plan: &Plan,
+        trust_bundles: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<Vec<Server>, Halt> {
+        let mut servers = Vec::new();
+        for (service, port) in called(plan) {
+            let key = kinds::SERVICE.object(Some(&plan.namespace), &service);
+            let Some(live) = self.context.index.find(&key) else {
+                return Err(gate("NoEndpoints", format!("{key} is not there yet")));
+            };
+            let ready = endpoints::ready(&self.context.index, &live, Some(port));
+            servers.push(Server::new(&service, port, ready, trust_bundles)?);
+        }
+        Ok(servers)
+    }
+}
+
+/// The Services and ports that the webhooks of a plan call.
+pub(in crate::controllers::bundle_deployment) fn called(plan: &Plan) -> BTreeSet<(String, i64)> {
+    let admission = plan
+        .phases
+        .of(Phase::Admission)
+        .flat_map(|configuration| object::items(configuration, "/webhooks"))
+        .filter_map(|webhook| webhook.pointer("/clientConfig/service"))
+        .filter_map(|service| {
+            let port = service
+                .get("port")
+                .and_then(Value::as_i64)
+                .unwrap_or(DEFAULT_PORT);
+            Some((object::text(service, "/name")?.to_owned(), port))
+        });
+    let conversions = plan
+        .conversions
+        .iter()
+        .map(|conversion| (conversion.service.clone(), conversion.port));
+    admission.chain(conversions).collect()
+}
