@@ -128,7 +128,7 @@ pub(super) async fn get_shows_what_the_objects_say(bed: &Bed) -> anyhow::Result<
             (&cells[version], &cells[is_ready])
         })
         .collect();
-    let mut to_come = [("1.0.0", "True"), ("2.0.0", "False"), ("2.0.0", "True")]
+    let mut to_come = [("1.0.0", "True"), ("1.0.0", "False"), ("2.0.0", "True")]
         .iter()
         .peekable();
     for (version, is_ready) in &seen {
