@@ -4,13 +4,17 @@ use serde_json::Value;
 
 use crate::domain::{names, object};
 
+/// Our own field managers, which write targets: never the ones that take a trust bundle away.
+const OURS: [&str; 3] = [names::INSTALL, names::INJECT, names::CONVERSION];
+
 /// The field manager that wrote the CA bundle of `target` last and is not ours, or that wrote anything of its spec last
 /// where nobody owns a CA bundle: who takes a field away is not told by `metadata.managedFields`.
 pub fn last_writer(target: &Value) -> Option<&str> {
     let entries = object::items(target, "/metadata/managedFields").iter();
     let others = entries.filter(|entry| {
         let is_of_spec = object::text(entry, "/subresource").unwrap_or_default().is_empty();
-        is_of_spec && object::text(entry, "/manager") != Some(names::INJECT)
+        let is_ours = object::text(entry, "/manager").is_some_and(|manager| OURS.contains(&manager));
+        is_of_spec && !is_ours
     });
     let last = others.max_by_key(|entry| {
         let owns_it = entry.get("fieldsV1").is_some_and(owns_ca_bundle);
@@ -46,11 +50,13 @@ mod tests {
         status["subresource"] = json!("status");
         let target = |entries: &[Value]| json!({"metadata": {"managedFields": entries}});
         let ours = entry(names::INJECT, "2026-01-01T00:00:08Z", owned.clone());
+        let installed = entry(names::INSTALL, "2026-01-01T00:00:09Z", json!({"f:webhooks": {}}));
         let argo = entry("argocd-controller", "2026-01-01T00:00:01Z", owned);
         let kubectl = entry("kubectl", "2026-01-01T00:00:02Z", other);
         let cases = [
             (vec![], None),
             (vec![ours.clone(), status.clone()], None),
+            (vec![ours.clone(), installed], None),
             (
                 vec![ours.clone(), kubectl.clone(), argo.clone()],
                 Some("argocd-controller"),
