@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+use webpki::anchor_from_trusted_cert;
 use x509_parser::{
     certificate::X509Certificate,
     extensions::{GeneralName, ParsedExtension},
@@ -178,10 +179,9 @@ impl Certificate {
         let Ok((_, issuer)) = X509Certificate::from_der(&issuer.der) else {
             return false;
         };
-        // What is around the signature is not signed: the outer algorithm must repeat the one that is (RFC 5280,
-        // 4.1.1.2), and a signature is whole bytes.
-        parsed.signature_algorithm == parsed.tbs_certificate.signature
-            && parsed.signature_value.unused_bits == 0
+        // What is around the signature is not signed, and x509-parser reads much of it that Go does not: another tag,
+        // an algorithm that is not the signed one (RFC 5280, 4.1.1.2), a signature that is no whole bytes.
+        anchor_from_trusted_cert(&self.der).is_ok()
             && parsed.verify_signature(Some(issuer.public_key())).is_ok()
     }
 }

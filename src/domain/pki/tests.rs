@@ -84,6 +84,27 @@ fn a_leaf_serves_all_names_and_nothing_else() {
 }
 
 #[test]
+fn no_byte_around_a_signature_can_be_changed() {
+    let root = authority(3);
+    let root = root.certificate();
+    let (_, parsed) = X509Certificate::from_der(root.der()).unwrap();
+    let header = 4;
+    let algorithm = header + parsed.tbs_certificate.as_ref().len();
+    let signature = root.der().len() - parsed.signature_value.data.len();
+    for position in (0..header).chain(algorithm..signature) {
+        for byte in 0..=u8::MAX {
+            let mut der = root.der().to_vec();
+            der[position] = byte;
+            if let Ok(read) = Certificate::from_der(der)
+                && read != *root
+            {
+                assert!(!read.is_signed_by(&read), "{byte:#04x} at {position}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_leaf_ends_with_its_issuer() {
     let root = authority(1);
     let terms = terms(YEAR * 3);
