@@ -103,7 +103,7 @@ impl Operator {
     /// When the process cannot be started.
     pub async fn keep_running(&self) -> anyhow::Result<Infallible> {
         loop {
-            let status = self.start()?.ended().await?;
+            let status = self.start()?.child.wait().await?;
             tracing::info!(%status, "The operator has ended, and is started again");
             tokio::time::sleep(RESTART_PAUSE).await;
         }

@@ -95,13 +95,15 @@ async fn warned(bed: &Bed) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events";
     steps::until("the change is told in an event", PATIENCE, async || {
         let events = steps::list(&bed.client, path).await?;
-        let warning = events
+        let warnings = events
             .iter()
-            .find(|event| event["reason"] == "CrdUpgradeWarnings");
-        let note = warning.map(|event| text(event, "/note").to_owned());
-        Ok(match note {
-            Some(note) if note.contains("enum") && note.contains("(warning)") => Ok(()),
-            note => Err(format!("{note:?}")),
+            .filter(|event| event["reason"] == "CrdUpgradeWarnings");
+        let notes: Vec<_> = warnings.map(|event| text(event, "/note")).collect();
+        let is_told = |note: &&str| note.contains("enum") && note.contains("(warning)");
+        Ok(if notes.iter().any(is_told) {
+            Ok(())
+        } else {
+            Err(format!("{notes:?}"))
         })
     })
     .await
