@@ -33,6 +33,8 @@ pub struct Right {
 ///
 /// Every request that was forbidden, and every right that was not used.
 pub fn check(log: &Path, did_everything: bool) -> anyhow::Result<()> {
+    let roles = windlass::cli::manifests::objects()?;
+    let by_name = granted(&roles, |rule| rule["resourceNames"].is_array());
     let file = File::open(log).with_context(|| format!("reading the audit log {}", log.display()))?;
     let mut used = BTreeSet::new();
     let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeMap::new());
@@ -42,7 +44,13 @@ pub fn check(log: &Path, did_everything: bool) -> anyhow::Result<()> {
             continue;
         }
         let right = Right::of(&event);
-        let asked = (right.clone(), text(&event, "/objectRef/namespace").to_owned());
+        // What is allowed of objects that a rule names says nothing about others.
+        let name = match by_name.contains(&right) {
+            true => text(&event, "/objectRef/name"),
+            false => "",
+        };
+        let namespace = text(&event, "/objectRef/namespace");
+        let asked = (right.clone(), namespace.to_owned(), name.to_owned());
         if text(&event, "/annotations/authorization.k8s.io~1decision") == "forbid" {
             forbidden.insert(asked, text(&event, "/requestURI").to_owned());
         } else {
@@ -62,12 +70,11 @@ pub fn check(log: &Path, did_everything: bool) -> anyhow::Result<()> {
     forbidden.retain(|asked, _| !allowed.contains(asked));
     let mut problems: Vec<_> = forbidden
         .into_iter()
-        .map(|((right, _), path)| format!("forbidden: {right} ({path})"))
+        .map(|((right, ..), path)| format!("forbidden: {right} ({path})"))
         .collect();
     if did_everything {
-        let granted = granted(&windlass::cli::manifests::objects()?);
         problems.extend(
-            unused(granted, &used)
+            unused(granted(&roles, |_| true), &used)
                 .iter()
                 .map(|right| format!("not used: {right}")),
         );
@@ -88,11 +95,12 @@ fn unused(granted: BTreeSet<Right>, used: &BTreeSet<Right>) -> Vec<Right> {
     named.difference(used).chain(any).cloned().collect()
 }
 
-/// The rights in the roles among `objects`.
-fn granted(objects: &[Value]) -> BTreeSet<Right> {
+/// The rights that the rules which `counts` takes give, of the roles among `objects`.
+fn granted(objects: &[Value], counts: impl Fn(&Value) -> bool) -> BTreeSet<Right> {
     let rules = objects
         .iter()
-        .flat_map(|object| object["rules"].as_array().into_iter().flatten());
+        .flat_map(|object| object["rules"].as_array().into_iter().flatten())
+        .filter(|rule| counts(rule));
     let mut rights = BTreeSet::new();
     for rule in rules {
         for group in words(rule, "apiGroups") {
@@ -176,6 +184,29 @@ mod tests {
         checked(&[event("list", "pods", "allow")], false).unwrap();
         let error = checked(&[event("watch", "pods", "forbid")], false).unwrap_err();
         assert_eq!(error.to_string(), "forbidden: watch pods (/where)");
+    }
+
+    #[test]
+    fn a_request_that_was_forbidden_only_at_first_is_forgiven() {
+        let events = [event("list", "pods", "forbid"), event("list", "pods", "allow")];
+        checked(&events, false).unwrap();
+    }
+
+    #[test]
+    fn a_right_to_one_object_does_not_excuse_a_request_of_another() {
+        let lease = |name: &str, decision| {
+            let mut lease = event("get", "leases", decision);
+            lease["objectRef"] =
+                json!({"apiGroup": "coordination.k8s.io", "resource": "leases", "name": name});
+            lease
+        };
+        let own = lease("windlass", "allow");
+        checked(&[lease("windlass", "forbid"), own.clone()], false).unwrap();
+        let error = checked(&[lease("other", "forbid"), own], false).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "forbidden: get leases.coordination.k8s.io (/where)"
+        );
     }
 
     #[test]

@@ -2,17 +2,16 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use clap::Parser;
 use libtest_mimic::Trial;
 use windlass_e2e::{
     audit,
-    cluster::{Cluster, Trouble},
+    cluster::{Access, Cluster, Trouble},
     programs,
     scenarios::{SCENARIOS, Scenario},
     trial,
 };
-use windlass_node::Network;
 
 /// Runs scenarios on the cluster that a kubeconfig names. To have one started for them, use e2e/real.
 #[derive(Debug, Parser)]
@@ -26,24 +25,8 @@ struct Arguments {
     #[arg(long)]
     list: bool,
 
-    /// The cluster, which must be for this alone: what appears in it during a scenario is deleted after it.
-    #[arg(
-        long,
-        env = "E2E_KUBECONFIG",
-        value_name = "FILE",
-        required_unless_present = "list"
-    )]
-    kubeconfig: Option<PathBuf>,
-
-    /// Where its API server reaches this machine, as an IPv4 network all of which is local here. The default is a network
-    /// for measurements, which nothing else uses.
-    #[arg(
-        long,
-        env = "E2E_POD_NETWORK",
-        value_name = "CIDR",
-        default_value = "198.18.0.0/16"
-    )]
-    pod_network: Network,
+    #[command(flatten)]
+    access: Access,
 
     /// A folder with the process ids of its etcd and kube-apiserver, which scenarios then kill and pause. Without it,
     /// those that do are left out.
@@ -57,19 +40,11 @@ struct Arguments {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .map_err(|_| anyhow!("another part of the program has already chosen a TLS provider"))?;
-    let runtime = tokio::runtime::Runtime::new()?;
-    if let Some(outcome) = runtime.block_on(programs::dispatch()) {
-        return outcome;
-    }
-    drop(runtime);
-    let arguments = Arguments::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(trial::LOG_FILTER)
-        .with_writer(std::io::stderr)
-        .init();
+    // Each scenario has a runtime of its own.
+    programs::main(trial::LOG_FILTER, |_| run(Arguments::parse()))
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let selected = selected(&arguments.scenarios)?;
     if arguments.list {
         for scenario in selected {
@@ -77,9 +52,11 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let kubeconfig = arguments.kubeconfig.context("no kubeconfig")?;
+    let kubeconfig = arguments.access.kubeconfig;
+    let kubeconfig =
+        kubeconfig.context("no cluster: start this with e2e/real, or name one with --kubeconfig")?;
     let program = std::env::current_exe()?;
-    let network = arguments.pod_network;
+    let network = arguments.access.pod_network;
     let can = |trouble: &Trouble| match trouble {
         Trouble::Restart | Trouble::Pause => arguments.processes.is_some(),
         Trouble::Errors => false,
@@ -96,7 +73,8 @@ fn main() -> anyhow::Result<ExitCode> {
             let processes = arguments.processes.clone();
             Trial::test(scenario.name, move || {
                 trial::run(scenario, &program, async || {
-                    Cluster::named(&kubeconfig, network, processes).await
+                    let cluster = Cluster::named(&kubeconfig, network).await?;
+                    Ok(cluster.with_processes(processes))
                 })
             })
             .with_ignored_flag(missing.is_some())

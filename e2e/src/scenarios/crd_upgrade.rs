@@ -24,13 +24,7 @@ async fn refused(bed: &Bed, spec: &Value) -> anyhow::Result<String> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
     succeed(&bed.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
     let object = steps::condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?;
-    let conditions = object["status"]["conditions"]
-        .as_array()
-        .context("no conditions")?;
-    let accepted = conditions
-        .iter()
-        .find(|condition| condition["type"] == "Accepted")
-        .context("not said whether it is accepted")?;
+    let accepted = steps::current(&object, "Accepted", "False").context("not said whether it is accepted")?;
     anyhow::ensure!(accepted["reason"] == "UnsafeCrdUpgrade", "{accepted}");
     Ok(text(accepted, "/message").to_owned())
 }
