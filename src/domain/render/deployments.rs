@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Certificates, Options, certificates, install_modes::TargetNamespaces, json, rollout,
+    Certificates, Options, certificates, install_modes::TargetNamespaces, rollout,
     serving_deployments::ServingDeployment,
 };
-use crate::domain::bundle::{Bundle, ClusterServiceVersion, DeploymentSpec};
+use crate::domain::{
+    bundle::{Bundle, ClusterServiceVersion, DeploymentSpec},
+    json,
+};
 
 /// Annotation of pods: the namespaces to watch, comma-separated, empty for all.
 const TARGET_NAMESPACES: &str = "olm.targetNamespaces";

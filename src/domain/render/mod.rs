@@ -17,7 +17,6 @@ mod deployments;
 mod error;
 mod hash;
 mod install_modes;
-mod json;
 pub(super) mod names;
 pub(super) mod others;
 mod rbac;
@@ -41,6 +40,7 @@ pub use error::{RenderError, Supported, TargetNamespacesReason};
 
 use crate::domain::{
     bundle::Bundle,
+    json,
     object::{self, ObjectKey},
 };
 use install_modes::TargetNamespaces;

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::bundle::{Bundle, Manifest};
+use crate::domain::{
+    bundle::{Bundle, Manifest},
+    object::ObjectKey,
+};
 
 /// One Deployment with all three kinds of webhook, one CustomResourceDefinition, for all namespaces.
 pub(super) fn bundle() -> Bundle {
@@ -23,6 +26,15 @@ pub(super) fn manifest(object: Value) -> Manifest {
         path: "$".into(),
         object,
     }
+}
+
+/// What the objects are called, in their order.
+pub(super) fn keys(objects: &[Value]) -> Vec<String> {
+    objects
+        .iter()
+        .filter_map(ObjectKey::of)
+        .map(|key| key.to_string())
+        .collect()
 }
 
 fn csv() -> Value {

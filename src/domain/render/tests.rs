@@ -4,15 +4,7 @@ use proptest::{prelude::*, sample::subsequence};
 use serde_json::json;
 
 use super::*;
-use crate::domain::render::sample::{bundle, manifest};
-
-fn keys(objects: &[Value]) -> Vec<String> {
-    objects
-        .iter()
-        .filter_map(ObjectKey::of)
-        .map(|key| key.to_string())
-        .collect()
-}
+use crate::domain::render::sample::{bundle, keys, manifest};
 
 #[test]
 fn what_is_done_at_different_moments_is_kept_apart() {

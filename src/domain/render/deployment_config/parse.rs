@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{DeploymentConfig, Serving};
 use crate::domain::{
     bundle::{JsonPath, Problem, yaml},
-    render::json,
+    json,
 };
 
 const RULE: &str = "deployment-config";
