@@ -141,8 +141,8 @@ impl Reconciler {
                 return Err(refuse(upgrade::Refusal::StoredVersions {
                     crd: key.name,
                     versions: versions.into_iter().map(str::to_owned).collect(),
-                    candidate,
-                    newer,
+                    candidate: Box::new(candidate),
+                    newer: Box::new(newer),
                 }));
             }
         }

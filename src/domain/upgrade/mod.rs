@@ -67,9 +67,9 @@ pub enum Refusal {
         /// The versions.
         versions: Vec<String>,
         /// What was asked for.
-        candidate: Release,
+        candidate: Box<Release>,
         /// The bundle that brought the versions.
-        newer: Release,
+        newer: Box<Release>,
     },
 }
 
