@@ -35,11 +35,6 @@ impl ObjectKey {
     pub fn group(&self) -> &str {
         group_and_version(&self.api_version).0
     }
-
-    /// The version within the group.
-    pub fn version(&self) -> &str {
-        group_and_version(&self.api_version).1
-    }
 }
 
 impl fmt::Display for ObjectKey {

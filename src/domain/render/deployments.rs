@@ -87,7 +87,7 @@ mod tests {
     fn rendered(bundle: &Bundle, targets: &TargetNamespaces, certificates: Certificates) -> Value {
         let options = Options {
             certificates,
-            ..Options::new("ns")
+            ..sample::options("ns")
         };
         deployments(bundle, &ServingDeployment::all(bundle.csv()), targets, &options).remove(0)
     }

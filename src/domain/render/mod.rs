@@ -160,20 +160,6 @@ fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<RenderError> 
         .collect()
 }
 
-// === impl Options ===
-
-impl Options {
-    /// For all namespaces, with certificates by Windlass and without changes.
-    pub fn new(namespace: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            watch_namespaces: Vec::new(),
-            config: DeploymentConfig::default(),
-            certificates: Certificates::default(),
-        }
-    }
-}
-
 // === impl Certificates ===
 
 impl Certificates {

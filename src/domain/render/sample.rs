@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::{Certificates, DeploymentConfig, Options};
 use crate::domain::{
     bundle::{Bundle, Manifest},
     object::ObjectKey,
@@ -15,6 +16,16 @@ pub(super) fn bundle() -> Bundle {
         csv: manifest(csv()),
         crds: vec![manifest(crd())],
         others: Vec::new(),
+    }
+}
+
+/// For all namespaces, with certificates by Windlass and without changes.
+pub(super) fn options(namespace: &str) -> Options {
+    Options {
+        namespace: namespace.to_owned(),
+        watch_namespaces: Vec::new(),
+        config: DeploymentConfig::default(),
+        certificates: Certificates::default(),
     }
 }
 
