@@ -33,14 +33,7 @@ impl ObjectKey {
 
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
-    }
-
-    /// The version within the group.
-    pub fn version(&self) -> &str {
-        self.api_version
-            .split_once('/')
-            .map_or(self.api_version.as_str(), |(_, version)| version)
+        group_and_version(&self.api_version).0
     }
 }
 
@@ -51,6 +44,16 @@ impl fmt::Display for ObjectKey {
             None => write!(f, "{} {}", self.kind, self.name),
         }
     }
+}
+
+/// The two parts of an apiVersion; the core group is empty.
+pub fn group_and_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// The version of an object within its group.
+pub fn version(object: &Value) -> &str {
+    group_and_version(text(object, "/apiVersion").unwrap_or_default()).1
 }
 
 /// The string at a JSON pointer, for example `/metadata/name`.

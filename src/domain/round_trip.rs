@@ -1,10 +1,10 @@
-//! What a conversion there and back may do to an object: nothing that can be noticed.
+//! What an object has lost in a conversion there and back.
 
 use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
-use crate::domain::{bundle::JsonPath, object};
+use crate::domain::bundle::JsonPath;
 
 /// Something that did not come back as it was sent. Never shows a value: objects may hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,14 +52,6 @@ pub fn losses(sent: &Value, back: &Value) -> Vec<Loss> {
         }
     }
     found
-}
-
-/// The version of an object within its group.
-pub fn version(object: &Value) -> &str {
-    let api_version = object::text(object, "/apiVersion").unwrap_or_default();
-    api_version
-        .split_once('/')
-        .map_or(api_version, |(_, version)| version)
 }
 
 fn compare(path: &JsonPath, sent: &Value, back: Option<&Value>, found: &mut Vec<Loss>) {
@@ -236,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_only_look_like_amounts_are_compared_as_texts() {
+    fn what_only_looks_like_the_same_amount_has_changed() {
         for (sent, back) in [
             ("1", "2"),
             ("1m", "1s"),

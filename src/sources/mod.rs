@@ -8,7 +8,6 @@ pub mod config_maps;
 pub mod directory;
 mod limits;
 pub mod pack;
-pub mod standard_input;
 #[cfg(test)]
 mod tests;
 
@@ -97,7 +96,7 @@ pub enum Error {
 /// The first thing that keeps it from being read; it names the file.
 pub fn load(path: &Path) -> Result<Files, Error> {
     if path == Path::new("-") {
-        return standard_input::load();
+        return archive::load(io::stdin().lock(), "-");
     }
     let read = |source| Error::Read {
         file: path.display().to_string(),

@@ -1,6 +1,6 @@
 //! What `/metrics` says.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus_client::{
@@ -49,12 +49,12 @@ struct KindLabel {
 }
 
 /// Counts the objects of each kind when it is asked.
-type Sizes = Arc<dyn Fn() -> Vec<(String, usize)> + Send + Sync>;
+type Sizes = Box<dyn Fn() -> Vec<(String, usize)> + Send + Sync>;
 
 struct IndexSizes(Sizes);
 
 /// Tells whether this process leads when it is asked.
-type Leads = Arc<dyn Fn() -> bool + Send + Sync>;
+type Leads = Box<dyn Fn() -> bool + Send + Sync>;
 
 struct Leader(Leads);
 
@@ -132,14 +132,14 @@ impl Metrics {
     pub fn report_sizes(&self, sizes: impl Fn() -> Vec<(String, usize)> + Send + Sync + 'static) {
         self.registry
             .lock()
-            .register_collector(Box::new(IndexSizes(Arc::new(sizes))));
+            .register_collector(Box::new(IndexSizes(Box::new(sizes))));
     }
 
     /// Reports whether this process leads, by asking `leads` at each scrape.
     pub fn report_leader(&self, leads: impl Fn() -> bool + Send + Sync + 'static) {
         self.registry
             .lock()
-            .register_collector(Box::new(Leader(Arc::new(leads))));
+            .register_collector(Box::new(Leader(Box::new(leads))));
     }
 
     /// The text that Prometheus scrapes.

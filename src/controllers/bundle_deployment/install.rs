@@ -141,10 +141,8 @@ impl Reconciler {
                 return Err(refuse(upgrade::Refusal::StoredVersions {
                     crd: key.name,
                     versions: versions.into_iter().map(str::to_owned).collect(),
-                    candidate_name: candidate.name,
-                    candidate: candidate.version,
-                    newer_name: newer.name,
-                    newer: newer.version,
+                    candidate: Box::new(candidate),
+                    newer: Box::new(newer),
                 }));
             }
         }

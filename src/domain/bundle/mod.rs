@@ -24,7 +24,7 @@ use serde_json::Value;
 pub use cluster_service_version::{
     ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition, WebhookType,
 };
-pub use path::JsonPath;
+pub use path::{JsonPath, is_within};
 pub use problem::Problem;
 pub use rule::Rule;
 

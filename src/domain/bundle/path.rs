@@ -51,6 +51,12 @@ impl fmt::Display for JsonPath {
     }
 }
 
+/// Whether `part` is what `path` names or below it, both as they are printed.
+pub fn is_within(part: &str, path: &str) -> bool {
+    part.strip_prefix(path)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::pod::cut;
 use crate::domain::{names, object};
 
-/// Where a pod names ConfigMaps and Secrets: the list, the field that holds the reference below each of its items, and
-/// the field of that with the name.
-const REFERENCES: [(&str, &str, &str, &str); 8] = [
+/// Where a pod names ConfigMaps and Secrets, but for those that a volume's driver reads: the list, the field that holds
+/// the reference below each of its items, and the field of that with the name.
+const REFERENCES: [(&str, &str, &str, &str); 9] = [
     ("ConfigMap", "/volumes", "/configMap", "name"),
     ("Secret", "/volumes", "/secret", "secretName"),
     ("ConfigMap", "/projected/sources", "/configMap", "name"),
@@ -16,6 +16,7 @@ const REFERENCES: [(&str, &str, &str, &str); 8] = [
     ("Secret", "/env", "/valueFrom/secretKeyRef", "name"),
     ("ConfigMap", "/envFrom", "/configMapRef", "name"),
     ("Secret", "/envFrom", "/secretRef", "name"),
+    ("Secret", "/imagePullSecrets", "", "name"),
 ];
 
 /// Copies of those of `changed` that `pod`, a canary, reads, and makes it read the copies. They go with the canary.
@@ -87,7 +88,8 @@ mod tests {
 
     #[test]
     fn every_way_to_read_a_changed_object_leads_to_its_copy() {
-        let mut pod = canary(json!({
+        let reading = canary(json!({
+            "imagePullSecrets": [{"name": "x"}],
             "volumes": [
                 {"name": "a", "configMap": {"name": "x"}},
                 {"name": "b", "secret": {"secretName": "x"}},
@@ -101,23 +103,26 @@ mod tests {
                 {"name": "C", "value": "x"},
             ]}],
         }));
-        let changed = [
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "n"}, "data": {"k": "new"}}),
-        ];
-        let copies = copy_configuration(&mut pod, &changed);
-        assert_eq!(copies.len(), 1);
-        assert_eq!(copies[0]["data"], json!({"k": "new"}));
-        assert_eq!(
-            copies[0]["metadata"],
-            json!({"name": "x-canary-r", "namespace": "n", "labels": {"windlass.dev/canary": "r"}, "ownerReferences": [{"uid": "u"}]})
-        );
-        let spec = pod["spec"].to_string();
-        assert_eq!(spec.matches("x-canary-r").count(), 4);
-        assert_eq!(
-            spec.matches(r#""x""#).count(),
-            5,
-            "Secrets and values stay: {spec}"
-        );
+        let named = reading["spec"].to_string().matches(r#""x""#).count();
+        for (kind, references) in [("ConfigMap", 4), ("Secret", 5)] {
+            let mut pod = reading.clone();
+            let changed = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "n"}, "data": {"k": "new"}});
+            let copies = copy_configuration(&mut pod, &[changed]);
+            assert_eq!(copies.len(), 1);
+            assert_eq!(copies[0]["kind"], kind);
+            assert_eq!(copies[0]["data"], json!({"k": "new"}));
+            assert_eq!(
+                copies[0]["metadata"],
+                json!({"name": "x-canary-r", "namespace": "n", "labels": {"windlass.dev/canary": "r"}, "ownerReferences": [{"uid": "u"}]})
+            );
+            let spec = pod["spec"].to_string();
+            assert_eq!(spec.matches("x-canary-r").count(), references, "{spec}");
+            assert_eq!(
+                spec.matches(r#""x""#).count(),
+                named - references,
+                "objects of the other kind and values stay: {spec}"
+            );
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The canary: one pod of a new revision, tried out beside the old one before any pod of that is touched.
 //!
-//! It differs from the pods of its Deployment in its labels only, so that nothing selects it: no Service sends it
-//! requests, no ReplicaSet counts it, and no budget or network policy is about it.
+//! It has none of the labels by which the pods of its Deployment are selected: no Service sends it requests, no
+//! ReplicaSet counts it, and budgets and network policies that name those labels are not about it. What else is not as
+//! in the template is said at [`pod()`].
 
 mod configuration;
 mod pod;
@@ -14,7 +15,7 @@ pub use configuration::copy_configuration;
 pub use pod::{leads_to, pod, target_port};
 pub use state::{State, state};
 
-use crate::domain::{names, object};
+use crate::domain::{json, names, object};
 
 /// How many hexadecimal digits name a revision.
 const DIGITS: usize = 16;
@@ -28,17 +29,10 @@ pub fn stamp(deployment: &mut Value) {
     else {
         return;
     };
-    for field in ["metadata", "annotations"] {
-        let parent = match field {
-            "metadata" => &mut *template,
-            _ => &mut template["metadata"],
-        };
-        if parent.get(field).is_none_or(|value| !value.is_object()) {
-            parent[field] = serde_json::json!({});
-        }
-    }
+    // They are part of the template that is hashed, empty or not.
+    json::fields(template, &["metadata", "annotations"]);
     let revision = hash(template);
-    template["metadata"]["annotations"][names::REVISION] = revision.into();
+    json::fields(template, &["metadata", "annotations"]).insert(names::REVISION.to_owned(), revision.into());
 }
 
 /// The revision that a Deployment's template is.

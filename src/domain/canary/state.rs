@@ -1,4 +1,4 @@
-//! How a canary is, in the words of its pod.
+//! How a pod is, in its own words: a canary, or one of a rollout.
 
 use std::net::IpAddr;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::domain::object;
 
-/// How a canary is.
+/// How a pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// It is ready, and can be asked here.
     Ready(IpAddr),
     /// It may get ready yet.
     Waiting {
-        /// One word in CamelCase.
+        /// One word in CamelCase, if it is a canary.
         reason: &'static str,
         /// What it waits for.
         message: String,
@@ -30,7 +30,7 @@ const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// The most characters of what a container said at its end.
 const LONGEST_WORDS: usize = 300;
 
-/// Reads the state of a canary's pod.
+/// Reads the state of a pod.
 pub fn state(pod: &Value) -> State {
     let text = |pointer: &str| object::text(pod, pointer).unwrap_or_default();
     if pod.pointer("/metadata/deletionTimestamp").is_some() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::webhook_definitions;
-use crate::domain::bundle::{Bundle, Problem, Rule, WebhookType, rule};
+use crate::domain::bundle::{Bundle, JsonPath, Problem, Rule, WebhookType, rule};
 use crate::domain::object;
 
 /// A field with a fixed set of values; absent and empty mean the default.
@@ -18,6 +18,7 @@ const CHOICES: [(&str, Rule, [&str; 2]); 3] = [
 ];
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let mut report = |path: &JsonPath, rule, message| problems.push(bundle.csv.problem(path, rule, message));
     for (path, webhook) in webhook_definitions(bundle) {
         let Some(webhook_type @ (WebhookType::Mutating | WebhookType::Validating)) = webhook.webhook_type()
         else {
@@ -35,7 +36,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
                     "{field} of webhook '{name}' must be {}, not '{value}'",
                     values.join(" or ")
                 );
-                problems.push(bundle.csv.problem(&path.field(field), rule, message));
+                report(&path.field(field), rule, message);
             }
         }
         if let Some(timeout) = webhook.0.get("timeoutSeconds").and_then(Value::as_i64)
@@ -43,11 +44,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
         {
             let message =
                 format!("timeoutSeconds of webhook '{name}' must be between 1 and 30, not {timeout}");
-            problems.push(
-                bundle
-                    .csv
-                    .problem(&path.field("timeoutSeconds"), rule::WEBHOOK_TIMEOUT, message),
-            );
+            report(&path.field("timeoutSeconds"), rule::WEBHOOK_TIMEOUT, message);
         }
     }
 }

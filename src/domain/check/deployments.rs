@@ -9,6 +9,7 @@ use crate::domain::bundle::{Bundle, DeploymentSpec, JsonPath, Problem, rule};
 use crate::domain::object;
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let mut report = |path: &JsonPath, rule, message| problems.push(bundle.csv.problem(path, rule, message));
     let list = JsonPath::of("spec.install.spec.deployments");
     let mut seen = BTreeSet::new();
     for (index, deployment) in bundle.csv().deployments().enumerate() {
@@ -17,27 +18,19 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
         if !seen.insert(name) {
             let message =
                 format!("cluster service version contains duplicate strategy deployment spec '{name}'");
-            problems.push(
-                bundle
-                    .csv
-                    .problem(&path.field("name"), rule::DEPLOYMENT_DUPLICATE, message),
-            );
+            report(&path.field("name"), rule::DEPLOYMENT_DUPLICATE, message);
         }
         let messages = names::subdomain(name);
         if !messages.is_empty() {
             let messages = messages.join(", ");
             let message =
                 format!("invalid cluster service version strategy deployment name '{name}': {messages}");
-            problems.push(
-                bundle
-                    .csv
-                    .problem(&path.field("name"), rule::DEPLOYMENT_NAME, message),
-            );
+            report(&path.field("name"), rule::DEPLOYMENT_NAME, message);
         }
         if let Err(message) = check_selector(deployment) {
             let message = format!("deployment '{name}' {message}");
             let path = path.field("spec").field("selector");
-            problems.push(bundle.csv.problem(&path, rule::DEPLOYMENT_SELECTOR, message));
+            report(&path, rule::DEPLOYMENT_SELECTOR, message);
         }
         if let Err(message) = check_containers(deployment) {
             let message = format!("deployment '{name}' {message}");
@@ -46,7 +39,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
                 .field("template")
                 .field("spec")
                 .field("containers");
-            problems.push(bundle.csv.problem(&path, rule::DEPLOYMENT_CONTAINERS, message));
+            report(&path, rule::DEPLOYMENT_CONTAINERS, message);
         }
     }
 }

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::domain::bundle::{
-    Bundle, Files, JsonPath, Manifest, Problem, Reading, WebhookDefinition, WebhookType,
+    Bundle, Files, JsonPath, Manifest, Problem, Reading, WebhookDefinition, WebhookType, is_within,
 };
 use crate::domain::object;
 
@@ -68,13 +68,7 @@ pub fn check_files(files: &Files) -> Vec<Problem> {
 
 /// Whether one of two problems is about a part of what the other is about.
 fn overlap(one: &Problem, other: &Problem) -> bool {
-    one.file == other.file && (holds(&one.path, &other.path) || holds(&other.path, &one.path))
-}
-
-/// Whether `path` is `part`, or leads to it.
-fn holds(path: &str, part: &str) -> bool {
-    part.strip_prefix(path)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    one.file == other.file && (is_within(&other.path, &one.path) || is_within(&one.path, &other.path))
 }
 
 /// Each webhook definition with its path in the ClusterServiceVersion.

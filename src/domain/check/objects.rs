@@ -56,9 +56,7 @@ fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
 fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut seen: BTreeMap<_, &Manifest> = BTreeMap::new();
     for manifest in &bundle.others {
-        let group = api_version(manifest)
-            .split_once('/')
-            .map_or("", |(group, _)| group);
+        let (group, _) = object::group_and_version(api_version(manifest));
         let key = (group, manifest.kind(), manifest.name());
         let Some(first) = seen.get(&key) else {
             seen.insert(key, manifest);

@@ -1,6 +1,6 @@
 //! The rules about one keyword of a property, as a table. Texts are those of `sigs.k8s.io/crdify`, `pkg/validations/property`.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::HashSet};
 
 use serde_json::{Number, Value};
 
@@ -16,10 +16,10 @@ pub(super) struct Constraint {
     pub(super) compare: fn(Change<'_>) -> Result<Vec<String>, Mistyped>,
 }
 
-/// The values of a keyword before and after; `None` where it says nothing.
+/// The values of a keyword, or of another field, before and after; `None` where it says nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change<'a> {
-    pub(super) keyword: &'static str,
+    pub(super) keyword: &'a str,
     pub(super) old: Option<&'a Value>,
     pub(super) new: Option<&'a Value>,
 }
@@ -93,40 +93,59 @@ fn changed_default(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
 }
 
 fn narrowed_enum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
-    let (old, new) = (list(change.old)?, list(change.new)?);
-    if change.old.is_none() {
-        return Ok(vec![format!(
-            "enum constraint added when there was none previously : {}",
-            listed(new)
-        )]);
-    }
-    if change.new.is_none() {
-        return Ok(Vec::new());
-    }
-    Ok(some(&difference(old, new), |removed| {
-        format!("allowed enum values removed : {}", listed(removed))
-    }))
-}
-
-fn raised_minimum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
-    Ok(match (number(change.old)?, number(change.new)?) {
-        (None, Some(new)) => vec![format!(
-            "minimum constraint added when there was none previously : {new}"
-        )],
-        (Some(old), Some(new)) if order(old, new) == Ordering::Less => {
-            vec![format!("minimum increased : {old} -> {new}")]
-        }
-        _ => Vec::new(),
+    changed_choice(change, |old, new| {
+        said_of(&difference(old, new), "allowed enum values removed : ")
+            .into_iter()
+            .collect()
     })
 }
 
+fn changed_one_of(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    changed_choice(change, |old, new| {
+        let removed = said_of(&difference(old, new), "allowed oneOf schemas removed: ");
+        let added = said_of(&difference(new, old), "allowed oneOf schemas added: ");
+        removed.into_iter().chain(added).collect()
+    })
+}
+
+/// What is said of a list of what is allowed: that there is one now, or how it has changed. Without one all is allowed.
+fn changed_choice(
+    change: Change<'_>,
+    compare: impl FnOnce(&[Value], &[Value]) -> Vec<String>,
+) -> Result<Vec<String>, Mistyped> {
+    let (old, new) = (list(change.old)?, list(change.new)?);
+    Ok(match (change.old, change.new) {
+        (None, _) => vec![format!(
+            "{} constraint added when there was none previously : {}",
+            change.keyword,
+            listed(new)
+        )],
+        (_, None) => Vec::new(),
+        _ => compare(old, new),
+    })
+}
+
+fn raised_minimum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    tightened_bound(change, "minimum", Ordering::Less, "increased")
+}
+
 fn lowered_maximum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    tightened_bound(change, "maximum", Ordering::Greater, "decreased")
+}
+
+/// What is said of a bound that is new or tighter: compared with the new value, the old one is `looser`.
+fn tightened_bound(
+    change: Change<'_>,
+    what: &str,
+    looser: Ordering,
+    moved: &str,
+) -> Result<Vec<String>, Mistyped> {
     Ok(match (number(change.old)?, number(change.new)?) {
         (None, Some(new)) => vec![format!(
-            "maximum constraint added when there was none previously : {new}"
+            "{what} constraint added when there was none previously : {new}"
         )],
-        (Some(old), Some(new)) if order(old, new) == Ordering::Greater => {
-            vec![format!("maximum decreased : {old} -> {new}")]
+        (Some(old), Some(new)) if order(old, new) == looser => {
+            vec![format!("{what} {moved} : {old} -> {new}")]
         }
         _ => Vec::new(),
     })
@@ -147,26 +166,6 @@ fn changed_nullable(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
         (Some(Value::Bool(_)), None) => Ok(vec!["nullable removed : true -> false".to_owned()]),
         _ => Err(Mistyped),
     }
-}
-
-fn changed_one_of(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
-    let (old, new) = (list(change.old)?, list(change.new)?);
-    if change.old.is_none() {
-        return Ok(vec![format!(
-            "oneOf constraint added when there was none previously : {}",
-            listed(new)
-        )]);
-    }
-    if change.new.is_none() {
-        return Ok(Vec::new());
-    }
-    let mut messages = some(&difference(old, new), |removed| {
-        format!("allowed oneOf schemas removed: {}", listed(removed))
-    });
-    messages.extend(some(&difference(new, old), |added| {
-        format!("allowed oneOf schemas added: {}", listed(added))
-    }));
-    Ok(messages)
 }
 
 fn changed(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
@@ -200,21 +199,17 @@ fn order(one: &Number, other: &Number) -> Ordering {
 }
 
 fn difference<'a>(from: &'a [Value], without: &[Value]) -> Vec<&'a Value> {
-    let without: std::collections::HashSet<&Value> = without.iter().collect();
+    let without: HashSet<&Value> = without.iter().collect();
     from.iter().filter(|item| !without.contains(item)).collect()
 }
 
-/// One message, if there is anything to say it of.
-fn some(items: &[&Value], message: impl Fn(&[&Value]) -> String) -> Vec<String> {
-    if items.is_empty() {
-        Vec::new()
-    } else {
-        vec![message(items)]
-    }
+/// `what` and the items, if there are any.
+fn said_of(items: &[&Value], what: &str) -> Option<String> {
+    (!items.is_empty()).then(|| format!("{what}{}", listed(items.iter().copied())))
 }
 
-fn listed<'a>(items: impl IntoIterator<Item = &'a (impl std::borrow::Borrow<Value> + 'a)>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.borrow().to_string()).collect();
+fn listed<'a>(items: impl IntoIterator<Item = &'a Value>) -> String {
+    let items: Vec<String> = items.into_iter().map(Value::to_string).collect();
     shortened(format!("[{}]", items.join(", ")))
 }
 
@@ -236,7 +231,11 @@ fn shortened(mut text: String) -> String {
 
 // === impl Change ===
 
-impl Change<'_> {
+impl<'a> Change<'a> {
+    pub(super) fn of(keyword: &'a str, old: Option<&'a Value>, new: Option<&'a Value>) -> Self {
+        Self { keyword, old, new }
+    }
+
     /// Both values as JSON, for example `"a" -> "b"`. One that is not there is shown as what that means.
     pub(super) fn shown(self) -> String {
         let side = |value: Option<&Value>, other: Option<&Value>| match (value, other) {

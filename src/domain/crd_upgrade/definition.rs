@@ -2,13 +2,11 @@
 
 use serde_json::Value;
 
-use super::{
-    Rule,
-    finding::Findings,
-    property::unhandled,
-    versions::{is_served, versions},
+use super::{Rule, constraints::Change, finding::Findings, property::unhandled, versions::versions};
+use crate::domain::{
+    definition::{is_served, is_storage, stored_versions},
+    object,
 };
-use crate::domain::object;
 
 /// Fields beside the versions that decide over what is kept, and under which names.
 const FIELDS: [(&str, &str); 4] = [
@@ -30,7 +28,7 @@ pub(super) fn compare(old: &Value, new: &Value, findings: &mut Findings<'_>) {
             value.filter(|value| !matches!(value, Value::Null | Value::Bool(false)))
         };
         if value(old) != value(new) {
-            let message = unhandled(&[(what, value(old), value(new))]);
+            let message = unhandled([Change::of(what, value(old), value(new))]);
             findings.add(None, None, Rule::Unhandled, message);
         }
     }
@@ -51,7 +49,7 @@ fn compare_scopes(old: &Value, new: &Value, findings: &mut Findings<'_>) {
 
 fn compare_stored_versions(old: &Value, new: &Value, findings: &mut Findings<'_>) {
     let stays = versions(new);
-    let removed: Vec<&str> = stored_versions(old)
+    let removed: Vec<&str> = versions_in_store(old)
         .into_iter()
         .filter(|stored| !stays.contains_key(stored))
         .collect();
@@ -62,17 +60,14 @@ fn compare_stored_versions(old: &Value, new: &Value, findings: &mut Findings<'_>
 }
 
 /// `status.storedVersions`; in a file, which has no status, what is stored is at least of the storage version.
-fn stored_versions(definition: &Value) -> Vec<&str> {
-    let stored: Vec<&str> = object::items(definition, "/status/storedVersions")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
+fn versions_in_store(definition: &Value) -> Vec<&str> {
+    let stored = stored_versions(definition);
     if !stored.is_empty() {
         return stored;
     }
     versions(definition)
         .into_iter()
-        .filter(|(_, version)| version.get("storage") == Some(&Value::Bool(true)))
+        .filter(|(_, version)| is_storage(version))
         .map(|(name, _)| name)
         .collect()
 }

@@ -14,8 +14,8 @@
 //! - [`Rule::MapType`]: it is warned of, where OLM refuses it as unhandled: published bundles change it in patch releases.
 //! - `allOf`, `anyOf`, `not` and everything in them are compared as one value at their field. crdify walks into them by
 //!   index, where one that is added goes unseen, and where what tightens a schema below `not` loosens it in truth.
-//! - [`Rule::Unhandled`] is also about subresources and selectable fields of a version, `spec.preserveUnknownFields` and
-//!   the names: without them fields are lost or clients fail too.
+//! - [`Rule::Unhandled`] is also about subresources and selectable fields of a version, `spec.preserveUnknownFields`, the
+//!   group, the kind and its plural: without them fields are lost or clients fail too.
 //! - In a file, where no status says what is stored, it is the storage version.
 //! - A removed field is reported once, not again for each field that was below it.
 //!

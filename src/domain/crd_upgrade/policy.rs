@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Rule;
-use crate::domain::bundle::{JsonPath, Problem, rule, yaml};
+use crate::domain::bundle::{JsonPath, Problem, is_within, rule, yaml};
 
 /// What becomes of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -143,7 +143,7 @@ impl Exception {
             && self
                 .field
                 .as_deref()
-                .is_none_or(|named| field.is_some_and(|field| holds(named, field)))
+                .is_none_or(|named| field.is_some_and(|field| is_within(field, named)))
     }
 
     /// What counts more is greater.
@@ -198,13 +198,6 @@ impl Policy {
                 |exception| exception.enforcement,
             )
     }
-}
-
-/// Whether `field` is `named` or below it.
-fn holds(named: &str, field: &str) -> bool {
-    field
-        .strip_prefix(named)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 #[cfg(test)]

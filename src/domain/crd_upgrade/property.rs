@@ -43,7 +43,8 @@ impl Comparison<'_, '_> {
         let (Some(old_schema), Some(new_schema)) = (Schema::of(old), Schema::of(new)) else {
             let (old, new) = (canonical("schema", old), canonical("schema", new));
             if old != new {
-                self.report_unhandled(path, &[("schema", Some(&old), Some(&new))]);
+                let change = Change::of("schema", Some(&old), Some(&new));
+                self.report(path, Rule::Unhandled, unhandled([change]));
             }
             return;
         };
@@ -62,7 +63,7 @@ impl Comparison<'_, '_> {
     }
 
     fn compare_keywords(&mut self, path: &Path<'_>, old: &Schema<'_>, new: &Schema<'_>) {
-        let mut unhandled = Vec::new();
+        let mut rest = Vec::new();
         let keywords: BTreeSet<&str> = old.keywords.keys().chain(new.keywords.keys()).copied().collect();
         for keyword in keywords {
             let (old, new) = (old.keywords.get(keyword), new.keywords.get(keyword));
@@ -78,11 +79,7 @@ impl Comparison<'_, '_> {
                 .iter()
                 .find(|constraint| constraint.keyword == keyword);
             let messages = constraint.and_then(|constraint| {
-                let change = Change {
-                    keyword: constraint.keyword,
-                    old: old.as_ref(),
-                    new: new.as_ref(),
-                };
+                let change = Change::of(keyword, old.as_ref(), new.as_ref());
                 let messages = (constraint.compare)(change).ok()?;
                 Some((constraint.rule, messages))
             });
@@ -92,20 +89,15 @@ impl Comparison<'_, '_> {
                         self.report(path, rule, message);
                     }
                 }
-                None => unhandled.push((keyword, old, new)),
+                None => rest.push((keyword, old, new)),
             }
         }
-        let unhandled: Vec<_> = unhandled
-            .iter()
-            .map(|(keyword, old, new)| (*keyword, old.as_ref(), new.as_ref()))
-            .collect();
-        if !unhandled.is_empty() {
-            self.report_unhandled(path, &unhandled);
+        if !rest.is_empty() {
+            let changes = rest
+                .iter()
+                .map(|(keyword, old, new)| Change::of(keyword, old.as_ref(), new.as_ref()));
+            self.report(path, Rule::Unhandled, unhandled(changes));
         }
-    }
-
-    fn report_unhandled(&mut self, path: &Path<'_>, changes: &[(&str, Option<&Value>, Option<&Value>)]) {
-        self.report(path, Rule::Unhandled, unhandled(changes));
     }
 
     fn report(&mut self, path: &Path<'_>, rule: Rule, message: String) {
@@ -115,17 +107,10 @@ impl Comparison<'_, '_> {
 }
 
 /// The text of changes that no rule is about.
-pub(super) fn unhandled(changes: &[(&str, Option<&Value>, Option<&Value>)]) -> String {
+pub(super) fn unhandled<'a>(changes: impl IntoIterator<Item = Change<'a>>) -> String {
     let changes: Vec<String> = changes
-        .iter()
-        .map(|(what, old, new)| {
-            let change = Change {
-                keyword: "",
-                old: *old,
-                new: *new,
-            };
-            format!("{what} {}", change.shown())
-        })
+        .into_iter()
+        .map(|change| format!("{} {}", change.keyword, change.shown()))
         .collect();
     format!("unhandled changes found ({})", changes.join("; "))
 }

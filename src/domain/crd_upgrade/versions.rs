@@ -7,8 +7,16 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Finding, Policy, Rule, finding::Findings, property::Comparison, property::unhandled};
-use crate::domain::object;
+use super::{
+    Finding, Policy, Rule,
+    constraints::Change,
+    finding::Findings,
+    property::{Comparison, unhandled},
+};
+use crate::domain::{
+    definition::{self, is_served},
+    object,
+};
 
 /// What a version has beside its schema, and whether it matters that it is new.
 const FACILITIES: [(&str, &str, bool); 3] = [
@@ -32,7 +40,8 @@ pub(super) fn compare_same(old: &Value, new: &Value, findings: &mut Findings<'_>
         for (what, pointer, addition_matters) in FACILITIES {
             let (old, new) = (old.pointer(pointer), new.pointer(pointer));
             if old != new && (old.is_some() || addition_matters) {
-                findings.add(Some(name), None, Rule::Unhandled, unhandled(&[(what, old, new)]));
+                let message = unhandled([Change::of(what, old, new)]);
+                findings.add(Some(name), None, Rule::Unhandled, message);
             }
         }
         let mut comparison = Comparison {
@@ -76,15 +85,10 @@ fn served_pairs(crd: &str, definition: &Value, policy: &Policy) -> Vec<Finding> 
     findings.finish()
 }
 
-/// Whether API traffic reaches the version.
-pub(super) fn is_served(version: &Value) -> bool {
-    version.get("served").and_then(Value::as_bool).unwrap_or(false)
-}
-
 /// The versions by name; of two with one name the first.
 pub(super) fn versions(definition: &Value) -> BTreeMap<&str, &Value> {
     let mut versions = BTreeMap::new();
-    for version in object::items(definition, "/spec/versions") {
+    for version in definition::versions(definition) {
         if let Some(name) = object::text(version, "/name") {
             versions.entry(name).or_insert(version);
         }

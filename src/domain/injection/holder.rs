@@ -3,11 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use crate::domain::{
-    object,
-    pki::{Certificate, pem},
-    trust_bundle::TrustBundle,
-};
+use crate::domain::{object, pki::pem, trust_bundle::TrustBundle};
 
 /// An object inside of a target that holds `caBundle`, and says which server it is for.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,11 +64,6 @@ impl<'a> Holder<'a> {
         };
         reading.is_usable()
             && TrustBundle::new(reading.certificates.iter().cloned()).is_ok_and(|carried| carried == *trust)
-    }
-
-    /// Whether clients trust `authority` here.
-    pub fn trusts(&self, authority: &Certificate) -> bool {
-        matches!(&self.ca_bundle, CaBundle::Read(reading) if reading.certificates.contains(authority))
     }
 }
 

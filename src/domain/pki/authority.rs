@@ -10,11 +10,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::{
-    Certificate, DnsNames, InspectError, PrivateKey, ReadPrivateKeyError, Validity,
-    certificate::hexadecimal,
-    dns_names::without_wildcard,
-    pem::{self, MalformedPem},
-    validity::date_time,
+    Certificate, DnsNames, InspectError, PrivateKey, Validity, certificate::hexadecimal,
+    dns_names::without_wildcard, validity::date_time,
 };
 
 /// The longest common name, in characters (RFC 5280, ub-common-name). Longer ones are refused by strict clients.
@@ -83,18 +80,9 @@ pub enum IssueError {
 /// Why a stored CA is no good.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadAuthorityError {
-    /// The certificate cannot be read.
-    #[error("the certificate of the CA: {0}")]
-    Certificate(#[source] MalformedPem),
-    /// There is not exactly one certificate.
-    #[error("there are {0} certificates where one CA should be")]
-    Count(usize),
     /// The certificate may not sign.
     #[error("{0} is no CA")]
     NotAnAuthority(String),
-    /// The key cannot be read.
-    #[error("the key of the CA: {0}")]
-    Key(#[source] ReadPrivateKeyError),
     /// The key belongs to another certificate.
     #[error("the key is not the key of the CA")]
     Mismatch,
@@ -140,21 +128,6 @@ impl CertificateAuthority {
             return Err(ReadAuthorityError::Mismatch);
         }
         Ok(Self { certificate, key })
-    }
-
-    /// Reads a CA from PEM: one certificate, and its key as PKCS#8.
-    ///
-    /// # Errors
-    ///
-    /// When it is anything else.
-    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, ReadAuthorityError> {
-        let mut certificates = pem::parse(certificate).map_err(ReadAuthorityError::Certificate)?;
-        let count = certificates.len();
-        let Some(certificate) = certificates.pop().filter(|_| count == 1) else {
-            return Err(ReadAuthorityError::Count(count));
-        };
-        let key = PrivateKey::from_pem(key).map_err(ReadAuthorityError::Key)?;
-        Self::new(certificate, key)
     }
 
     /// The CA's certificate.

@@ -25,11 +25,6 @@ impl Validity {
         }
     }
 
-    /// Whether `now` lies in it.
-    pub fn contains(&self, now: Timestamp) -> bool {
-        whole_second(self.not_before) <= now && !self.is_over(now)
-    }
-
     /// Whether `now` lies after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
         whole_second(self.not_after) < whole_second(now)
@@ -73,19 +68,18 @@ mod tests {
     const HALF: SignedDuration = SignedDuration::from_millis(500);
 
     #[test]
-    fn both_ends_belong_to_it() {
+    fn the_end_belongs_to_it() {
         let validity = Validity {
             not_before: NOW,
             not_after: NOW + DAY,
         };
-        for (moment, contained, over) in [
-            (NOW - SECOND, false, false),
-            (NOW, true, false),
-            (NOW + DAY, true, false),
-            (NOW + DAY + HALF, true, false),
-            (NOW + DAY + SECOND, false, true),
+        for (moment, over) in [
+            (NOW - SECOND, false),
+            (NOW, false),
+            (NOW + DAY, false),
+            (NOW + DAY + HALF, false),
+            (NOW + DAY + SECOND, true),
         ] {
-            assert_eq!(validity.contains(moment), contained, "{moment}");
             assert_eq!(validity.is_over(moment), over, "{moment}");
         }
     }
@@ -96,9 +90,8 @@ mod tests {
             not_before: NOW + HALF,
             not_after: NOW + DAY + HALF,
         };
-        assert!(validity.contains(NOW));
-        assert!(validity.contains(NOW + DAY));
-        assert!(!validity.contains(NOW + DAY + SECOND));
+        assert!(!validity.is_over(NOW + DAY));
+        assert!(validity.is_over(NOW + DAY + SECOND));
     }
 
     #[test]

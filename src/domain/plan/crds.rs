@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::object;
+use crate::domain::definition::{is_served, name, storage_version, stored_versions, version, versions};
 
 /// How far an install is when a CustomResourceDefinition is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,104 +27,71 @@ pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
         spec.remove("conversion");
     }
     let Some(live) = live else { return body };
-    let mut versions: Vec<Value> = object::items(wanted, "/spec/versions").to_vec();
-    for version in &mut versions {
-        let known = find(live, name(version));
-        if stage == Stage::Rollout {
-            let served = known.is_some_and(|known| flag(known, "served"));
-            version["served"] = json!(flag(version, "served") && served);
+    let mut all = versions(wanted).to_vec();
+    if stage == Stage::Rollout {
+        for version in &mut all {
+            version["served"] = json!(is_served(version) && serves(live, name(version)));
         }
     }
     let stored = stored_versions(live);
-    for dropped in object::items(live, "/spec/versions") {
-        if find(wanted, name(dropped)).is_some() {
+    for dropped in versions(live) {
+        if version(wanted, name(dropped)).is_some() {
             continue;
         }
         let mut dropped = dropped.clone();
         if stage == Stage::Rollout || stored.contains(&name(&dropped)) {
             dropped["served"] = json!(false);
-            versions.push(dropped);
+            all.push(dropped);
         }
     }
     let storage = match stage {
         Stage::Rollout => storage_version(live),
         Stage::Proven => storage_version(wanted),
     };
-    for version in &mut versions {
-        let is_storage = Some(name(version)) == storage;
-        version["storage"] = json!(is_storage);
+    for version in &mut all {
+        version["storage"] = json!(Some(name(version)) == storage);
     }
-    body["spec"]["versions"] = Value::from(versions);
+    body["spec"]["versions"] = Value::from(all);
     body
 }
 
 /// Whether something of `wanted` must not be in `live` before the new revision has proven itself: a version is served
 /// that was not, or objects are stored in another version.
 pub fn waits_for_proof(wanted: &Value, live: &Value) -> bool {
-    let serves_more = object::items(wanted, "/spec/versions")
-        .iter()
-        .filter(|version| flag(version, "served"))
-        .any(|version| !is_served(live, name(version)));
+    let serves_more = stops_serving(live, wanted);
     serves_more || storage_version(wanted) != storage_version(live)
 }
 
 /// Whether `live` serves a version that `wanted` does not.
 pub fn stops_serving(wanted: &Value, live: &Value) -> bool {
-    object::items(live, "/spec/versions")
+    versions(live)
         .iter()
-        .filter(|version| flag(version, "served"))
-        .any(|version| !is_served(wanted, name(version)))
+        .filter(|version| is_served(version))
+        .any(|version| !serves(wanted, name(version)))
 }
 
 /// The versions that `wanted` no longer has while objects may still be stored in them.
 pub fn dropped_but_stored<'a>(wanted: &Value, live: &'a Value) -> Vec<&'a str> {
     stored_versions(live)
         .into_iter()
-        .filter(|stored| find(wanted, stored).is_none())
+        .filter(|stored| version(wanted, stored).is_none())
         .collect()
 }
 
 /// Whether a live definition can do without conversion: nothing is stored, or everything is stored in the one version
 /// that is served.
 pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
-    let served: Vec<_> = object::items(live, "/spec/versions")
+    let served: Vec<_> = versions(live)
         .iter()
-        .filter(|version| flag(version, "served"))
+        .filter(|version| is_served(version))
         .map(name)
         .collect();
     !has_objects || (served.len() == 1 && stored_versions(live) == served)
 }
 
-fn find<'a>(crd: &'a Value, version: &str) -> Option<&'a Value> {
-    object::items(crd, "/spec/versions")
-        .iter()
-        .find(|entry| name(entry) == version)
-}
-
-fn is_served(crd: &Value, version: &str) -> bool {
-    find(crd, version).is_some_and(|version| flag(version, "served"))
-}
-
-fn storage_version(crd: &Value) -> Option<&str> {
-    object::items(crd, "/spec/versions")
-        .iter()
-        .find(|entry| flag(entry, "storage"))
-        .map(name)
-}
-
-fn stored_versions(crd: &Value) -> Vec<&str> {
-    object::items(crd, "/status/storedVersions")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect()
-}
-
-fn name(version: &Value) -> &str {
-    object::text(version, "/name").unwrap_or_default()
-}
-
-fn flag(version: &Value, name: &str) -> bool {
-    version.get(name).and_then(Value::as_bool).unwrap_or(false)
+/// Whether `definition` serves the version `name`.
+fn serves(definition: &Value, name: &str) -> bool {
+    version(definition, name).is_some_and(is_served)
 }
 
 #[cfg(test)]
@@ -132,6 +99,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::definition::is_storage;
 
     fn crd(versions: &[(&str, bool, bool)], stored: &[&str]) -> Value {
         let versions: Vec<_> = versions
@@ -145,9 +113,9 @@ mod tests {
     }
 
     fn shape(body: &Value) -> Vec<(&str, bool, bool)> {
-        object::items(body, "/spec/versions")
+        versions(body)
             .iter()
-            .map(|version| (name(version), flag(version, "served"), flag(version, "storage")))
+            .map(|version| (name(version), is_served(version), is_storage(version)))
             .collect()
     }
 
@@ -216,7 +184,7 @@ mod tests {
         assert!(!waits_for_proof(&less, &live) && stops_serving(&less, &live));
     }
 
-    fn versions() -> impl Strategy<Value = Value> {
+    fn definitions() -> impl Strategy<Value = Value> {
         let subset = prop::sample::subsequence(vec!["v1alpha1", "v1beta1", "v1", "v2"], 1..=4);
         (subset, any::<prop::sample::Index>(), any::<u8>()).prop_map(|(names, storage, served)| {
             let storage = storage.index(names.len());
@@ -232,26 +200,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_always_one_storage_version_and_no_stored_version_goes(wanted in versions(), live in versions()) {
+        fn there_is_always_one_storage_version_and_no_stored_version_goes(wanted in definitions(), live in definitions()) {
             for stage in [Stage::Rollout, Stage::Proven] {
                 let body = staged(&wanted, Some(&live), stage);
                 let storage = shape(&body).iter().filter(|(_, _, storage)| *storage).count();
                 prop_assert_eq!(storage, 1);
                 for stored in stored_versions(&live) {
-                    prop_assert!(find(&body, stored).is_some(), "{} is gone", stored);
+                    prop_assert!(version(&body, stored).is_some(), "{} is gone", stored);
                 }
             }
         }
 
         #[test]
-        fn a_rollout_serves_what_both_revisions_serve(wanted in versions(), live in versions()) {
+        fn a_rollout_serves_what_both_revisions_serve(wanted in definitions(), live in definitions()) {
             for (name, served, _) in shape(&staged(&wanted, Some(&live), Stage::Rollout)) {
-                prop_assert_eq!(served, is_served(&live, name) && is_served(&wanted, name));
+                prop_assert_eq!(served, serves(&live, name) && serves(&wanted, name));
             }
         }
 
         #[test]
-        fn what_a_rollout_left_behind_is_as_wanted_after_the_proof(wanted in versions(), live in versions()) {
+        fn what_a_rollout_left_behind_is_as_wanted_after_the_proof(wanted in definitions(), live in definitions()) {
             let mut during = staged(&wanted, Some(&live), Stage::Rollout);
             during["status"] = live["status"].clone();
             prop_assert!(!stops_serving(&wanted, &during));

@@ -3,17 +3,15 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::object;
+use crate::domain::{definition, object};
 
 /// Below this depth nothing more is filled in; a schema that demands more has no small object.
 const DEEPEST: usize = 12;
 
 /// The smallest object of `version`. It is never stored, so its name and uid name nothing.
-pub fn minimal_object(crd: &Value, version: &str) -> Value {
-    let schema = object::items(crd, "/spec/versions")
-        .iter()
-        .find(|entry| object::text(entry, "/name") == Some(version))
-        .and_then(|entry| entry.pointer("/schema/openAPIV3Schema"));
+fn minimal_object(crd: &Value, version: &str) -> Value {
+    let schema =
+        definition::version(crd, version).and_then(|version| version.pointer("/schema/openAPIV3Schema"));
     let mut sample = match schema.map(|schema| minimal(schema, 0)) {
         Some(Value::Object(fields)) => fields,
         _ => Map::new(),
@@ -31,6 +29,11 @@ pub fn minimal_object(crd: &Value, version: &str) -> Value {
         "kind".into(),
         object::text(crd, "/spec/names/kind").unwrap_or_default().into(),
     );
+    sample.insert("metadata".into(), metadata(crd));
+    Value::Object(sample)
+}
+
+fn metadata(crd: &Value) -> Value {
     let mut metadata = json!({
         "name": "windlass-proof",
         "uid": "00000000-0000-4000-8000-000000000000",
@@ -39,33 +42,29 @@ pub fn minimal_object(crd: &Value, version: &str) -> Value {
     if object::text(crd, "/spec/scope") == Some("Namespaced") {
         metadata["namespace"] = "default".into();
     }
-    sample.insert("metadata".into(), metadata);
-    Value::Object(sample)
+    metadata
 }
 
 /// An object to prove a conversion with where nothing is stored: one of the author's examples, best of the version that
 /// objects are stored in, else the smallest that the schema takes.
 pub fn sample_object(crd: &Value, examples: &[Value]) -> Value {
-    let versions = object::items(crd, "/spec/versions");
-    let is_stored = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
-    let name = |version| object::text(version, "/name").unwrap_or_default();
-    let storage = versions.iter().find(is_stored).map(name).unwrap_or_default();
-    let others = versions.iter().map(name).filter(|version| *version != storage);
+    let storage = definition::storage_version(crd).unwrap_or_default();
+    let versions = definition::versions(crd).iter().map(definition::name);
+    let others = versions.filter(|version| *version != storage);
     let group = object::text(crd, "/spec/group").unwrap_or_default();
     let kind = object::text(crd, "/spec/names/kind");
     let example = std::iter::once(storage).chain(others).find_map(|version| {
         let api_version = format!("{group}/{version}");
-        let example = examples.iter().find(|example| {
+        examples.iter().find(|example| {
             object::text(example, "/kind") == kind
                 && object::text(example, "/apiVersion") == Some(&api_version)
-        })?;
-        Some((example, minimal_object(crd, version)))
+        })
     });
-    let Some((example, minimal)) = example else {
+    let Some(example) = example else {
         return minimal_object(crd, storage);
     };
     let mut sample = example.clone();
-    let mut metadata = minimal["metadata"].clone();
+    let mut metadata = metadata(crd);
     for part in ["labels", "annotations"] {
         if let Some(written) = example.pointer(&format!("/metadata/{part}")) {
             metadata[part] = written.clone();

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Durations, json, serving_deployments::ServingDeployment};
-use crate::domain::{names::API_VERSION, object};
+use super::{Durations, serving_deployments::ServingDeployment};
+use crate::domain::{json, names::API_VERSION, object};
 
 /// Where controller-runtime looks for its certificate.
 const WEBHOOK: Place = Place {

@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Certificates, error::RenderError, json, serving_deployments::ServingDeployment, webhooks};
-use crate::domain::bundle::{Bundle, WebhookDefinition, WebhookType};
+use super::{Certificates, error::RenderError, serving_deployments::ServingDeployment, webhooks};
+use crate::domain::{
+    bundle::{Bundle, WebhookDefinition, WebhookType},
+    json,
+};
 
 /// Versions of ConversionReview that API servers send.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Certificates, Options, certificates, install_modes::TargetNamespaces, json, rollout,
+    Certificates, Options, certificates, install_modes::TargetNamespaces, rollout,
     serving_deployments::ServingDeployment,
 };
-use crate::domain::bundle::{Bundle, ClusterServiceVersion, DeploymentSpec};
+use crate::domain::{
+    bundle::{Bundle, ClusterServiceVersion, DeploymentSpec},
+    json,
+};
 
 /// Annotation of pods: the namespaces to watch, comma-separated, empty for all.
 const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
@@ -84,7 +87,7 @@ mod tests {
     fn rendered(bundle: &Bundle, targets: &TargetNamespaces, certificates: Certificates) -> Value {
         let options = Options {
             certificates,
-            ..Options::new("ns")
+            ..sample::options("ns")
         };
         deployments(bundle, &ServingDeployment::all(bundle.csv()), targets, &options).remove(0)
     }

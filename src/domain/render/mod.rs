@@ -17,7 +17,6 @@ mod deployments;
 mod error;
 mod hash;
 mod install_modes;
-mod json;
 pub(super) mod names;
 pub(super) mod others;
 mod rbac;
@@ -41,6 +40,7 @@ pub use error::{RenderError, Supported, TargetNamespacesReason};
 
 use crate::domain::{
     bundle::Bundle,
+    json,
     object::{self, ObjectKey},
 };
 use install_modes::TargetNamespaces;
@@ -158,20 +158,6 @@ fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<RenderError> 
         .filter(|key| !seen.insert(key.clone()))
         .map(|object| RenderError::Duplicate { object })
         .collect()
-}
-
-// === impl Options ===
-
-impl Options {
-    /// For all namespaces, with certificates by Windlass and without changes.
-    pub fn new(namespace: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            watch_namespaces: Vec::new(),
-            config: DeploymentConfig::default(),
-            certificates: Certificates::default(),
-        }
-    }
 }
 
 // === impl Certificates ===

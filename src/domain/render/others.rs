@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{error::RenderError, json};
-use crate::domain::bundle::Bundle;
+use super::error::RenderError;
+use crate::domain::{bundle::Bundle, json};
 
 /// Kinds that bundles may bring along, and whether they are namespaced.
 ///

@@ -135,7 +135,10 @@ fn binding(kind: &str, metadata: &Value, account: &str, namespace: &str) -> Valu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::render::{hash::base36_sha224, sample};
+    use crate::domain::render::{
+        hash::base36_sha224,
+        sample::{self, keys},
+    };
 
     fn bundle() -> Bundle {
         let mut bundle = sample::bundle();
@@ -147,14 +150,6 @@ mod tests {
         bundle.csv.object["spec"]["install"]["spec"]["clusterPermissions"] =
             json!([{"serviceAccountName": "", "rules": null}, {"serviceAccountName": "", "rules": null}]);
         bundle
-    }
-
-    fn keys(objects: &[Value]) -> Vec<String> {
-        objects
-            .iter()
-            .filter_map(ObjectKey::of)
-            .map(|key| key.to_string())
-            .collect()
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{deployment_config::Serving, json, serving_deployments::ServingDeployment};
-use crate::domain::object;
+use super::{deployment_config::Serving, serving_deployments::ServingDeployment};
+use crate::domain::{json, object};
 
 /// How long a pod goes on serving after it was told to end: until no proxy sends it new connections.
 const SLEEP_SECONDS: i64 = 5;

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::bundle::{Bundle, Manifest};
+use super::{Certificates, DeploymentConfig, Options};
+use crate::domain::{
+    bundle::{Bundle, Manifest},
+    object::ObjectKey,
+};
 
 /// One Deployment with all three kinds of webhook, one CustomResourceDefinition, for all namespaces.
 pub(super) fn bundle() -> Bundle {
@@ -15,6 +19,16 @@ pub(super) fn bundle() -> Bundle {
     }
 }
 
+/// For all namespaces, with certificates by Windlass and without changes.
+pub(super) fn options(namespace: &str) -> Options {
+    Options {
+        namespace: namespace.to_owned(),
+        watch_namespaces: Vec::new(),
+        config: DeploymentConfig::default(),
+        certificates: Certificates::default(),
+    }
+}
+
 /// An object as if it was read from a file.
 pub(super) fn manifest(object: Value) -> Manifest {
     Manifest {
@@ -23,6 +37,15 @@ pub(super) fn manifest(object: Value) -> Manifest {
         path: "$".into(),
         object,
     }
+}
+
+/// What the objects are called, in their order.
+pub(super) fn keys(objects: &[Value]) -> Vec<String> {
+    objects
+        .iter()
+        .filter_map(ObjectKey::of)
+        .map(|key| key.to_string())
+        .collect()
 }
 
 fn csv() -> Value {

@@ -4,19 +4,11 @@ use proptest::{prelude::*, sample::subsequence};
 use serde_json::json;
 
 use super::*;
-use crate::domain::render::sample::{bundle, manifest};
-
-fn keys(objects: &[Value]) -> Vec<String> {
-    objects
-        .iter()
-        .filter_map(ObjectKey::of)
-        .map(|key| key.to_string())
-        .collect()
-}
+use crate::domain::render::sample::{bundle, keys, manifest, options};
 
 #[test]
 fn what_is_done_at_different_moments_is_kept_apart() {
-    let rendered = render(&bundle(), &Options::new("ns")).unwrap();
+    let rendered = render(&bundle(), &options("ns")).unwrap();
     let role = object::text(&rendered.objects[1], "/metadata/name")
         .unwrap()
         .to_owned();
@@ -60,7 +52,7 @@ fn what_is_done_at_different_moments_is_kept_apart() {
 
 #[test]
 fn a_serving_certificate_names_what_it_serves() {
-    let mut options = Options::new("ns");
+    let mut options = options("ns");
     let certificate = |options: &Options| render(&bundle(), options).unwrap().objects[5]["spec"].clone();
     assert_eq!(
         certificate(&options),
@@ -85,7 +77,7 @@ fn a_serving_certificate_names_what_it_serves() {
 fn without_certificates_nothing_of_windlass_is_left() {
     let options = Options {
         certificates: Certificates::None,
-        ..Options::new("ns")
+        ..options("ns")
     };
     let rendered = render(&bundle(), &options).unwrap();
     assert!(rendered.certificates.is_empty());
@@ -116,7 +108,7 @@ fn every_error_is_reported_at_once() {
     bundle.csv.object["spec"]["webhookdefinitions"][1]["targetPort"] = json!(1);
     let options = Options {
         watch_namespaces: vec!["other".into()],
-        ..Options::new("ns")
+        ..options("ns")
     };
     let errors: Vec<_> = render(&bundle, &options)
         .unwrap_err()
@@ -140,7 +132,7 @@ fn two_objects_of_one_name_are_refused() {
     let service =
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "widgets-controller-service"}});
     bundle.others = vec![manifest(service)];
-    let errors = render(&bundle, &Options::new("ns")).unwrap_err();
+    let errors = render(&bundle, &options("ns")).unwrap_err();
     assert!(
         errors[0]
             .to_string()
@@ -189,7 +181,7 @@ proptest! {
                 *found = value;
             }
         }
-        let options = Options::new("ns");
+        let options = options("ns");
         prop_assert_eq!(render(&bundle, &options), render(&bundle, &options));
     }
 }

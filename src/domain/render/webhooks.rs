@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Certificates, install_modes::TargetNamespaces, json, names, serving_deployments::ServingDeployment,
-};
+use super::{Certificates, install_modes::TargetNamespaces, names, serving_deployments::ServingDeployment};
 use crate::domain::{
     bundle::{WebhookDefinition, WebhookType},
+    json,
     names::INJECT_CA_FROM,
 };
 

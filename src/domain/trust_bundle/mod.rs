@@ -6,6 +6,7 @@
 mod handshake_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
 mod verify;
 
 use jiff::Timestamp;
@@ -15,8 +16,6 @@ use crate::domain::pki::{
     Certificate,
     pem::{self, MalformedPem, Problem},
 };
-
-pub use verify::Untrusted;
 
 /// The most characters that a `caBundle` may have in JSON, where it is base64: ExtensionConfig's schema, the tightest
 /// of all kinds of targets.
@@ -107,28 +106,6 @@ impl TrustBundle {
     /// The certificates, the oldest first.
     pub fn certificates(&self) -> &[Certificate] {
         &self.certificates
-    }
-
-    /// Whether it holds `certificate`.
-    pub fn contains(&self, certificate: &Certificate) -> bool {
-        self.certificates.contains(certificate)
-    }
-
-    /// Whether it holds all that `other` does.
-    pub fn includes(&self, other: &Self) -> bool {
-        other
-            .certificates
-            .iter()
-            .all(|certificate| self.contains(certificate))
-    }
-
-    /// What is in either.
-    ///
-    /// # Errors
-    ///
-    /// When that is too long.
-    pub fn union(&self, other: &Self) -> Result<Self, TrustBundleError> {
-        Self::new(self.certificates.iter().chain(&other.certificates).cloned())
     }
 
     /// What has not ended at `now`. What is not valid yet stays: it is trusted before it is used.

@@ -1,4 +1,4 @@
-//! Whether clients with a trust bundle accept what a server presents.
+//! Whether clients with a trust bundle accept what a server presents: what tests measure certificates by.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::domain::pki::Certificate;
 
 /// Why clients would refuse a server.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Untrusted {
+pub(super) enum Untrusted {
     /// The server presents nothing.
     #[error("no certificate is presented")]
     NoCertificate,
@@ -37,7 +37,7 @@ impl TrustBundle {
     /// # Errors
     ///
     /// When a client that trusts this bundle would end the handshake.
-    pub fn verify(&self, chain: &[Certificate], host: &str, now: Timestamp) -> Result<(), Untrusted> {
+    pub(super) fn verify(&self, chain: &[Certificate], host: &str, now: Timestamp) -> Result<(), Untrusted> {
         let [leaf, intermediates @ ..] = chain else {
             return Err(Untrusted::NoCertificate);
         };

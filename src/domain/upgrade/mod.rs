@@ -3,12 +3,14 @@
 mod range;
 mod version;
 
+use std::fmt;
+
 use thiserror::Error;
 
-pub use range::VersionRange;
 pub use version::Version;
 
 use crate::domain::bundle::ClusterServiceVersion;
+use range::VersionRange;
 
 /// A bundle by what tells it apart from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,21 +49,17 @@ pub enum Refusal {
     },
     /// It is older, and does not say that it may follow.
     #[error(
-        "{installed_name} {installed} is installed, and {candidate_name} {candidate} is older: set spec.allowDowngrade if that is what you want, or spec.source back to {installed_name}"
+        "{installed} is installed, and {candidate} is older: set spec.allowDowngrade if that is what you want, or spec.source back to {}", installed.name
     )]
     Downgrade {
         /// What is installed.
-        installed_name: String,
-        /// Its version.
-        installed: String,
+        installed: Release,
         /// What was asked for.
-        candidate_name: String,
-        /// Its version.
-        candidate: String,
+        candidate: Release,
     },
     /// Objects are stored in versions that it does not know.
     #[error(
-        "objects of {crd} may be stored as {}, which {candidate_name} {candidate} does not know, though {newer_name} {newer} did: they would be lost. Rewrite them in an older version and take it out of status.storedVersions, or stay with {newer_name}", .versions.join(", ")
+        "objects of {crd} may be stored as {}, which {candidate} does not know, though {newer} did: they would be lost. Rewrite them in an older version and take it out of status.storedVersions, or stay with {}", versions.join(", "), newer.name
     )]
     StoredVersions {
         /// The CustomResourceDefinition.
@@ -69,13 +67,9 @@ pub enum Refusal {
         /// The versions.
         versions: Vec<String>,
         /// What was asked for.
-        candidate_name: String,
-        /// Its version.
-        candidate: String,
+        candidate: Box<Release>,
         /// The bundle that brought the versions.
-        newer_name: String,
-        /// Its version.
-        newer: String,
+        newer: Box<Release>,
     },
 }
 
@@ -110,13 +104,17 @@ impl Release {
         }
         if self.is_older_than(installed) && !allow_downgrade && !predecessors.name(installed) {
             return Err(Refusal::Downgrade {
-                installed_name: installed.name.clone(),
-                installed: installed.version.clone(),
-                candidate_name: self.name.clone(),
-                candidate: self.version.clone(),
+                installed: installed.clone(),
+                candidate: self.clone(),
             });
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.version)
     }
 }
 

@@ -1,16 +1,20 @@
-//! Ranges of versions, as the annotation `olm.skipRange` holds them: the language of `ParseRange` of `blang/semver`.
+//! Ranges of versions, as the annotation `olm.skipRange` holds them: what `ParseRange` of `blang/semver` reads, by which
+//! OLM goes.
 //!
 //! ```text
 //! range     = all *( "||" all )
 //! all       = 1*condition                      every one must hold
 //! condition = [ "<" "<=" ">" ">=" "=" "==" "!" "!=" ] version       1.2.x stands for every 1.2
 //! ```
+//!
+//! Beyond that, `X` and `*` are wildcards too, a version is read as tolerantly as that of a bundle, and `!=1.x` holds
+//! what it says, where `ParseRange` makes it a range that holds nothing.
 
 use super::Version;
 
 /// A set of versions.
 #[derive(Clone, Debug)]
-pub struct VersionRange(Vec<Vec<Condition>>);
+pub(super) struct VersionRange(Vec<Vec<Condition>>);
 
 #[derive(Clone, Debug)]
 struct Condition {
@@ -43,12 +47,12 @@ enum Operand {
 
 impl VersionRange {
     /// Reads a range; `None` when it is none.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         text.split("||").map(all).collect::<Option<_>>().map(Self)
     }
 
     /// Whether `version` is in the range.
-    pub fn contains(&self, version: &Version) -> bool {
+    pub(super) fn contains(&self, version: &Version) -> bool {
         self.0
             .iter()
             .any(|all| all.iter().all(|condition| condition.holds(version)))
@@ -162,8 +166,8 @@ mod tests {
             let range = VersionRange::parse(range).unwrap();
             for (versions, expected) in [(inside, true), (outside, false)] {
                 for version in versions {
-                    let version = Version::parse(version).unwrap();
-                    assert_eq!(range.contains(&version), expected, "{version} in {range:?}");
+                    let found = range.contains(&Version::parse(version).unwrap());
+                    assert_eq!(found, expected, "{version} in {range:?}");
                 }
             }
         }

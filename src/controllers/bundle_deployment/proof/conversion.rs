@@ -98,7 +98,7 @@ impl Reconciler {
         for version in interview.others(object) {
             arrived.push(self.round_trip(interview, object, version).await?);
         }
-        let home = round_trip::version(object);
+        let home = object::version(object);
         for object in &arrived {
             for version in interview.others(object).filter(|version| *version != home) {
                 self.round_trip(interview, object, version).await?;
@@ -129,7 +129,7 @@ impl Reconciler {
         Err(format!(
             "{}: an object that was converted from {} to {version} and back is another: {}",
             interview.endpoint.address,
-            round_trip::version(object),
+            object::version(object),
             shown.join(", ")
         ))
     }
@@ -182,7 +182,7 @@ impl Reconciler {
 
 impl<'a> Interview<'a> {
     fn others(&self, object: &Value) -> impl Iterator<Item = &'a str> {
-        let home = round_trip::version(object).to_owned();
+        let home = object::version(object).to_owned();
         let versions = self.versions.iter().copied();
         versions.filter(move |version| *version != home)
     }

@@ -1,6 +1,7 @@
 //! Each rule, the scopes, and what no input may do.
 
-mod cases;
+mod definitions;
+mod keywords;
 mod properties;
 
 use serde_json::{Value, json};

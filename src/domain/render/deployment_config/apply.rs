@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::DeploymentConfig;
-use crate::domain::{object, render::json};
+use crate::domain::{json, object};
 
 // === impl DeploymentConfig ===
 

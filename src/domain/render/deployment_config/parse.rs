@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{DeploymentConfig, Serving};
 use crate::domain::{
     bundle::{JsonPath, Problem, yaml},
-    render::json,
+    json,
 };
 
 const RULE: &str = "deployment-config";
@@ -47,15 +47,6 @@ struct Reader<'a> {
 // === impl DeploymentConfig ===
 
 impl DeploymentConfig {
-    /// Reads a configuration from YAML or JSON. A file with nothing in it changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// Everything that is wrong with it, as problems of `file`.
-    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Vec<Problem>> {
-        Self::from_value(file, &Self::document(file, bytes)?)
-    }
-
     /// The one document of a file in YAML or JSON, unread; null where there is nothing in it.
     ///
     /// # Errors
@@ -226,11 +217,15 @@ mod tests {
 
     use super::*;
 
+    fn parse(file: &str, bytes: &[u8]) -> Result<DeploymentConfig, Vec<Problem>> {
+        DeploymentConfig::from_value(file, &DeploymentConfig::document(file, bytes)?)
+    }
+
     #[test]
     fn an_empty_configuration_changes_nothing() {
         for text in ["", "# nothing\n", "{}", "env: null\naffinity:\n"] {
             assert_eq!(
-                DeploymentConfig::parse("f", text.as_bytes()),
+                parse("f", text.as_bytes()),
                 Ok(DeploymentConfig::default()),
                 "{text:?}"
             );
@@ -239,7 +234,7 @@ mod tests {
 
     #[test]
     fn each_part_for_serving_can_be_turned_off() {
-        let config = DeploymentConfig::parse("f", b"windlass: {preStop: false}").unwrap();
+        let config = parse("f", b"windlass: {preStop: false}").unwrap();
         assert_eq!(
             config.serving,
             Serving {
@@ -262,7 +257,7 @@ affinity: {zoneAffinity: {}, podAffinity: []}
 windlass: {preStop: maybe, budget: true}
 selector: {}
 ";
-        let problems = DeploymentConfig::parse("config.yaml", text.as_bytes()).unwrap_err();
+        let problems = parse("config.yaml", text.as_bytes()).unwrap_err();
         let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(
             lines,
@@ -290,18 +285,14 @@ selector: {}
             "env: []\n---\nenv: []",
             "env: []\nenv: []",
         ] {
-            assert_eq!(
-                DeploymentConfig::parse("f", text.as_bytes()).unwrap_err().len(),
-                1,
-                "{text}"
-            );
+            assert_eq!(parse("f", text.as_bytes()).unwrap_err().len(), 1, "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "((env|volumes|affinity|windlass|a)?[:\\[\\]{}, \\n&*!|>-]){0,12}") {
-            if let Err(problems) = DeploymentConfig::parse("f", text.as_bytes()) {
+            if let Err(problems) = parse("f", text.as_bytes()) {
                 prop_assert!(!problems.is_empty());
             }
         }

@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 use stateright::{Checker, Model, Property};
 
 use crate::domain::rotation::{
-    Phase, Serving, Timing,
+    Phase, Serving, Step, Timing,
     tests::{
         lag::{Pod, Stage, WebhookConfiguration},
         world::{self, Intent, World},
@@ -368,6 +368,10 @@ impl Model for Scenario {
             Property::always(TRUSTED, |_, state: &State| state.world.is_trusted()),
             Property::always("nothing empty or ended is written", |_, state: &State| {
                 !state.world.bad_write
+            }),
+            Property::always("a change of the CA Secret comes alone", |_, state: &State| {
+                let is_change = |intent: &Intent| matches!(intent.step, Step::ChangeAuthorities { .. });
+                state.intents.len() < 2 || !state.intents.iter().any(is_change)
             }),
             Property::always("nothing is stuck", |model: &Self, state: &State| {
                 let mut hasher = DefaultHasher::new();

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// The fields of the object at `path`, which is created where it is not there.
-pub(super) fn fields<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
+pub(in crate::domain) fn fields<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
@@ -18,7 +18,7 @@ pub(super) fn fields<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<Str
 }
 
 /// The items of the list `name`, which is created where it is not there.
-pub(super) fn list<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
+pub(in crate::domain) fn list<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
     let value = fields.entry(name).or_insert(Value::Null);
     if !value.is_array() {
         *value = Value::Array(Vec::new());
@@ -30,7 +30,7 @@ pub(super) fn list<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mu
 }
 
 /// Takes out every field that is null: Kubernetes reads it as absent.
-pub(super) fn drop_nulls(value: &mut Value) {
+pub(in crate::domain) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null());
@@ -42,7 +42,7 @@ pub(super) fn drop_nulls(value: &mut Value) {
 }
 
 /// Takes out what belongs to the cluster: the status, and the empty creation time that code generators write.
-pub(super) fn drop_live_fields(object: &mut Value) {
+pub(in crate::domain) fn drop_live_fields(object: &mut Value) {
     let fields = fields(object, &[]);
     fields.shift_remove("status");
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -51,7 +51,7 @@ pub(super) fn drop_live_fields(object: &mut Value) {
 }
 
 /// Moves an object into a namespace, or, for a kind that has none, out of what is written.
-pub(super) fn set_namespace(object: &mut Value, namespace: Option<&str>) {
+pub(in crate::domain) fn set_namespace(object: &mut Value, namespace: Option<&str>) {
     let metadata = fields(object, &["metadata"]);
     match namespace {
         Some(namespace) => metadata.insert("namespace".into(), namespace.into()),
