@@ -7,7 +7,10 @@ use sha2::{Digest, Sha256};
 use crate::{
     api::names,
     cluster::kinds,
-    domain::object::{self, ObjectKey},
+    domain::{
+        object::{self, ObjectKey},
+        text::hexadecimal,
+    },
 };
 
 /// The longest value of a label, in characters.
@@ -53,7 +56,7 @@ fn shortened(name: &str, longest: usize) -> String {
         return name.to_owned();
     }
     let hash = Sha256::digest(name);
-    let hash: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let hash = hexadecimal(&hash[..4]);
     let end = longest - hash.len() - 1;
     let start: String = name.chars().take(end).collect();
     format!("{}-{hash}", start.trim_end_matches(['-', '.']))

@@ -11,11 +11,11 @@ use thiserror::Error;
 
 use super::{
     Certificate, DnsNames, InspectError, PrivateKey, ReadPrivateKeyError, Validity,
-    certificate::hexadecimal,
     dns_names::without_wildcard,
     pem::{self, MalformedPem},
     validity::date_time,
 };
+use crate::domain::text::hexadecimal;
 
 /// The longest common name, in characters (RFC 5280, ub-common-name). Longer ones are refused by strict clients.
 const LONGEST_COMMON_NAME: usize = 64;
