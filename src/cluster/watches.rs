@@ -335,7 +335,7 @@ fn is_gone(error: &watcher::Error) -> bool {
 }
 
 /// The object as JSON, without what nobody reads and what is large: the field sets of managers, the schemas of
-/// CustomResourceDefinitions, the content of ConfigMaps.
+/// CustomResourceDefinitions, the content of ConfigMaps. Whoever needs these asks the API server.
 fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
     let mut object = serde_json::to_value(object).ok()?;
     object["apiVersion"] = Value::from(kind.api_version.as_ref());
@@ -349,6 +349,12 @@ fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
                 entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
             }
         }
+    }
+    if *kind == kinds::CONFIG_MAP
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("data");
+        fields.remove("binaryData");
     }
     if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
         && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
@@ -401,5 +407,19 @@ mod tests {
         ] {
             assert_eq!(defines(&object, &kind), expected, "{object}");
         }
+    }
+
+    #[test]
+    fn the_content_of_a_config_map_is_not_kept_and_that_of_a_secret_is() {
+        let object: DynamicObject = serde_json::from_value(json!({
+            "metadata": {"name": "bundle-0", "namespace": "windlass-system"},
+            "immutable": true, "data": {"a": "b"}, "binaryData": {"part": "H4sI"},
+        }))
+        .unwrap();
+        let config_map = slim(object.clone(), &kinds::CONFIG_MAP).unwrap();
+        assert_eq!(config_map.get("data").or(config_map.get("binaryData")), None);
+        assert_eq!(config_map["immutable"], true);
+        let secret = slim(object, &kinds::SECRET).unwrap();
+        assert_eq!(secret["data"], json!({"a": "b"}));
     }
 }
