@@ -39,12 +39,7 @@ use crate::{
 struct ReconcileError(#[from] RequestError);
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings {
-    controller: "direct-injection",
-    concurrency: 2,
-    first_retry: std::time::Duration::from_millis(200),
-    last_retry: std::time::Duration::from_secs(60),
-};
+const WORKER: worker::Settings = worker::Settings::new("direct-injection", 2);
 
 /// Where the trust bundle is in a Secret.
 const TRUST: &str = "ca.crt";

@@ -109,18 +109,10 @@ pub enum ReconcileError {
 }
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings {
-    controller: "serving-certificate",
-    concurrency: 8,
-    first_retry: Duration::from_millis(200),
-    last_retry: Duration::from_secs(60),
-};
+const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);
 
 /// How the worker of repairs works.
-const REPAIRS: worker::Settings = worker::Settings {
-    controller: "target-repair",
-    ..WORKER
-};
+const REPAIRS: worker::Settings = worker::Settings::new("target-repair", 8);
 
 /// How often a plan is made at most before others have their turn. A rotation takes no more than a handful.
 const ROUNDS: usize = 16;
