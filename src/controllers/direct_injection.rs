@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     injection::{Injected, TARGET_KINDS, inject},
-    serving_certificate::secrets,
+    serving_certificate::secrets::{self, TRUST},
 };
 use crate::{
     api::names,
@@ -40,9 +40,6 @@ struct ReconcileError(#[from] RequestError);
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("direct-injection", 2);
-
-/// Where the trust bundle is in a Secret.
-const TRUST: &str = "ca.crt";
 
 /// Runs the controller until `shutdown`.
 ///

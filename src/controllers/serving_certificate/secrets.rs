@@ -13,6 +13,9 @@ use crate::{
     },
 };
 
+/// Where the trust bundle is in a Secret.
+pub(in crate::controllers) const TRUST: &str = "ca.crt";
+
 /// The longest value of a label, in characters.
 const LONGEST_LABEL: usize = 63;
 
