@@ -2,22 +2,19 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{
     age::left,
-    cluster::{ClusterArgs, explained},
+    cluster::{ClusterArgs, list},
     names,
     terminal::{Format, Table, print},
 };
 use crate::{
     api::{Conditions, Generation, ServingCertificate, ServingCertificateStatus},
     cluster::kinds,
-    domain::{object::ObjectKey, text::OneLine},
 };
 
 /// Shows serving certificates: until when each holds and when it is renewed, the CA that signs it and the next one, how
@@ -60,14 +57,8 @@ impl Args {
     /// When it cannot be read.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
-        let listed = cluster
-            .list(&kinds::SERVING_CERTIFICATE, self.namespace.as_deref(), None)
-            .await;
-        let entries: Vec<Entry> = listed
-            .map_err(explained)?
-            .into_iter()
-            .map(Entry::of)
-            .collect::<anyhow::Result<_>>()?;
+        let listed = list(&cluster, &kinds::SERVING_CERTIFICATE, self.namespace.as_deref()).await?;
+        let entries: Vec<_> = listed.into_iter().map(Entry::of).collect();
         print(self.output, &entries, || overview(&entries, Timestamp::now()))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -76,17 +67,14 @@ impl Args {
 // === impl Entry ===
 
 impl Entry {
-    fn of(object: Value) -> anyhow::Result<Self> {
-        let key = ObjectKey::of(&object)
-            .map(|key| key.to_string())
-            .unwrap_or_default();
+    fn of(certificate: ServingCertificate) -> Self {
         let ServingCertificate {
             metadata,
             spec,
             status,
-        } = serde_json::from_value(object).with_context(|| format!("cannot read {}", OneLine(&key)))?;
+        } = certificate;
         let status = status.unwrap_or_default();
-        Ok(Self {
+        Self {
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.unwrap_or_default(),
             service_name: spec.service_name,
@@ -94,17 +82,13 @@ impl Entry {
             generation: metadata.generation,
             ready: status.observed_generation == metadata.generation && status.conditions.holds("Ready"),
             status,
-        })
+        }
     }
 
     /// Where the rotation stands, or why the certificate is not ready.
     fn state(&self) -> String {
         if !self.ready {
-            let ready = self
-                .status
-                .conditions
-                .iter()
-                .find(|condition| condition.type_ == "Ready");
+            let ready = self.status.conditions.find("Ready");
             return ready.map_or("Unseen", |ready| &ready.reason).to_owned();
         }
         self.status
@@ -167,7 +151,7 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, ready: &str) -> Entry {
-        Entry::of(json!({
+        let certificate = serde_json::from_value(json!({
             "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate",
             "metadata": {"name": name, "namespace": "argocd-operator-system", "generation": 1},
             "spec": {"serviceName": name, "secretName": format!("{name}-cert")},
@@ -180,8 +164,8 @@ mod tests {
                 "conditions": [{"type": "Ready", "status": ready, "reason": "NotServed", "message": "",
                     "lastTransitionTime": "2026-11-21T11:58:00Z"}],
             },
-        }))
-        .unwrap()
+        }));
+        Entry::of(certificate.unwrap())
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! The cluster that a command is about, and what to do when it does not answer as it should.
 
-use std::{error::Error, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{
     api::names,
     cli::{connect::connect, names::namespace},
-    cluster::{Cluster, RequestError},
-    domain::text::OneLine,
+    cluster::{Cluster, Kind, RequestError},
+    domain::{object::ObjectKey, text::OneLine},
+    telemetry::chain,
 };
 
 /// How long a request may take, with all its retries.
@@ -64,18 +67,30 @@ pub(super) fn explained(error: RequestError) -> anyhow::Error {
     anyhow!("{}", OneLine(&text))
 }
 
-/// An error and its causes, each said once.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
+/// The objects of a kind of ours, in one namespace or everywhere.
+///
+/// # Errors
+///
+/// When they cannot be listed, or one of them is not what its schema says.
+pub(super) async fn list<T: DeserializeOwned>(
+    cluster: &Cluster,
+    kind: &Kind,
+    namespace: Option<&str>,
+) -> anyhow::Result<Vec<T>> {
+    let listed = cluster.list(kind, namespace, None).await.map_err(explained)?;
+    listed.into_iter().map(typed).collect()
+}
+
+/// An object of ours by its type.
+///
+/// # Errors
+///
+/// When it is not what its schema says.
+pub(super) fn typed<T: DeserializeOwned>(object: Value) -> anyhow::Result<T> {
+    let key = ObjectKey::of(&object)
+        .map(|key| key.to_string())
+        .unwrap_or_default();
+    serde_json::from_value(object).with_context(|| format!("cannot read {}", OneLine(&key)))
 }
 
 #[cfg(test)]
@@ -83,7 +98,7 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
-    use crate::cluster::{Kind, kinds};
+    use crate::cluster::kinds;
 
     fn refused(code: u16, message: &str) -> RequestError {
         RequestError::Refused {

@@ -18,15 +18,13 @@ use serde_json::Value;
 
 use crate::{
     api::GoDuration,
-    cli::{
-        cluster::{chain, explained},
-        terminal::Progress,
-    },
+    cli::{cluster::explained, terminal::Progress},
     cluster::{Cluster, RequestError},
     domain::{
         object::{self, ObjectKey},
         text::OneLine,
     },
+    telemetry::chain,
 };
 
 /// How often a judge is asked that has seen nothing new: time alone may decide.
@@ -54,24 +52,23 @@ pub(super) enum Judgement<T> {
     Done(T),
 }
 
-/// Watches the object `key` until `judge` is done. It is shown the object as it is (`None` when there is none), and how
+/// Watches the object `key`, one of ours of kind `K`, until `judge` is done. It is shown the object as it is (`None` when there is none), and how
 /// long it has been waited for.
 ///
 /// # Errors
 ///
 /// When that takes longer than `patience` (the error says how things are), or when the object may not be watched.
-pub(super) async fn follow<T>(
+pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
     cluster: &Cluster,
-    resource: &ApiResource,
     key: &ObjectKey,
-    patience: Duration,
+    patience: GoDuration,
     progress: &mut Progress,
     mut judge: impl FnMut(Option<&Value>, Duration) -> anyhow::Result<Judgement<T>>,
 ) -> anyhow::Result<T> {
-    let client = cluster.client().clone();
+    let (client, resource) = (cluster.client().clone(), ApiResource::erase::<K>(&()));
     let api: Api<DynamicObject> = match &key.namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, resource),
-        None => Api::all_with(client, resource),
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
     };
     let mut versions = pin!(watcher::watch_object(api, &key.name).default_backoff());
     let started = Instant::now();
@@ -105,8 +102,8 @@ pub(super) async fn follow<T>(
         if !what.is_empty() {
             progress.wait_for(&what);
         }
-        if started.elapsed() > patience {
-            let text = format!("not done within {}: {what}", in_words(patience));
+        if started.elapsed() > patience.0.unsigned_abs() {
+            let text = format!("not done within {patience}: {what}");
             return Err(anyhow!("{}", OneLine(&text)));
         }
     }
@@ -121,17 +118,6 @@ fn refusal(error: &watcher::Error) -> Option<&Status> {
         kube::Error::Api(status) if matches!(status.code, 401 | 403 | 404) => Some(status),
         _ => None,
     }
-}
-
-/// A time in words of Go: `5m`, `1h30m`.
-fn in_words(time: Duration) -> String {
-    let time = jiff::SignedDuration::try_from(time).unwrap_or(jiff::SignedDuration::MAX);
-    GoDuration(time).to_string()
-}
-
-/// Where a kind of ours is served.
-pub(super) fn api_resource<K: Resource<DynamicType = ()>>() -> ApiResource {
-    ApiResource::erase::<K>(&())
 }
 
 /// A condition that speaks of the present generation.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     cluster::{ClusterArgs, explained},
-    follow::{Judgement, api_resource, condition, follow},
+    follow::{Judgement, condition, follow},
     names::namespaced,
     terminal::Progress,
 };
@@ -75,10 +75,9 @@ impl Args {
             return Ok(ExitCode::SUCCESS);
         }
         let mut progress = Progress::new();
-        let resource = api_resource::<ServingCertificate>();
-        let patience = self.timeout.0.unsigned_abs();
         let judge = |object: Option<&Value>, _| judge(object, &request);
-        let rotated = follow(&cluster, &resource, &key, patience, &mut progress, judge).await?;
+        let rotated =
+            follow::<ServingCertificate, _>(&cluster, &key, self.timeout, &mut progress, judge).await?;
         drop(progress);
         println!("{}", OneLine(&summary(&key, &rotated)));
         Ok(ExitCode::SUCCESS)

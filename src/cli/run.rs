@@ -77,6 +77,9 @@ pub struct Args {
     pub serve: bool,
 }
 
+/// Tasks, each with its name.
+type Tasks = JoinSet<(&'static str, anyhow::Result<()>)>;
+
 /// How long the tasks have to finish what they are doing at shutdown.
 const GRACE: Duration = Duration::from_secs(20);
 
@@ -212,48 +215,33 @@ impl Args {
         }
 
         // A task that ends, for whatever reason, ends the process: half an operator looks like a whole one.
-        let mut tasks = JoinSet::new();
-        tasks.spawn({
-            let stop = stop.clone();
-            async move { ("watches", watching.run(stop).await.map_err(anyhow::Error::from)) }
-        });
-        tasks.spawn({
-            let (context, stop) = (context.clone(), stop.clone());
-            async move {
-                let result = bundle_deployment::run(context, timing, stop).await;
-                ("bundle-deployment", result.map_err(anyhow::Error::from))
-            }
-        });
-        tasks.spawn({
-            let (context, stop) = (context.clone(), stop.clone());
-            async move {
-                let result = serving_certificate::run(context, rotation, stop).await;
-                ("serving-certificate", result.map_err(anyhow::Error::from))
-            }
-        });
-        tasks.spawn({
-            let (context, stop) = (context.clone(), stop.clone());
-            async move {
-                let result = annotated_service::run(context, stop).await;
-                ("annotated-service", result.map_err(anyhow::Error::from))
-            }
-        });
-        tasks.spawn({
-            let stop = stop.clone();
-            async move {
-                let result = direct_injection::run(context, stop).await;
-                ("direct-injection", result.map_err(anyhow::Error::from))
-            }
-        });
+        let mut tasks = Tasks::new();
+        start(&mut tasks, "watches", watching.run(stop.clone()));
+        start(
+            &mut tasks,
+            "bundle-deployment",
+            bundle_deployment::run(context.clone(), timing, stop.clone()),
+        );
+        start(
+            &mut tasks,
+            "serving-certificate",
+            serving_certificate::run(context.clone(), rotation, stop.clone()),
+        );
+        start(
+            &mut tasks,
+            "annotated-service",
+            annotated_service::run(context.clone(), stop.clone()),
+        );
+        start(
+            &mut tasks,
+            "direct-injection",
+            direct_injection::run(context, stop.clone()),
+        );
         if self.serve {
-            let stop = stop.clone();
-            let health = Health { watches, metrics };
-            tasks.spawn(async move {
-                let result = health::serve(self.bind, health, stop).await;
-                (
-                    "health",
-                    result.with_context(|| format!("cannot serve on {}", self.bind)),
-                )
+            let (stop, health) = (stop.clone(), Health { watches, metrics });
+            start(&mut tasks, "health", async move {
+                let served = health::serve(self.bind, health, stop).await;
+                served.with_context(|| format!("cannot serve on {}", self.bind))
             });
         }
         supervise(tasks, stop).await
@@ -268,11 +256,16 @@ fn factor(text: &str) -> Result<f64, String> {
     }
 }
 
+fn start<E: Into<anyhow::Error>>(
+    tasks: &mut Tasks,
+    name: &'static str,
+    task: impl Future<Output = Result<(), E>> + Send + 'static,
+) {
+    tasks.spawn(async move { (name, task.await.map_err(Into::into)) });
+}
+
 /// Waits for the first task to end. Before shutdown that is an error; then the others get some time to finish.
-async fn supervise(
-    mut tasks: JoinSet<(&'static str, anyhow::Result<()>)>,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
+async fn supervise(mut tasks: Tasks, stop: CancellationToken) -> anyhow::Result<()> {
     let ended = tokio::select! {
         () = stop.cancelled() => None,
         ended = tasks.join_next() => ended,
@@ -296,29 +289,30 @@ async fn supervise(
 mod tests {
     use super::*;
 
+    /// One that waits for `stop`.
+    fn tasks(stop: &CancellationToken) -> Tasks {
+        let mut tasks = Tasks::new();
+        let stop = stop.clone();
+        start(&mut tasks, "waits", async move {
+            stop.cancelled().await;
+            anyhow::Ok(())
+        });
+        tasks
+    }
+
     #[tokio::test]
     async fn a_task_that_ends_by_itself_ends_everything() {
-        let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
-        let waiting = stop.clone();
-        tasks.spawn(async move {
-            waiting.cancelled().await;
-            ("waits", Ok(()))
-        });
-        tasks.spawn(async { ("ends", Ok(())) });
+        let mut tasks = tasks(&stop);
+        start(&mut tasks, "ends", async { anyhow::Ok(()) });
         let error = supervise(tasks, stop).await.unwrap_err();
         assert_eq!(error.to_string(), "the task ends ended by itself");
     }
 
     #[tokio::test]
     async fn a_shutdown_is_no_error() {
-        let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
-        let waiting = stop.clone();
-        tasks.spawn(async move {
-            waiting.cancelled().await;
-            ("waits", Ok(()))
-        });
+        let tasks = tasks(&stop);
         stop.cancel();
         supervise(tasks, stop).await.unwrap();
     }

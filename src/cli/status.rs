@@ -2,21 +2,20 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{
     age::{age, until},
-    cluster::{ClusterArgs, explained},
+    cluster::{ClusterArgs, explained, list, typed},
     names,
     terminal::{Format, Table, print},
 };
 use crate::{
     api::{BundleDeployment, BundleDeploymentStatus, Conditions, WebhookState},
     cluster::kinds,
-    domain::{object::ObjectKey, text::OneLine},
+    domain::text::OneLine,
 };
 
 /// Shows the bundles that are installed, or everything about one of them: its conditions, its webhooks, and until when
@@ -62,12 +61,8 @@ impl Args {
         let cluster = self.cluster.connect().await?;
         let now = Timestamp::now();
         let Some(name) = self.name else {
-            let listed = cluster.list(&kinds::BUNDLE_DEPLOYMENT, None, None).await;
-            let entries: Vec<Entry> = listed
-                .map_err(explained)?
-                .into_iter()
-                .map(Entry::of)
-                .collect::<anyhow::Result<_>>()?;
+            let listed = list(&cluster, &kinds::BUNDLE_DEPLOYMENT, None).await?;
+            let entries: Vec<_> = listed.into_iter().map(Entry::of).collect();
             print(self.output, &entries, || overview(&entries, now))?;
             return Ok(ExitCode::SUCCESS);
         };
@@ -75,7 +70,7 @@ impl Args {
         let Some(object) = cluster.read(&key).await.map_err(explained)? else {
             bail!("there is no {key}");
         };
-        let entry = Entry::of(object)?;
+        let entry = Entry::of(typed(object)?);
         print(self.output, &entry, || entry.details(now))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -84,17 +79,14 @@ impl Args {
 // === impl Entry ===
 
 impl Entry {
-    fn of(object: Value) -> anyhow::Result<Self> {
-        let key = ObjectKey::of(&object)
-            .map(|key| key.to_string())
-            .unwrap_or_default();
+    fn of(deployment: BundleDeployment) -> Self {
         let BundleDeployment {
             metadata,
             spec,
             status,
-        } = serde_json::from_value(object).with_context(|| format!("cannot read {}", OneLine(&key)))?;
+        } = deployment;
         let status = status.unwrap_or_default();
-        Ok(Self {
+        Self {
             name: metadata.name.unwrap_or_default(),
             namespace: spec.namespace,
             watch_namespaces: spec.watch_namespaces,
@@ -102,7 +94,7 @@ impl Entry {
             generation: metadata.generation,
             ready: status.observed_generation == metadata.generation && status.conditions.holds("Ready"),
             status,
-        })
+        }
     }
 
     fn bundle(&self) -> &str {
@@ -126,12 +118,7 @@ impl Entry {
         if self.status.observed_generation != self.generation {
             return "the operator has not said anything about it yet".to_owned();
         }
-        let ready = self
-            .status
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == "Ready");
-        match ready {
+        match self.status.conditions.find("Ready") {
             Some(ready) if self.ready => ready.message.clone(),
             Some(ready) => format!("{}: {}", ready.reason, ready.message),
             None => String::new(),
@@ -245,7 +232,7 @@ mod tests {
             json!({"type": name, "status": status, "reason": "Ready", "message": message,
                 "lastTransitionTime": "2026-11-21T11:58:00Z"})
         };
-        Entry::of(json!({
+        let deployment = serde_json::from_value(json!({
             "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment",
             "metadata": {"name": "argocd-operator", "generation": 1, "creationTimestamp": "2026-11-20T12:00:00Z"},
             "spec": {"namespace": "argocd-operator-system", "source": {"configMaps": [{"name": "x"}]}},
@@ -258,8 +245,8 @@ mod tests {
                 "certificates": [{"name": "argocd-operator-webhook-service", "notAfter": "2027-02-19T12:00:00Z"}],
                 "conditions": [condition("Accepted", "True"), condition("Ready", "True")],
             },
-        }))
-        .unwrap()
+        }));
+        Entry::of(deployment.unwrap())
     }
 
     #[test]

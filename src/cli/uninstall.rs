@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     cluster::{ClusterArgs, OperatorArgs, explained},
-    follow::{Judgement, WaitArgs, api_resource, condition, follow},
+    follow::{Judgement, WaitArgs, condition, follow},
     install::stored,
     names,
     terminal::Progress,
@@ -71,10 +71,9 @@ impl Args {
             return Ok(ExitCode::SUCCESS);
         }
         let mut progress = Progress::new();
-        let resource = api_resource::<BundleDeployment>();
-        let patience = self.waiting.timeout.0.unsigned_abs();
+        let patience = self.waiting.timeout;
         let judge = |object: Option<&Value>, _| Ok(judge(object, uid));
-        follow(&cluster, &resource, &key, patience, &mut progress, judge).await?;
+        follow::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
         match config_maps {
             Ok(config_maps) => delete(&cluster, &config_maps).await?,
             // They have an owner and go with it.

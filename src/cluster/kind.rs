@@ -145,20 +145,20 @@ impl Resources {
             if plural.contains('/') {
                 continue;
             }
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            let kind = Kind {
+                api_version: api_version.to_owned().into(),
+                kind: kind.to_owned().into(),
+            };
+            let (group, version) = kind.group_version();
             let served = Served {
                 resource: ApiResource {
                     group: group.to_owned(),
                     version: version.to_owned(),
                     api_version: api_version.to_owned(),
-                    kind: kind.to_owned(),
+                    kind: kind.kind.clone().into_owned(),
                     plural: plural.to_owned(),
                 },
                 namespaced: entry.get("namespaced").and_then(Value::as_bool).unwrap_or(false),
-            };
-            let kind = Kind {
-                api_version: api_version.to_owned().into(),
-                kind: kind.to_owned().into(),
             };
             known.insert(kind, served);
         }

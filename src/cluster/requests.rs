@@ -129,26 +129,6 @@ impl RequestError {
         let seconds = status.details.as_ref()?.retry_after_seconds;
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
-
-    /// A word for metrics and logs; there are few of them.
-    pub fn category(&self) -> &'static str {
-        match self {
-            Self::Refused { status, .. } => match status.code {
-                403 => "forbidden",
-                404 => "not-found",
-                409 => "conflict",
-                422 => "invalid",
-                429 => "too-many-requests",
-                500.. => "server-error",
-                _ => "refused",
-            },
-            Self::Timeout { .. } => "timeout",
-            Self::NotLeading { .. } => "not-leading",
-            Self::Transport { .. } => "transport",
-            Self::UnknownKind { .. } => "unknown-kind",
-            Self::Nameless => "nameless",
-        }
-    }
 }
 
 // === impl Cluster ===
@@ -174,7 +154,7 @@ impl Cluster {
     ///
     /// When the API server refuses, is not reached, or does not serve the kind.
     pub async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, RequestError> {
-        let (_, requests) = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
         let request = requests.get(&key.name, &GetParams::default());
         match self.send("read", &key.to_string(), request).await {
             Ok(object) => Ok(Some(object)),
@@ -231,12 +211,8 @@ impl Cluster {
     /// As [`Cluster::read`]; a conflict when it is there already.
     pub async fn create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
-        let (_, requests) = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
-        let params = PostParams {
-            field_manager: Some(manager.to_owned()),
-            ..PostParams::default()
-        };
-        let request = requests.create(&params, object.to_string().into_bytes());
+        let requests = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let request = requests.create(&post_params(manager), object.to_string().into_bytes());
         self.send("create", &key.to_string(), request).await
     }
 
@@ -260,12 +236,8 @@ impl Cluster {
     /// As [`Cluster::read`]; a conflict when it was written since.
     pub async fn replace(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
-        let (_, requests) = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
-        let params = PostParams {
-            field_manager: Some(manager.to_owned()),
-            ..PostParams::default()
-        };
-        let request = requests.replace(&key.name, &params, object.to_string().into_bytes());
+        let requests = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let request = requests.replace(&key.name, &post_params(manager), object.to_string().into_bytes());
         self.send("replace", &key.to_string(), request).await
     }
 
@@ -280,10 +252,7 @@ impl Cluster {
         patch: &json_patch::Patch,
         manager: &str,
     ) -> Result<Value, RequestError> {
-        let params = PatchParams {
-            field_manager: Some(manager.to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams::apply(manager);
         self.send_patch("patch", key, None, &params, &Patch::<()>::Json(patch.clone()))
             .await
     }
@@ -299,10 +268,7 @@ impl Cluster {
         status: &Value,
         manager: &str,
     ) -> Result<Value, RequestError> {
-        let params = PatchParams {
-            field_manager: Some(manager.to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams::apply(manager);
         let body = json!({ "status": status });
         self.send_patch(
             "patch the status of",
@@ -320,7 +286,7 @@ impl Cluster {
     ///
     /// As [`Cluster::read`]; a conflict when another object has taken the name.
     pub async fn delete(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
-        let (_, requests) = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
         let mut params = DeleteParams::background();
         if let Some(uid) = uid {
             params = params.preconditions(Preconditions {
@@ -335,15 +301,6 @@ impl Cluster {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
-    }
-
-    /// Whether the objects of a kind live in namespaces.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cluster::read`].
-    pub async fn is_namespaced(&self, kind: &Kind) -> Result<bool, RequestError> {
-        Ok(self.served(kind).await?.namespaced)
     }
 
     /// Where a kind is served, by what discovery says.
@@ -381,19 +338,15 @@ impl Cluster {
         namespace: Option<&str>,
         params: &ListParams,
     ) -> Result<Value, RequestError> {
-        let (_, requests) = self.requests(kind, namespace).await?;
+        let requests = self.requests(kind, namespace).await?;
         self.send("list", &kind.to_string(), requests.list(params)).await
     }
 
-    async fn requests(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-    ) -> Result<(Served, Requests), RequestError> {
+    async fn requests(&self, kind: &Kind, namespace: Option<&str>) -> Result<Requests, RequestError> {
         let served = self.served(kind).await?;
         let namespace = namespace.filter(|_| served.namespaced);
         let path = DynamicObject::url_path(&served.resource, namespace);
-        Ok((served, Requests::new(path)))
+        Ok(Requests::new(path))
     }
 
     async fn send_patch<P: serde::Serialize + std::fmt::Debug>(
@@ -404,7 +357,7 @@ impl Cluster {
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<Value, RequestError> {
-        let (_, requests) = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
         let request = match subresource {
             Some(subresource) => requests.patch_subresource(subresource, &key.name, params, patch),
             None => requests.patch(&key.name, params, patch),
@@ -448,6 +401,13 @@ impl Cluster {
                 source: Box::new(source),
             },
         })
+    }
+}
+
+fn post_params(manager: &str) -> PostParams {
+    PostParams {
+        field_manager: Some(manager.to_owned()),
+        ..PostParams::default()
     }
 }
 

@@ -70,8 +70,19 @@ pub struct Supervisor {
     starts: mpsc::UnboundedReceiver<(Watch, CancellationToken)>,
 }
 
-/// How long the absence of a kind is believed before discovery is asked again.
-const RECHECK: Duration = Duration::from_secs(30);
+/// How soon discovery is asked again about a kind that is not served; twice as late each time, until something that
+/// defines the kind changes.
+const FIRST_RECHECK: Duration = Duration::from_secs(1);
+
+/// How long the absence of a kind is believed at the most: that it is served comes with a definition, which its own watch
+/// sees.
+const LAST_RECHECK: Duration = Duration::from_secs(600);
+
+/// How long it is waited at the most where discovery does not answer.
+const OUTAGE: Duration = Duration::from_secs(30);
+
+/// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
+const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
 
 // === impl Watch ===
 
@@ -207,10 +218,11 @@ impl Supervisor {
 /// Follows one kind for ever. Its CustomResourceDefinition may come and go.
 async fn follow(shared: &Shared, watch: &Watch) {
     let mut said = false;
+    let mut pause = FIRST_RECHECK;
     loop {
         // Before the question, so that no definition is missed that comes after it.
         let mut changes = shared.index.subscribe();
-        match shared.cluster.served(&watch.kind).await {
+        let longest = match shared.cluster.served(&watch.kind).await {
             Ok(served) => {
                 // Whoever does not read keeps every change in memory.
                 drop(changes);
@@ -220,7 +232,7 @@ async fn follow(shared: &Shared, watch: &Watch) {
                     }
                     None => Api::all_with(shared.cluster.client().clone(), &served.resource),
                 };
-                said = false;
+                (said, pause) = (false, FIRST_RECHECK);
                 follow_served(shared, watch, api).await;
                 shared.cluster.forget(&watch.kind);
                 continue;
@@ -236,13 +248,22 @@ async fn follow(shared: &Shared, watch: &Watch) {
                 // Nothing is all there is.
                 shared.index.begin_relist(watch);
                 shared.index.finish_relist(watch);
+                if DEFINITIONS.contains(&watch.kind) {
+                    FIRST_RECHECK
+                } else {
+                    LAST_RECHECK
+                }
             }
-            Err(error) => warn!(%error, "Cannot find out whether the kind is served"),
-        }
-        // A definition that comes is seen at once by its own watch; the time is for everything else.
+            Err(error) => {
+                warn!(%error, "Cannot find out whether the kind is served");
+                OUTAGE
+            }
+        };
+        pause = pause.min(longest);
         tokio::select! {
-            () = definition_changed(&mut changes, &watch.kind) => {}
-            () = tokio::time::sleep(if watch.kind == kinds::CUSTOM_RESOURCE_DEFINITION { Duration::from_secs(1) } else { RECHECK }) => {}
+            // What is defined is served a moment later.
+            () = definition_changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
+            () = tokio::time::sleep(pause) => pause *= 2,
         }
     }
 }
@@ -278,25 +299,31 @@ async fn follow_served(shared: &Shared, watch: &Watch, api: Api<DynamicObject>) 
     }
 }
 
-/// Waits until the definition of `kind` comes, changes or goes.
+/// Waits until a definition of `kind` comes, changes or goes.
 async fn definition_changed(changes: &mut broadcast::Receiver<super::Change>, kind: &Kind) {
     loop {
         match changes.recv().await {
-            Ok(change) if change.key.kind == *kinds::CUSTOM_RESOURCE_DEFINITION.kind => {
+            Ok(change) => {
                 let definition = change.after.or(change.before);
-                let defines = definition.is_some_and(|definition| {
-                    object::text(&definition, "/spec/names/kind") == Some(&*kind.kind)
-                        && object::text(&definition, "/spec/group") == Some(kind.group_version().0)
-                });
-                if defines {
+                if definition.is_some_and(|definition| defines(&definition, kind)) {
                     return;
                 }
             }
-            Ok(_) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => return,
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         }
     }
+}
+
+/// Whether an object says that `kind` is served.
+fn defines(definition: &Value, kind: &Kind) -> bool {
+    let is_of = |of: &Kind| object::text(definition, "/kind") == Some(&*of.kind);
+    let says = |pointer, what| object::text(definition, pointer) == Some(what);
+    let (group, version) = kind.group_version();
+    (is_of(&kinds::CUSTOM_RESOURCE_DEFINITION)
+        && says("/spec/group", group)
+        && says("/spec/names/kind", &kind.kind))
+        || (is_of(&kinds::API_SERVICE) && says("/spec/group", group) && says("/spec/version", version))
 }
 
 /// A kind that is not served answers 404 to lists.
@@ -308,7 +335,7 @@ fn is_gone(error: &watcher::Error) -> bool {
 }
 
 /// The object as JSON, without what nobody reads and what is large: the field sets of managers, the schemas of
-/// CustomResourceDefinitions, the content of ConfigMaps.
+/// CustomResourceDefinitions, the content of ConfigMaps. Whoever needs these asks the API server.
 fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
     let mut object = serde_json::to_value(object).ok()?;
     object["apiVersion"] = Value::from(kind.api_version.as_ref());
@@ -322,6 +349,12 @@ fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
                 entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
             }
         }
+    }
+    if *kind == kinds::CONFIG_MAP
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("data");
+        fields.remove("binaryData");
     }
     if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
         && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
@@ -357,5 +390,36 @@ mod tests {
         let owner = &slim["metadata"]["managedFields"][1];
         assert_eq!(owner["fieldsV1"], json!({"f:caBundle": {}}));
         assert_eq!(slim["kind"], "CustomResourceDefinition");
+    }
+
+    #[test]
+    fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
+        let kind = kinds::EXTENSION_CONFIG;
+        let definition = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
+        let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});
+        for (object, expected) in [
+            (definition("runtime.cluster.x-k8s.io", "ExtensionConfig"), true),
+            (definition("runtime.cluster.x-k8s.io", "Other"), false),
+            (definition("example.com", "ExtensionConfig"), false),
+            (service("v1beta2"), true),
+            (service("v1alpha1"), false),
+            (json!({"kind": "ConfigMap"}), false),
+        ] {
+            assert_eq!(defines(&object, &kind), expected, "{object}");
+        }
+    }
+
+    #[test]
+    fn the_content_of_a_config_map_is_not_kept_and_that_of_a_secret_is() {
+        let object: DynamicObject = serde_json::from_value(json!({
+            "metadata": {"name": "bundle-0", "namespace": "windlass-system"},
+            "immutable": true, "data": {"a": "b"}, "binaryData": {"part": "H4sI"},
+        }))
+        .unwrap();
+        let config_map = slim(object.clone(), &kinds::CONFIG_MAP).unwrap();
+        assert_eq!(config_map.get("data").or(config_map.get("binaryData")), None);
+        assert_eq!(config_map["immutable"], true);
+        let secret = slim(object, &kinds::SECRET).unwrap();
+        assert_eq!(secret["data"], json!({"a": "b"}));
     }
 }

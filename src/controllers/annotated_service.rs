@@ -24,12 +24,7 @@ use crate::{
 struct ReconcileError(#[from] RequestError);
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings {
-    controller: "annotated-service",
-    concurrency: 2,
-    first_retry: std::time::Duration::from_millis(200),
-    last_retry: std::time::Duration::from_secs(60),
-};
+const WORKER: worker::Settings = worker::Settings::new("annotated-service", 2);
 
 /// Runs the controller until `shutdown`.
 ///

@@ -1,11 +1,7 @@
 //! A controller as a whole: a router that fills its queue, and a worker that begins once every watch has seen all and
 //! this process leads.
 
-use std::{
-    fmt::{Debug, Display},
-    hash::Hash,
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +9,7 @@ use tracing::info;
 
 use super::{
     Context,
-    worker::{self, Next, Queue, Settings},
+    worker::{self, Key, Next, Queue, Settings},
 };
 
 /// Runs `router` and a worker until `shutdown`. `begin` is called once, when the worker begins.
@@ -31,7 +27,7 @@ pub(super) async fn run<K, E, R, F>(
     shutdown: CancellationToken,
 ) -> Result<(), JoinError>
 where
-    K: Clone + Debug + Display + Eq + Hash + Send + Sync + 'static,
+    K: Key,
     E: std::error::Error + Send + 'static,
     R: Fn(K) -> F,
     F: Future<Output = Result<Next, E>> + Send + 'static,

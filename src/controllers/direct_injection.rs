@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     injection::{Injected, TARGET_KINDS, inject},
-    serving_certificate::secrets,
+    serving_certificate::secrets::{self, TRUST},
 };
 use crate::{
     api::names,
@@ -39,15 +39,7 @@ use crate::{
 struct ReconcileError(#[from] RequestError);
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings {
-    controller: "direct-injection",
-    concurrency: 2,
-    first_retry: std::time::Duration::from_millis(200),
-    last_retry: std::time::Duration::from_secs(60),
-};
-
-/// Where the trust bundle is in a Secret.
-const TRUST: &str = "ca.crt";
+const WORKER: worker::Settings = worker::Settings::new("direct-injection", 2);
 
 /// Runs the controller until `shutdown`.
 ///

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt::{Debug, Display},
+    fmt::Display,
     hash::Hash,
     sync::Arc,
     time::Duration,
@@ -45,6 +45,11 @@ pub enum Next {
     After(Duration),
 }
 
+/// Names what is reconciled.
+pub trait Key: Clone + Display + Eq + Hash + Send + 'static {}
+
+impl<K: Clone + Display + Eq + Hash + Send + 'static> Key for K {}
+
 /// How a controller works.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -56,6 +61,20 @@ pub struct Settings {
     pub first_retry: Duration,
     /// The longest pause after failures.
     pub last_retry: Duration,
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// So many keys at a time, with pauses after failures that suit an API server.
+    pub const fn new(controller: &'static str, concurrency: usize) -> Self {
+        Self {
+            controller,
+            concurrency,
+            first_retry: Duration::from_millis(200),
+            last_retry: Duration::from_secs(60),
+        }
+    }
 }
 
 // === impl Queue ===
@@ -146,7 +165,7 @@ pub async fn run<K, E, R, F>(
     shutdown: CancellationToken,
 ) -> Result<(), JoinError>
 where
-    K: Clone + Debug + Display + Eq + Hash + Send + Sync + 'static,
+    K: Key,
     E: std::error::Error + Send + 'static,
     R: Fn(K) -> F,
     F: Future<Output = Result<Next, E>> + Send + 'static,
@@ -240,52 +259,49 @@ mod tests {
         assert_eq!(queue.take().await, "a");
     }
 
-    #[tokio::test]
-    async fn failures_are_tried_again_until_they_succeed() {
+    /// Reconciles one key until `outcome` of a try is nothing. How many tries that took.
+    async fn tries<E: std::error::Error + Send + 'static>(
+        metrics: &Arc<Metrics>,
+        outcome: impl Fn(usize) -> Option<E>,
+    ) -> usize {
         let queue = Arc::new(Queue::new());
-        let tries = Arc::new(AtomicUsize::new(0));
+        let tries = AtomicUsize::new(0);
         let shutdown = CancellationToken::new();
         queue.add("a".to_owned());
-        let (counter, stop) = (tries.clone(), shutdown.clone());
-        let reconcile = move |_key: String| {
-            let (counter, stop) = (counter.clone(), stop.clone());
-            async move {
-                if counter.fetch_add(1, Ordering::SeqCst) < 3 {
-                    return Err(std::io::Error::other("not yet"));
-                }
-                stop.cancel();
-                Ok(Next::Change)
+        let reconcile = |_key: String| {
+            let failure = outcome(tries.fetch_add(1, Ordering::SeqCst));
+            if failure.is_none() {
+                shutdown.cancel();
             }
+            async { failure.map_or(Ok(Next::Change), Err) }
         };
+        run(SETTINGS, queue, metrics.clone(), reconcile, shutdown.clone())
+            .await
+            .unwrap();
+        tries.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test]
+    async fn failures_are_tried_again_until_they_succeed() {
         let metrics = Arc::new(Metrics::new());
-        run(SETTINGS, queue, metrics, reconcile, shutdown).await.unwrap();
-        assert_eq!(tries.load(Ordering::SeqCst), 4);
+        let outcome = |tried| (tried < 3).then(|| std::io::Error::other("not yet"));
+        assert_eq!(tries(&metrics, outcome).await, 4);
+        let text = metrics.text().unwrap();
+        assert!(text.contains("outcome=\"failure\"} 3"), "{text}");
     }
 
     #[tokio::test]
     async fn a_write_that_was_held_back_is_no_failure() {
-        let queue = Arc::new(Queue::new());
-        let tries = Arc::new(AtomicUsize::new(0));
-        let shutdown = CancellationToken::new();
-        queue.add("a".to_owned());
-        let (counter, stop) = (tries.clone(), shutdown.clone());
-        let reconcile = move |_key: String| {
-            if counter.fetch_add(1, Ordering::SeqCst) == 2 {
-                stop.cancel();
-            }
-            async {
-                Err(RequestError::NotLeading {
-                    operation: "apply",
-                    object: "a".to_owned(),
-                    source: NotLeading,
-                })
-            }
-        };
         let metrics = Arc::new(Metrics::new());
-        run(SETTINGS, queue, metrics.clone(), reconcile, shutdown)
-            .await
-            .unwrap();
-        assert_eq!(tries.load(Ordering::SeqCst), 3);
-        assert!(!metrics.text().unwrap().contains("outcome="));
+        let outcome = |tried| {
+            (tried < 2).then(|| RequestError::NotLeading {
+                operation: "apply",
+                object: "a".to_owned(),
+                source: NotLeading,
+            })
+        };
+        assert_eq!(tries(&metrics, outcome).await, 3);
+        let text = metrics.text().unwrap();
+        assert!(!text.contains("outcome=\"failure\""), "{text}");
     }
 }

@@ -69,6 +69,11 @@ pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
+/// Whether an object is being deleted: it is still there, and no other can take its name yet.
+pub fn is_terminating(object: &Value) -> bool {
+    text(object, "/metadata/deletionTimestamp").is_some()
+}
+
 /// The value of an annotation.
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.pointer("/metadata/annotations")?.get(name)?.as_str()

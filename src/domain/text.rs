@@ -25,6 +25,11 @@ pub fn is_hostile(character: char) -> bool {
         )
 }
 
+/// Bytes as lower-case hexadecimal digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 // === impl OneLine ===
 
 impl fmt::Display for OneLine<'_> {

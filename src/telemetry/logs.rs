@@ -28,14 +28,14 @@ pub fn start_logs(format: LogFormat) {
     };
 }
 
-/// The error and what caused it, on one line.
+/// The error and what caused it, each said once.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        // Transparent errors repeat their source.
-        if !text.ends_with(&cause_text) {
+        // Transparent errors repeat their source, and others tell it in their own words.
+        if !text.contains(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
         }

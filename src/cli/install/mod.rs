@@ -23,7 +23,7 @@ use self::{outcome::Watched, parts::Parts};
 use super::{
     bundle::{Checked, InstallArgs},
     cluster::{ClusterArgs, OperatorArgs, explained},
-    follow::{WaitArgs, api_resource, follow},
+    follow::{WaitArgs, follow},
     names,
     terminal::Progress,
 };
@@ -199,10 +199,8 @@ impl Args {
         progress: &mut Progress,
     ) -> anyhow::Result<Value> {
         let mut watched = Watched::new(before, written, &self.operator.operator_namespace);
-        let resource = api_resource::<BundleDeployment>();
-        let patience = self.waiting.timeout.0.unsigned_abs();
         let judge = |object: Option<&Value>, after| watched.judge(object, after);
-        follow(cluster, &resource, key, patience, progress, judge).await
+        follow::<BundleDeployment, _>(cluster, key, self.waiting.timeout, progress, judge).await
     }
 }
 
@@ -219,7 +217,7 @@ fn done(before: Option<&Value>, written: &Value) -> &'static str {
 /// Whether the BundleDeployment that is there can become what this command wants.
 fn check_before(key: &ObjectKey, before: Option<&Value>) -> anyhow::Result<()> {
     let Some(before) = before else { return Ok(()) };
-    if object::text(before, "/metadata/deletionTimestamp").is_some() {
+    if object::is_terminating(before) {
         bail!(
             "{key} is being removed: wait until it is gone, for example with windlass uninstall {}",
             key.name

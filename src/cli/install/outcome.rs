@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     cli::follow::{Condition, Judgement, condition},
     domain::{
-        object::{items, text},
+        object::{is_terminating, items, text},
         text::OneLine,
     },
 };
@@ -62,7 +62,7 @@ impl Watched {
         let Some(object) = object.filter(|object| text(object, "/metadata/uid") == Some(&self.uid)) else {
             bail!("the BundleDeployment has been deleted meanwhile");
         };
-        if text(object, "/metadata/deletionTimestamp").is_some() {
+        if is_terminating(object) {
             bail!("the BundleDeployment is being deleted meanwhile");
         }
         if object["spec"]["source"] != self.source {

@@ -14,6 +14,7 @@ use crate::{
     domain::{
         bundle::Files,
         object::{self, ObjectKey},
+        text::hexadecimal,
     },
     sources::{
         config_maps::{PART, divide},
@@ -49,11 +50,7 @@ impl Parts {
     /// When it is too large.
     pub(super) fn of(deployment: &str, namespace: &str, files: &Files) -> anyhow::Result<Self> {
         let archive = pack(files).context("cannot make an archive of the bundle")?;
-        let digest: String = Sha256::digest(&archive)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .take(DIGITS / 2)
-            .collect();
+        let digest = hexadecimal(&Sha256::digest(&archive)[..DIGITS / 2]);
         let config_maps: Vec<Value> = divide(&archive, PART)
             .enumerate()
             .map(|(index, content)| {
@@ -173,7 +170,7 @@ impl Parts {
         let uid = deployment
             .as_ref()
             .and_then(|deployment| object::text(deployment, "/metadata/uid"));
-        let is_going = object::text(&there, "/metadata/deletionTimestamp").is_some();
+        let is_going = object::is_terminating(&there);
         let is_left_behind = owner(&there).is_some_and(|owner| Some(owner) != uid);
         if !is_going && !is_left_behind {
             return Ok(Some(there));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::api::names;
+use crate::{api::names, domain::text::hexadecimal};
 
 /// SHA-256 of a body, in hexadecimal; the annotation that carries it is left out.
 pub fn body_hash(body: &Value) -> String {
@@ -15,8 +15,7 @@ pub fn body_hash(body: &Value) -> String {
         annotations.shift_remove(names::APPLIED_HASH);
     }
     body.sort_all_objects();
-    let digest = Sha256::digest(body.to_string());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(body.to_string()))
 }
 
 /// Whether `live` says everything that `body` says; it may say more.

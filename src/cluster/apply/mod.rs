@@ -18,11 +18,10 @@ use crate::{
     cluster::{Cluster, Index, RequestError, kinds},
     domain::{
         object::{self, ObjectKey},
-        patch,
+        patch::{self, guarded, release},
     },
 };
 
-pub use crate::domain::patch::{guarded, relabelled, release};
 pub use difference::{body_hash, covers};
 
 /// Applies objects for their owners.
@@ -259,7 +258,7 @@ impl Applier {
                 owner,
             });
         }
-        if live.pointer("/metadata/deletionTimestamp").is_some() {
+        if object::is_terminating(live) {
             return Err(ApplyError::Terminating { object: key.clone() });
         }
         Ok(())

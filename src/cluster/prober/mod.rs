@@ -5,12 +5,10 @@ mod trust;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use x509_parser::{extensions::ParsedExtension, prelude::FromDer};
 
 pub use conversion::ConversionWebhook;
 pub use trust::{TrustAnchors, TrustAnchorsError};
@@ -29,10 +27,6 @@ pub struct Prober {
 pub struct Presented {
     /// The leaf and what follows it, DER.
     pub chain: Vec<Vec<u8>>,
-    /// The key identifier of the leaf's issuer, as it says itself.
-    pub authority_key_identifier: Option<Vec<u8>>,
-    /// When the leaf ends.
-    pub not_after: Option<Timestamp>,
     /// Why the chain does not verify under the trust anchors for the name; `None` when it does.
     pub rejection: Option<String>,
 }
@@ -146,7 +140,10 @@ impl Prober {
             .await
             .map_err(failed)?;
         let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
-        let presented = Presented::new(chain, recorder.rejection());
+        let presented = Presented {
+            chain: chain.iter().map(|certificate| certificate.to_vec()).collect(),
+            rejection: recorder.rejection(),
+        };
         Ok((tls, presented))
     }
 
@@ -161,39 +158,5 @@ impl Prober {
                 address,
                 after: self.timeout,
             })?
-    }
-}
-
-// === impl Presented ===
-
-impl Presented {
-    fn new(chain: &[CertificateDer<'_>], rejection: Option<String>) -> Self {
-        let leaf = chain
-            .first()
-            .and_then(|leaf| x509_parser::certificate::X509Certificate::from_der(leaf).ok());
-        let authority_key_identifier = leaf.as_ref().and_then(|(_, leaf)| {
-            leaf.iter_extensions()
-                .find_map(|extension| match extension.parsed_extension() {
-                    ParsedExtension::AuthorityKeyIdentifier(identifier) => identifier
-                        .key_identifier
-                        .as_ref()
-                        .map(|identifier| identifier.0.to_vec()),
-                    _ => None,
-                })
-        });
-        let not_after = leaf
-            .as_ref()
-            .and_then(|(_, leaf)| Timestamp::from_second(leaf.validity().not_after.timestamp()).ok());
-        Self {
-            chain: chain.iter().map(|certificate| certificate.to_vec()).collect(),
-            authority_key_identifier,
-            not_after,
-            rejection,
-        }
-    }
-
-    /// The leaf, DER.
-    pub fn leaf(&self) -> Option<&[u8]> {
-        self.chain.first().map(Vec::as_slice)
     }
 }

@@ -9,7 +9,7 @@ use rustls::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
-    crypto::CryptoProvider,
+    crypto::{CryptoProvider, WebPkiSupportedAlgorithms},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
 };
 use thiserror::Error;
@@ -96,6 +96,10 @@ impl Recorder {
     pub(super) fn rejection(&self) -> Option<String> {
         self.rejection.lock().clone()
     }
+
+    fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
+        &self.trust.provider.signature_verification_algorithms
+    }
 }
 
 impl ServerCertVerifier for Recorder {
@@ -124,8 +128,7 @@ impl ServerCertVerifier for Recorder {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.trust.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, self.algorithms())
     }
 
     fn verify_tls13_signature(
@@ -134,14 +137,10 @@ impl ServerCertVerifier for Recorder {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.trust.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, self.algorithms())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.trust
-            .provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.algorithms().supported_schemes()
     }
 }

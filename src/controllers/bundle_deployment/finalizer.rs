@@ -6,7 +6,10 @@ use crate::{
     api::names,
     cluster::RequestError,
     controllers::Context,
-    domain::object::{self, ObjectKey},
+    domain::{
+        object::{self, ObjectKey},
+        patch::guarded,
+    },
 };
 
 /// Sees to it that the finalizer is there.
@@ -41,7 +44,7 @@ fn finalizers(object: &Value) -> Vec<&str> {
 /// Guarded by the resourceVersion, since others have finalizers too.
 async fn write(context: &Context, object: &Value, finalizers: &[&str]) -> Result<(), RequestError> {
     let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
-    let patch = crate::cluster::apply::guarded(
+    let patch = guarded(
         &[(
             "/metadata/resourceVersion",
             &object["metadata"]["resourceVersion"],

@@ -20,6 +20,7 @@ use crate::{
         plan::Plan,
         render::{self, Certificates, DeploymentConfig, Durations, Options},
         status::{Standing, Step},
+        text::hexadecimal,
         upgrade::Predecessors,
     },
     sources,
@@ -161,8 +162,7 @@ fn digest(files: &Files) -> String {
         hash.update((content.len() as u64).to_be_bytes());
         hash.update(content);
     }
-    let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digits}")
+    format!("sha256:{}", hexadecimal(&hash.finalize()))
 }
 
 /// The bundle, without its digest, and its plan; else a reason and a message.

@@ -97,12 +97,7 @@ enum Halt {
 }
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings {
-    controller: "bundle-deployment",
-    concurrency: 4,
-    first_retry: Duration::from_millis(200),
-    last_retry: Duration::from_secs(60),
-};
+const WORKER: worker::Settings = worker::Settings::new("bundle-deployment", 4);
 
 // === impl Timing ===
 
@@ -161,7 +156,7 @@ impl Reconciler {
         let deployment: BundleDeployment =
             serde_json::from_value(Value::clone(&object)).map_err(ReconcileError::Decode)?;
         let mut survey = Survey::new(&deployment);
-        let removing = object::text(&object, "/metadata/deletionTimestamp").is_some();
+        let removing = object::is_terminating(&object);
         let walked = if removing {
             self.remove(&object, &mut survey).await
         } else {

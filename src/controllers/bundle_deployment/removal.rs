@@ -19,6 +19,7 @@ use crate::{
     controllers::worker::Next,
     domain::{
         object::{self, ObjectKey},
+        patch::relabelled,
         plan::{Phase, Plan},
         status::{Standing, Step},
     },
@@ -136,7 +137,7 @@ impl Reconciler {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };
-        if live.pointer("/metadata/deletionTimestamp").is_some() {
+        if object::is_terminating(live) {
             return Ok(());
         }
         self.context
@@ -165,7 +166,7 @@ impl Reconciler {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };
-        let patch = crate::cluster::apply::relabelled(
+        let patch = relabelled(
             live,
             &json!({ names::BUNDLE_DEPLOYMENT: null }),
             &json!({

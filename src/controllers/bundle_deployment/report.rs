@@ -1,5 +1,6 @@
 //! What a reconciliation found, as status and events.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
 use super::{ReconcileError, Reconciler};
@@ -172,26 +173,18 @@ impl Reconciler {
         known: &BundleDeploymentStatus,
         status: &BundleDeploymentStatus,
     ) {
-        let said = |status: &BundleDeploymentStatus, condition_type: &str| {
-            let condition = status
-                .conditions
-                .iter()
-                .find(|condition| condition.type_ == condition_type);
-            condition.map(|condition| (condition.reason.clone(), condition.message.clone()))
-        };
-        let accepted = said(status, Step::Accepted.condition());
-        if let Some((reason, message)) = accepted.filter(|(reason, _)| reason == WARNINGS)
-            && said(known, Step::Accepted.condition()).is_none_or(|(_, known)| known != message)
+        let (events, known) = (&self.context.events, &known.conditions);
+        let accepted = Step::Accepted.condition();
+        if let Some(Condition { reason, message, .. }) = status.conditions.find(accepted)
+            && reason == WARNINGS
+            && known.find(accepted).is_none_or(|known| known.message != *message)
         {
-            self.context
-                .events
-                .warn(object, "Install", &reason, &message)
-                .await;
+            events.warn(object, "Install", reason, message).await;
         }
-        let Some((reason, message)) = said(status, "Ready") else {
+        let Some(Condition { reason, message, .. }) = status.conditions.find("Ready") else {
             return;
         };
-        if said(known, "Ready").is_some_and(|(known, _)| known == reason) {
+        if known.find("Ready").is_some_and(|known| known.reason == *reason) {
             return;
         }
         let name = object::text(object, "/metadata/name").unwrap_or_default();
@@ -203,15 +196,9 @@ impl Reconciler {
         );
         let waiting = status.conditions.holds("Progressing") || status.conditions.holds("Ready");
         if waiting {
-            self.context
-                .events
-                .note(object, "Install", &reason, &message)
-                .await;
+            events.note(object, "Install", reason, message).await;
         } else {
-            self.context
-                .events
-                .warn(object, "Install", &reason, &message)
-                .await;
+            events.warn(object, "Install", reason, message).await;
         }
     }
 }

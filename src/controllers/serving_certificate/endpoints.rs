@@ -19,15 +19,13 @@ use crate::{
     domain::{
         object,
         pki::{self, DnsNames},
+        plan::DEFAULT_PORT,
         rotation::{Chain, Endpoint, Served},
     },
 };
 
 /// How many endpoints of a Service are dialled at a time.
 const DIALS: usize = 32;
-
-/// The port of a webhook's Service where it names none (`admissionregistration.k8s.io/v1` ServiceReference).
-const DEFAULT_PORT: i64 = 443;
 
 /// One address of a Service.
 struct Server {

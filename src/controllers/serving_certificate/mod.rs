@@ -25,6 +25,8 @@ mod scene;
 pub(super) mod secrets;
 mod serving_secret;
 mod targets;
+#[cfg(test)]
+mod tests;
 mod wanted;
 
 use std::{
@@ -109,18 +111,10 @@ pub enum ReconcileError {
 }
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings {
-    controller: "serving-certificate",
-    concurrency: 8,
-    first_retry: Duration::from_millis(200),
-    last_retry: Duration::from_secs(60),
-};
+const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);
 
 /// How the worker of repairs works.
-const REPAIRS: worker::Settings = worker::Settings {
-    controller: "target-repair",
-    ..WORKER
-};
+const REPAIRS: worker::Settings = worker::Settings::new("target-repair", 8);
 
 /// How often a plan is made at most before others have their turn. A rotation takes no more than a handful.
 const ROUNDS: usize = 16;
@@ -173,16 +167,14 @@ pub async fn run(
 
 impl Reconciler {
     async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Next, ReconcileError> {
-        let Some(object) = self.context.index.find(&key) else {
-            self.forget(&key).await?;
-            return Ok(Next::Change);
-        };
-        if object::text(&object, "/metadata/deletionTimestamp").is_some() {
-            return Ok(Next::Change);
-        }
-        let wanted = Wanted::read(key, object)?;
-        let timing = wanted.timing(&self.timing);
         for _ in 0..ROUNDS {
+            // Anew each time: a look takes seconds where an endpoint does not answer, and what is made for a
+            // ServingCertificate that has gone meanwhile is collected as garbage, which brings us back to make it again.
+            let Some(wanted) = self.wanted(&key)? else {
+                self.forget(&key).await?;
+                return Ok(Next::Change);
+            };
+            let timing = wanted.timing(&self.timing);
             let mut scene = match self.look(&wanted, &timing).await? {
                 Ok(scene) => scene,
                 Err(obstacle) => {
@@ -202,6 +194,15 @@ impl Reconciler {
             return Ok(Next::After(plan.wake_up.unsigned_abs().max(BREATH)));
         }
         Ok(Next::After(self.timing.poll.unsigned_abs()))
+    }
+
+    /// What a ServingCertificate asks for now; nothing, if it is gone or going.
+    fn wanted(&self, key: &ObjectKey) -> Result<Option<Wanted>, ReconcileError> {
+        let object = self.context.index.find(key);
+        let object = object.filter(|object| !object::is_terminating(object));
+        Ok(object
+            .map(|object| Wanted::read(key.clone(), object))
+            .transpose()?)
     }
 
     /// What the clocks say.

@@ -3,13 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{ReconcileError, Reconciler, wanted::Wanted};
+use super::{ReconcileError, Reconciler};
 use crate::{
     controllers::worker::Next,
-    domain::{
-        object::{self, ObjectKey},
-        rotation,
-    },
+    domain::{object::ObjectKey, rotation},
 };
 
 // === impl Reconciler ===
@@ -17,13 +14,9 @@ use crate::{
 impl Reconciler {
     /// Repairs what may be repaired now. All else, obstacles and refusals too, is for a reconciliation to see and to say.
     pub(super) async fn repair(self: Arc<Self>, key: ObjectKey) -> Result<Next, ReconcileError> {
-        let Some(object) = self.context.index.find(&key) else {
+        let Some(wanted) = self.wanted(&key)? else {
             return Ok(Next::Change);
         };
-        if object::text(&object, "/metadata/deletionTimestamp").is_some() {
-            return Ok(Next::Change);
-        }
-        let wanted = Wanted::read(key, object)?;
         let timing = wanted.timing(&self.timing);
         let Ok(mut scene) = self.glance(&wanted, &timing).await? else {
             return Ok(Next::Change);

@@ -166,16 +166,12 @@ impl Reconciler {
 
     /// An event where it became ready, or not ready for another reason.
     async fn announce(&self, wanted: &Wanted, status: &ServingCertificateStatus) {
-        let ready = |status: &ServingCertificateStatus| {
-            let condition = status
-                .conditions
-                .iter()
-                .find(|condition| condition.type_ == READY);
-            condition.cloned()
+        let Some(condition) = status.conditions.find(READY) else {
+            return;
         };
-        let Some(condition) = ready(status) else { return };
+        let before = wanted.status.conditions.find(READY);
         let holds = condition.status == "True";
-        let is_known = ready(&wanted.status).is_some_and(|known| {
+        let is_known = before.is_some_and(|known| {
             known.status == condition.status && (holds || known.reason == condition.reason)
         });
         if is_known {
@@ -183,23 +179,15 @@ impl Reconciler {
         }
         let (reason, message) = (&condition.reason, &condition.message);
         // A certificate comes before the pods that mount it.
-        let is_new = ready(&wanted.status).is_none() && *reason == Reason::NoReadyEndpoints.to_string();
+        let is_new = before.is_none() && *reason == Reason::NoReadyEndpoints.to_string();
         tracing::info!(certificate = %wanted.key, ready = holds, reason, message, "The rotation stands otherwise");
+        let events = &self.context.events;
         if holds {
-            self.context
-                .events
-                .note(&wanted.object, "Rotate", READY, message)
-                .await;
+            events.note(&wanted.object, "Rotate", READY, message).await;
         } else if is_new {
-            self.context
-                .events
-                .note(&wanted.object, "Rotate", reason, message)
-                .await;
+            events.note(&wanted.object, "Rotate", reason, message).await;
         } else {
-            self.context
-                .events
-                .warn(&wanted.object, "Rotate", reason, message)
-                .await;
+            events.warn(&wanted.object, "Rotate", reason, message).await;
         }
     }
 }

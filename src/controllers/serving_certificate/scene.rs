@@ -184,7 +184,7 @@ impl Obstacle {
 /// Why the CA Secret must not be read.
 fn in_way_of_authorities(secret: &Value, wanted: &Wanted) -> Option<Obstacle> {
     let key = ObjectKey::of(secret)?;
-    if is_terminating(secret) {
+    if object::is_terminating(secret) {
         return Some(Obstacle::terminating(&key));
     }
     (!AuthoritySecret::is_ours(secret, &wanted.key)).then(|| Obstacle {
@@ -195,15 +195,11 @@ fn in_way_of_authorities(secret: &Value, wanted: &Wanted) -> Option<Obstacle> {
 
 /// Why the serving Secret must not be read.
 fn in_way_of_serving(secret: &Value, wanted: &Wanted) -> Option<Obstacle> {
-    if is_terminating(secret) {
+    if object::is_terminating(secret) {
         return ObjectKey::of(secret).map(|key| Obstacle::terminating(&key));
     }
     ServingSecret::objection(secret, wanted).map(|message| Obstacle {
         reason: "ForeignSecret",
         message,
     })
-}
-
-fn is_terminating(secret: &Value) -> bool {
-    object::text(secret, "/metadata/deletionTimestamp").is_some()
 }

@@ -7,8 +7,14 @@ use sha2::{Digest, Sha256};
 use crate::{
     api::names,
     cluster::kinds,
-    domain::object::{self, ObjectKey},
+    domain::{
+        object::{self, ObjectKey},
+        text::hexadecimal,
+    },
 };
+
+/// Where the trust bundle is in a Secret.
+pub(in crate::controllers) const TRUST: &str = "ca.crt";
 
 /// The longest value of a label, in characters.
 const LONGEST_LABEL: usize = 63;
@@ -53,7 +59,7 @@ fn shortened(name: &str, longest: usize) -> String {
         return name.to_owned();
     }
     let hash = Sha256::digest(name);
-    let hash: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let hash = hexadecimal(&hash[..4]);
     let end = longest - hash.len() - 1;
     let start: String = name.chars().take(end).collect();
     format!("{}-{hash}", start.trim_end_matches(['-', '.']))

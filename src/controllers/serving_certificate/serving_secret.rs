@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     certificates::Certificates,
-    secrets::{data, encoded, label},
+    secrets::{TRUST, data, encoded, label},
     wanted::Wanted,
 };
 use crate::{
@@ -49,9 +49,6 @@ const CHAIN: &str = "tls.crt";
 
 /// The leaf's key.
 const KEY: &str = "tls.key";
-
-/// The trust bundle.
-const TRUST: &str = "ca.crt";
 
 /// The CA certificate, where operators that OLM installed look for it.
 const OLM_AUTHORITY: &str = "olmCAKey";

@@ -10,9 +10,10 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::{
-    Certificate, DnsNames, InspectError, PrivateKey, Validity, certificate::hexadecimal,
-    dns_names::without_wildcard, validity::date_time,
+    Certificate, DnsNames, InspectError, PrivateKey, Validity, dns_names::without_wildcard,
+    validity::date_time,
 };
+use crate::domain::text::hexadecimal;
 
 /// The longest common name, in characters (RFC 5280, ub-common-name). Longer ones are refused by strict clients.
 const LONGEST_COMMON_NAME: usize = 64;

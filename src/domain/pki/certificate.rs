@@ -14,6 +14,7 @@ use x509_parser::{
 };
 
 use super::{DnsNames, Validity, dns_names::is_within, pem};
+use crate::domain::text::hexadecimal;
 
 /// A certificate that was read without an error. Two are equal if their bytes are.
 #[derive(Clone)]
@@ -306,14 +307,4 @@ fn dns_name(name: &GeneralName<'_>) -> Option<String> {
         GeneralName::DNSName(name) => Some((*name).to_owned()),
         _ => None,
     }
-}
-
-/// Lower-case hexadecimal digits.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::domain::object;
 
 /// The port of a webhook's Service where it names none (`admissionregistration.k8s.io/v1` ServiceReference).
-const DEFAULT_PORT: i64 = 443;
+pub const DEFAULT_PORT: i64 = 443;
 
 /// A path on a port of a Service.
 type Place<'a> = (&'a str, &'a str, i64, &'a str);

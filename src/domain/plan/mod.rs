@@ -7,7 +7,7 @@ mod phases;
 mod preflight;
 mod sample;
 
-pub use admission::calls_elsewhere;
+pub use admission::{DEFAULT_PORT, calls_elsewhere};
 pub use crds::{Stage, dropped_but_stored, may_stop_converting, staged, stops_serving, waits_for_proof};
 pub use phases::{Phase, Phases};
 pub use preflight::{Refusal, listed, preflight};

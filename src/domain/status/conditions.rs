@@ -16,8 +16,14 @@ pub struct Verdict {
 
 /// Reading and writing lists of conditions.
 pub trait Conditions {
+    /// Condition `condition_type`.
+    fn find(&self, condition_type: &str) -> Option<&Condition>;
+
     /// Whether condition `condition_type` is `True`.
-    fn holds(&self, condition_type: &str) -> bool;
+    fn holds(&self, condition_type: &str) -> bool {
+        self.find(condition_type)
+            .is_some_and(|condition| condition.status == "True")
+    }
 
     /// Sets a condition. `lastTransitionTime` moves only when the status does, so that an unchanged verdict leaves
     /// the list as it is.
@@ -61,9 +67,8 @@ impl Verdict {
 // === impl Conditions ===
 
 impl Conditions for Vec<Condition> {
-    fn holds(&self, condition_type: &str) -> bool {
-        self.iter()
-            .any(|condition| condition.type_ == condition_type && condition.status == "True")
+    fn find(&self, condition_type: &str) -> Option<&Condition> {
+        self.iter().find(|condition| condition.type_ == condition_type)
     }
 
     fn record(&mut self, condition_type: &str, verdict: Verdict, generation: Option<i64>, now: Timestamp) {

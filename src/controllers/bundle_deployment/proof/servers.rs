@@ -18,7 +18,7 @@ use crate::{
     },
     domain::{
         object,
-        plan::{Phase, Plan},
+        plan::{DEFAULT_PORT, Phase, Plan},
     },
 };
 
@@ -30,9 +30,6 @@ pub(in crate::controllers::bundle_deployment) struct Server {
     pub(super) anchors: TrustAnchors,
     trust: [u8; 32],
 }
-
-/// The port of a webhook's Service where it names none (`admissionregistration.k8s.io/v1` ServiceReference).
-const DEFAULT_PORT: i64 = 443;
 
 // === impl Server ===
 
