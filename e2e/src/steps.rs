@@ -7,8 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
+use windlass::api::names;
 
 use crate::request::{self, Answer};
 
@@ -230,6 +232,25 @@ pub async fn gone(client: &Client, path: &str) -> anyhow::Result<()> {
     .await
 }
 
+/// Asks for a rotation (`leaf` or `ca`).
+///
+/// # Errors
+///
+/// When there is no such ServingCertificate.
+pub async fn ask_for_rotation(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    what: &str,
+) -> anyhow::Result<()> {
+    let path = format!("{}/{name}", serving_certificates(namespace));
+    // Each value is done once, so every rotation needs one of its own.
+    let reason = format!("{what}:asked for at {}", Timestamp::now());
+    let patch = json!({"metadata": {"annotations": {names::ROTATE: reason}}});
+    succeed(client, "PATCH", &path, Some(&patch)).await?;
+    Ok(())
+}
+
 /// Asks for a rotation (`leaf` or `ca`) and waits until it is done.
 ///
 /// # Errors
@@ -244,12 +265,7 @@ pub async fn rotate(
 ) -> anyhow::Result<()> {
     let path = format!("{}/{name}", serving_certificates(namespace));
     let before = get(client, &path).await?.context("no such ServingCertificate")?;
-    let reason = format!(
-        "{what}:scenario-{}",
-        before["metadata"]["resourceVersion"].as_str().unwrap_or("0")
-    );
-    let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": reason}}});
-    succeed(client, "PATCH", &path, Some(&patch)).await?;
+    ask_for_rotation(client, namespace, name, what).await?;
     let mark = |object: &Value| match what {
         "leaf" => object["status"]["notAfter"].clone(),
         _ => object["status"]["ca"]["current"]["generation"].clone(),

@@ -215,7 +215,7 @@ pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
             &certificate,
             "Normal",
             "RotationStarted",
-            &format!("\"{what}:scenario-"),
+            &format!("\"{what}:asked for at "),
         )
         .await?;
         let until = text(&certificate, "/status/notAfter");

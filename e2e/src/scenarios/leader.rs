@@ -12,7 +12,7 @@ use crate::{
     load::Load,
     operator::Running,
     request,
-    steps::{CRDS, LEASE, PATIENCE, get, install, serving_certificates, succeed, until},
+    steps::{self, CRDS, LEASE, PATIENCE, get, install, serving_certificates, succeed, until},
 };
 
 /// How long a takeover may take after the leader was killed, with the lease times that are the default.
@@ -284,12 +284,7 @@ async fn certificate(bed: &Bed) -> anyhow::Result<Value> {
 }
 
 async fn ask_for_rotation(bed: &Bed) -> anyhow::Result<()> {
-    let certificate = certificate(bed).await?;
-    let value = format!("ca:leader-{}", certificate["metadata"]["resourceVersion"]);
-    let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": value.replace('"', "")}}});
-    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
-    Ok(())
+    steps::ask_for_rotation(&bed.client, "sample-system", CERTIFICATE, "ca").await
 }
 
 /// Waits until the one rotation that was asked for is over, and ends the load.

@@ -11,7 +11,8 @@ use crate::{
     load::Load,
     snapshot::Snapshot,
     steps::{
-        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, delete, get, install, serving_certificates, succeed, until,
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, ask_for_rotation, delete, get, install,
+        serving_certificates, succeed, until,
     },
 };
 
@@ -101,8 +102,8 @@ impl Operation {
                 let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
                 succeed(&bed.client, "PATCH", &deployed(), Some(&patch)).await?;
             }
-            Self::LeafRotation => rotate(bed, "leaf").await?,
-            Self::CaRotation => rotate(bed, "ca").await?,
+            Self::LeafRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "leaf").await?,
+            Self::CaRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "ca").await?,
             Self::Removal => {
                 succeed(&bed.client, "DELETE", &deployed(), None).await?;
             }
@@ -211,14 +212,6 @@ fn deployed() -> String {
 
 fn certificate() -> String {
     format!("{}/{CERTIFICATE}", serving_certificates(NAMESPACE))
-}
-
-async fn rotate(bed: &Bed, what: &str) -> anyhow::Result<()> {
-    // Each value is done once, so every rotation needs one of its own.
-    let reason = format!("{what}:asked for at {}", jiff::Timestamp::now());
-    let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": reason}}});
-    succeed(&bed.client, "PATCH", &certificate(), Some(&patch)).await?;
-    Ok(())
 }
 
 async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {

@@ -7,7 +7,7 @@ use super::{drift, foreign, traffic};
 use crate::{
     bed::Bed,
     request::text,
-    steps::{CRDS, PATIENCE, get, install, rotate, serving_certificates, succeed, until},
+    steps::{CRDS, PATIENCE, ask_for_rotation, get, install, rotate, serving_certificates, succeed, until},
 };
 
 /// The ServingCertificate of the sample bundles is named as their Service.
@@ -101,8 +101,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
     load.at_least(50).await;
     let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
-    let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": "ca:blocked"}}});
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    ask_for_rotation(&bed.client, "sample-system", CERTIFICATE, "ca").await?;
     let crd = format!("{CRDS}/widgets.sample.windlass.dev");
     until("the others have the next CA", PATIENCE, async || {
         let crd = get(&bed.client, &crd).await?.context("no CRD")?;

@@ -18,8 +18,8 @@ use crate::{
     load::Report,
     request::text,
     steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, rotate,
-        serving_certificates, succeed, until,
+        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, ask_for_rotation, get, install, list,
+        rotate, serving_certificates, succeed, until,
     },
 };
 
@@ -185,9 +185,7 @@ async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
         let patch = json!({"spec": {"certificates": {"caDuration": "8000h"}}});
         succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
     } else {
-        let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
-        let patch = json!({"metadata": {"annotations": {"windlass.dev/rotate": format!("ca:{stage:?}")}}});
-        succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+        ask_for_rotation(&bed.client, "sample-system", CERTIFICATE, "ca").await?;
     }
     if stage != Stage::Signing {
         return Ok(());
