@@ -14,6 +14,7 @@ use crate::{
         object::{self, ObjectKey},
         plan::listed,
         status::{Standing, Step},
+        storage_migration::Migration,
     },
 };
 
@@ -38,6 +39,8 @@ pub(super) struct Survey {
     pub(super) webhooks: Vec<WebhookStatus>,
     /// The ServingCertificates.
     pub(super) certificates: Vec<CertificateStatus>,
+    /// The definitions whose objects are being rewritten.
+    pub(super) migrations: Vec<Migration>,
     /// What changes of CustomResourceDefinitions break although they are made.
     pub(super) warnings: Vec<Finding>,
     /// Everything is disarmed, for the removal.
@@ -56,6 +59,7 @@ impl Survey {
             conversions: status.conversions,
             webhooks: status.webhooks,
             certificates: status.certificates,
+            migrations: status.storage_migrations,
             warnings: Vec::new(),
             disarmed: false,
         }
@@ -131,6 +135,7 @@ impl Reconciler {
             conversions: survey.conversions.clone(),
             webhooks: survey.webhooks.clone(),
             certificates: survey.certificates.clone(),
+            storage_migrations: survey.migrations.clone(),
             conditions: known.conditions.clone(),
         };
         // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.

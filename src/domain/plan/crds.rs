@@ -105,14 +105,16 @@ fn is_served(crd: &Value, version: &str) -> bool {
     find(crd, version).is_some_and(|version| flag(version, "served"))
 }
 
-fn storage_version(crd: &Value) -> Option<&str> {
+/// The version in which objects are stored that are written now.
+pub fn storage_version(crd: &Value) -> Option<&str> {
     object::items(crd, "/spec/versions")
         .iter()
         .find(|entry| flag(entry, "storage"))
         .map(name)
 }
 
-fn stored_versions(crd: &Value) -> Vec<&str> {
+/// The versions in which objects may be stored.
+pub fn stored_versions(crd: &Value) -> Vec<&str> {
     object::items(crd, "/status/storedVersions")
         .iter()
         .filter_map(Value::as_str)

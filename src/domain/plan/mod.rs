@@ -8,7 +8,10 @@ mod preflight;
 mod sample;
 
 pub use admission::calls_elsewhere;
-pub use crds::{Stage, dropped_but_stored, may_stop_converting, staged, stops_serving, waits_for_proof};
+pub use crds::{
+    Stage, dropped_but_stored, may_stop_converting, staged, stops_serving, storage_version, stored_versions,
+    waits_for_proof,
+};
 pub use phases::{Phase, Phases};
 pub use preflight::{Refusal, listed, preflight};
 pub use sample::{minimal_object, sample_object};
