@@ -67,6 +67,13 @@ impl Page {
             next: Some(text("/metadata/continue")).filter(|next| !next.is_empty()),
         }
     }
+
+    /// How many objects are on it, and after it, where the API server says it.
+    pub fn count(&self) -> Option<u64> {
+        let here = u64::try_from(self.objects.len()).ok()?;
+        let after = if self.next.is_none() { Some(0) } else { self.remaining };
+        after.map(|after| here + after)
+    }
 }
 
 // === impl Cluster ===
@@ -175,10 +182,12 @@ mod tests {
         let page = Page::of(&list, &kind);
         assert_eq!(page.next.as_deref(), Some("token"));
         assert_eq!((page.remaining, page.resource_version.as_str()), (Some(3), "70"));
+        assert_eq!(page.count(), Some(5));
         assert_eq!(page.objects[0].key, kind.object(Some("x"), "a"));
         assert_eq!(page.objects[1].key, kind.object(None, "b"));
         assert_eq!(page.objects[1].resource_version, "8");
         let last = Page::of(&json!({"metadata": {"continue": ""}, "items": null}), &kind);
         assert_eq!(last, Page::default());
+        assert_eq!(last.count(), Some(0));
     }
 }

@@ -156,9 +156,11 @@ impl Migration {
             && storage_version(live) == Some(&self.version)
     }
 
-    /// Notes that what is written after `resource_version` is written in the new version.
-    pub fn mark(&mut self, resource_version: &str) {
+    /// Notes that what is written after `resource_version` is written in the new version, and how many objects there are
+    /// at that moment, where the API server says it.
+    pub fn mark(&mut self, resource_version: &str, total: Option<u64>) {
         self.resource_version = Some(resource_version.to_owned());
+        self.total = total;
     }
 
     /// Whether an object with this resourceVersion may be stored in an old version.

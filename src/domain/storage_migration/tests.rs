@@ -60,7 +60,7 @@ fn it_settles_then_marks_then_rewrites() {
     ] {
         assert_eq!(next(&live, Some(&migration), at(second), SETTLE), expected);
     }
-    migration.mark("120");
+    migration.mark("120", None);
     assert_eq!(next(&live, Some(&migration), at(110), SETTLE), Next::Rewrite);
 }
 
@@ -68,7 +68,7 @@ fn it_settles_then_marks_then_rewrites() {
 fn it_begins_anew_with_every_change_of_the_definition_and_when_the_clock_went_back() {
     let live = moved();
     let mut migration = begun(&live, 100);
-    migration.mark("120");
+    migration.mark("120", None);
     let with = |pointer: &str, value: Value| {
         let mut live = live.clone();
         *live.pointer_mut(pointer).unwrap() = value;
@@ -99,11 +99,11 @@ fn objects_are_reached_in_their_storage_version_where_it_is_served() {
 fn what_was_written_after_the_mark_is_left_alone() {
     let mut migration = begun(&moved(), 0);
     assert!(migration.must_rewrite("7"));
-    migration.mark("99");
+    migration.mark("99", None);
     for (written, expected) in [("98", true), ("99", true), ("100", false), ("1000", false), ("", true), ("x", true)] {
         assert_eq!(migration.must_rewrite(written), expected, "{written}");
     }
-    migration.mark("opaque");
+    migration.mark("opaque", None);
     assert!(migration.must_rewrite("100"));
 }
 
@@ -273,7 +273,7 @@ impl World {
         match (next(&live, status.as_ref(), at(self.now), self.settle), &mut status) {
             (Next::Nothing, _) => status = None,
             (Next::Begin(migration), _) => status = Some(migration),
-            (Next::Mark, Some(migration)) => migration.mark(&self.resource_version.to_string()),
+            (Next::Mark, Some(migration)) => migration.mark(&self.resource_version.to_string(), None),
             (Next::Rewrite, Some(migration)) => {
                 if !self.turn_page(migration, writes) {
                     return;

@@ -128,7 +128,7 @@ impl Reconciler {
             }
             (Next::Mark, Some(mut migration)) => {
                 let page = self.context.cluster.page(&objects(live), 1, None).await?;
-                migration.mark(&page.resource_version);
+                migration.mark(&page.resource_version, page.count());
                 let halt = again("RewritingObjects", migration.to_string());
                 survey.set_migration(migration);
                 Err(halt)
