@@ -427,7 +427,7 @@ fn node_options(options: &Options, directory: &Path) -> windlass_node::Options {
     };
     let mut images: std::collections::BTreeMap<String, Program> = options.images.iter().cloned().collect();
     // A release knows the versions of its time.
-    for (release, versions) in [("v1", "v1beta1,v1"), ("v2", "v1beta1,v1,v2")] {
+    for (release, versions) in [("v1", "v1beta1,v1"), ("v2", "v1beta1,v1,v2"), ("v3", "v2")] {
         images.insert(
             format!("{}:{release}", sample::IMAGE),
             program(&[programs::SAMPLE_OPERATOR, "--versions", versions]),

@@ -1,6 +1,6 @@
 //! Custom resources that traffic is sent to, and what their answers must show.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::sample;
 
@@ -35,16 +35,14 @@ pub enum Expectation {
 // === impl Resource ===
 
 impl Resource {
-    /// The sample's widgets at `versions`.
+    /// The sample's widgets at `versions`, created at v1, or at v2 where v1 is none of them.
     pub fn widgets(versions: &[&str], expectation: Expectation) -> Self {
         Self {
             group: sample::GROUP.to_owned(),
             plural: "widgets".to_owned(),
             namespaced: true,
             versions: versions.iter().map(|version| (*version).to_owned()).collect(),
-            example: json!({
-                "apiVersion": "sample.windlass.dev/v1", "kind": "Widget", "metadata": {}, "spec": {"size": 42},
-            }),
+            example: sample::widget(if versions.contains(&"v1") { "v1" } else { "v2" }),
             expectation,
         }
     }

@@ -17,11 +17,31 @@ pub fn bundle(name: &str) -> PathBuf {
         .collect()
 }
 
-/// How `answer` differs from what the conversion must have made of `example`, an object at v1.
+/// A widget of size 42, at v1 or v2, complete but for its name.
 ///
 /// v1 says `spec.size: 42`, v1beta1 `spec.width: "42"`, v2 `spec.dimensions.size: 42`.
+pub fn widget(version: &str) -> Value {
+    let spec = match version {
+        "v2" => json!({"dimensions": {"size": 42}}),
+        _ => json!({"size": 42}),
+    };
+    json!({"apiVersion": format!("{GROUP}/{version}"), "kind": "Widget", "metadata": {}, "spec": spec})
+}
+
+/// Gives a widget at v1 or v2 another size.
+pub fn resize(widget: &mut Value, size: i64) {
+    let spec = &mut widget["spec"];
+    match spec.get_mut("dimensions") {
+        Some(dimensions) => dimensions["size"] = size.into(),
+        None => spec["size"] = size.into(),
+    }
+}
+
+/// How `answer` differs from what the conversion must have made of `example`, an object at v1 or v2.
 pub fn misconverted(example: &Value, answer: &Value) -> Option<String> {
-    let size = &example["spec"]["size"];
+    let size = example
+        .pointer("/spec/dimensions/size")
+        .unwrap_or(&example["spec"]["size"]);
     let spec = &answer["spec"];
     let version = answer["apiVersion"]
         .as_str()
@@ -62,10 +82,21 @@ mod tests {
         });
         assert_eq!(unmutated(&answer), None);
         assert_eq!(misconverted(&example, &answer), None);
+        assert_eq!(misconverted(&widget("v2"), &answer), None);
         answer["spec"]["width"] = Value::Null;
         assert_eq!(
             misconverted(&example, &answer).as_deref(),
             Some("spec.width is null, not \"42\"")
         );
+    }
+
+    #[test]
+    fn a_widget_has_its_size_where_its_version_says() {
+        for (version, pointer) in [("v1", "/spec/size"), ("v2", "/spec/dimensions/size")] {
+            let mut widget = widget(version);
+            assert_eq!(widget.pointer(pointer), Some(&json!(42)));
+            resize(&mut widget, -1);
+            assert_eq!(widget.pointer(pointer), Some(&json!(-1)));
+        }
     }
 }

@@ -11,7 +11,10 @@ use crate::{
         GoDuration,
         go_duration::{default_ca_duration, default_duration},
     },
-    domain::crd_upgrade::{Exception, Policy},
+    domain::{
+        crd_upgrade::{Exception, Policy},
+        storage_migration::Migration,
+    },
 };
 
 /// What to install, where, and for which namespaces.
@@ -173,7 +176,10 @@ pub struct BundleDeploymentStatus {
     /// The ServingCertificates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateStatus>,
-    /// Accepted, Installed, Available, Armed, Progressing and Ready.
+    /// The CustomResourceDefinitions whose objects are being rewritten because their storage version has moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub storage_migrations: Vec<Migration>,
+    /// Accepted, Installed, Available, Armed, Migrated, Progressing and Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

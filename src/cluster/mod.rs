@@ -11,6 +11,7 @@ pub mod kind;
 pub mod lease;
 pub mod prober;
 pub mod requests;
+pub mod rewriting;
 pub mod watches;
 
 pub use clock::{Clock, SystemClock};

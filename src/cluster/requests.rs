@@ -111,6 +111,22 @@ impl RequestError {
         self.status_code() == Some(409)
     }
 
+    /// A page of a list can no longer be had; where the list may go on instead, if the API server says so.
+    pub fn expired_page(&self) -> Option<Option<&str>> {
+        match self {
+            Self::Refused { status, .. } if status.code == 410 => {
+                let metadata = status.metadata.as_ref();
+                Some(metadata.and_then(|metadata| metadata.continue_.as_deref()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The API server, or a webhook, does not want this write: it is of no use to send it again as it is.
+    pub fn is_rejection(&self) -> bool {
+        self.status_code().is_some_and(|code| (400..500).contains(&code) && code != 429)
+    }
+
     /// The object or the patch is not valid; also the answer to a JSON patch whose `test` failed.
     pub fn is_invalid(&self) -> bool {
         self.status_code() == Some(422)
@@ -342,7 +358,11 @@ impl Cluster {
         self.send("list", &kind.to_string(), requests.list(params)).await
     }
 
-    async fn requests(&self, kind: &Kind, namespace: Option<&str>) -> Result<Requests, RequestError> {
+    pub(super) async fn requests(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+    ) -> Result<Requests, RequestError> {
         let served = self.served(kind).await?;
         let namespace = namespace.filter(|_| served.namespaced);
         let path = DynamicObject::url_path(&served.resource, namespace);
@@ -367,7 +387,7 @@ impl Cluster {
 
     /// Sends a request. The client retries 429, 503 and 504 by itself and honours Retry-After; the time limit covers
     /// all tries.
-    async fn send(
+    pub(super) async fn send(
         &self,
         operation: &'static str,
         object: &str,

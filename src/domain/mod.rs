@@ -19,6 +19,7 @@ pub mod render;
 pub mod rotation;
 pub mod round_trip;
 pub mod status;
+pub mod storage_migration;
 pub mod text;
 pub mod trust_bundle;
 pub mod upgrade;

@@ -70,6 +70,9 @@ pub const INJECT: &str = "windlass-inject";
 /// Field manager of `spec.conversion` changes.
 pub const CONVERSION: &str = "windlass-conversion";
 
+/// Field manager of objects that are stored anew, and of `status.storedVersions`.
+pub const STORAGE: &str = "windlass-storage";
+
 /// Field manager of status.
 pub const STATUS: &str = "windlass-status";
 

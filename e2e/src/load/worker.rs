@@ -13,6 +13,7 @@ use super::{Clients, Counters, pace::Pace};
 use crate::{
     request::{self, Answer},
     resource::{Expectation, Resource},
+    sample,
 };
 
 /// How long a client waits before it asks an API server again that is down.
@@ -119,7 +120,7 @@ impl Worker {
     async fn denied(&self, resource: &Resource, version: &str, object: &Value) {
         let mut forbidden = object.clone();
         forbidden["metadata"]["name"] = json!(format!("forbidden-{}", self.number));
-        forbidden["spec"]["size"] = json!(-1);
+        sample::resize(&mut forbidden, -1);
         let answer = self
             .send(
                 "deny",

@@ -26,6 +26,10 @@ pub(super) async fn an_upgrade_resumes_from_every_write(bed: &Bed) -> anyhow::Re
     resumes(bed, Operation::Upgrade).await
 }
 
+pub(super) async fn a_storage_migration_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+    resumes(bed, Operation::Migration).await
+}
+
 pub(super) async fn a_leaf_rotation_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
     resumes(bed, Operation::LeafRotation).await
 }

@@ -16,6 +16,7 @@ mod idle;
 mod install;
 mod kubectl;
 mod leader;
+mod migration;
 mod operation;
 mod refusal;
 mod removal;
@@ -91,6 +92,9 @@ scenarios! {
     upgrade::without_a_canary_a_broken_revision_can_be_set_back,
     upgrade::a_downgrade_happens_only_when_asked_for,
     upgrade::a_downgrade_never_loses_stored_objects,
+    migration::stored_objects_follow_the_storage_version,
+    migration::a_version_is_dropped_only_when_nothing_is_stored_in_it,
+    migration::objects_that_cannot_be_rewritten_are_named,
     refusal::a_broken_bundle_is_refused_before_anything_is_written,
     refusal::a_foreign_object_is_not_adopted,
     refusal::an_install_mode_that_is_not_supported_is_refused,
@@ -118,6 +122,7 @@ scenarios! {
     service::endpoints_that_do_not_serve_are_named,
     crash::an_install_resumes_from_every_write,
     crash::an_upgrade_resumes_from_every_write,
+    crash::a_storage_migration_resumes_from_every_write,
     crash::a_leaf_rotation_resumes_from_every_write,
     crash::a_ca_rotation_resumes_from_every_write,
     crash::a_removal_resumes_from_every_write,

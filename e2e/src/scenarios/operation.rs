@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
+    migration,
     rotation::CERTIFICATE,
     traffic::{self, Visits},
 };
@@ -19,6 +20,9 @@ use crate::{
 /// The namespace of the sample.
 pub(super) const NAMESPACE: &str = "sample-system";
 
+/// How many objects are stored when a migration begins.
+const STORED: usize = 4;
+
 /// How often a whole cluster is looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
 
@@ -30,6 +34,8 @@ pub(super) const QUIET: std::time::Duration = std::time::Duration::from_secs(1);
 pub(super) enum Operation {
     Install,
     Upgrade,
+    /// An upgrade that moves the storage version.
+    Migration,
     LeafRotation,
     CaRotation,
     Removal,
@@ -68,6 +74,9 @@ impl Operation {
         }
         install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
         bed.settled(NAMESPACE, CERTIFICATE).await?;
+        if self == Self::Migration {
+            migration::store(bed, NAMESPACE, STORED).await?;
+        }
         if self == Self::CaRotation {
             // Every rotation but the first finds the cross certificate of the one before.
             steps::rotate(&bed.client, NAMESPACE, CERTIFICATE, "ca", PATIENCE).await?;
@@ -84,6 +93,11 @@ impl Operation {
     pub(super) async fn undo(self, bed: &Bed) -> anyhow::Result<()> {
         match self {
             Self::Install | Self::Upgrade => delete(&bed.client, &deployed()).await,
+            Self::Migration => {
+                // Objects that need their conversion would hold the removal up.
+                migration::discard(bed, NAMESPACE).await?;
+                delete(&bed.client, &deployed()).await
+            }
             _ => Ok(()),
         }
     }
@@ -102,6 +116,7 @@ impl Operation {
                 let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
                 succeed(&bed.client, "PATCH", &deployed(), Some(&patch)).await?;
             }
+            Self::Migration => migration::upgrade(bed, &migration::moved(bed)?).await?,
             Self::LeafRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "leaf").await?,
             Self::CaRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "ca").await?,
             Self::Removal => {
@@ -116,7 +131,7 @@ impl Operation {
     pub(super) async fn is_done(self, bed: &Bed, before: &Before) -> anyhow::Result<bool> {
         let now = Before::take(bed).await?;
         Ok(match self {
-            Self::Install | Self::Upgrade => {
+            Self::Install | Self::Upgrade | Self::Migration => {
                 let object = get(&bed.client, &deployed()).await?.unwrap_or_default();
                 steps::current(&object, "Ready", "True").is_some()
             }
@@ -129,6 +144,9 @@ impl Operation {
     /// What it must have done exactly once, beyond the state in which it ends.
     pub(super) async fn check(self, bed: &Bed, before: &Before) -> anyhow::Result<()> {
         let now = Before::take(bed).await?;
+        if self == Self::Migration {
+            migration::is_stored_as(bed, &["v2"]).await?;
+        }
         if self == Self::CaRotation {
             anyhow::ensure!(
                 now.authority == before.authority.map(|number| number + 1),

@@ -20,7 +20,7 @@ const LASTING: Duration = Duration::from_secs(15);
 const MISSED: Duration = Duration::from_secs(60);
 
 /// The steps of an install that are waited for in turn.
-const STEPS: [&str; 4] = ["Accepted", "Installed", "Available", "Armed"];
+const STEPS: [&str; 5] = ["Accepted", "Installed", "Available", "Armed", "Migrated"];
 
 /// A BundleDeployment whose install is waited for.
 #[derive(Debug)]

@@ -62,6 +62,8 @@ have themselves, so `escalate` and `bind` are needed; whoever may create BundleD
 anything.
 Secrets cannot be narrowed down by label: only those of ServingCertificates and of bundles are read and written.
 Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.
+Stored objects are rewritten after an upgrade has moved their storage version: for as long as that takes, and for the
+resources of that CRD only, the operator grants itself `patch` by a ClusterRole of its own.
 Pods are created for the canaries of upgrades, and only these are deleted.";
 
 fn rules() -> Vec<Value> {
@@ -83,6 +85,11 @@ fn rules() -> Vec<Value> {
             &["apiextensions.k8s.io"],
             &["customresourcedefinitions"],
             &["get", "list", "watch", "create", "patch"],
+        ),
+        rule(
+            &["apiextensions.k8s.io"],
+            &["customresourcedefinitions/status"],
+            &["patch"],
         ),
         rule(
             &["admissionregistration.k8s.io"],

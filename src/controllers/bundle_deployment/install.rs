@@ -53,7 +53,10 @@ impl Reconciler {
             // What was tried out is not asked for any more.
             self.dismiss_canaries(&owner, &[]).await?;
         }
-        let loaded = accepted?;
+        let loaded = match accepted {
+            Err(Halt::Gate(standing)) => return Err(self.migrate_meanwhile(&owner, standing, survey).await),
+            accepted => accepted?,
+        };
         let plan = &loaded.plan;
         survey.begin(&loaded.bundle);
 
@@ -86,9 +89,11 @@ impl Reconciler {
             self.prove(&name, plan, &trust_bundles).await?;
         }
         self.arm(&owner, plan, &trust_bundles, survey).await?;
+
+        survey.at = Step::Migrated;
+        self.migrate_storage(&owner, plan, survey).await?;
         self.remove_dropped(&owner, plan).await?;
         survey.finish();
-        self.gate_on_stored_versions(plan)?;
         Ok(Next::Change)
     }
 
@@ -470,30 +475,6 @@ impl Reconciler {
             "RollingOut",
             running.join("; "),
         )))
-    }
-
-    /// Versions that the bundle dropped stay until no object is stored in them.
-    fn gate_on_stored_versions(&self, plan: &Plan) -> Result<(), Halt> {
-        for wanted in plan.phases.of(Phase::Definitions) {
-            let live = ObjectKey::of(wanted).and_then(|key| self.context.index.find(&key));
-            let stored = live
-                .as_deref()
-                .map(|live| dropped_but_stored(wanted, live))
-                .unwrap_or_default();
-            if !stored.is_empty() {
-                let message = format!(
-                    "{} no longer serves {}, but objects may still be stored in it: rewrite them, then take it out of status.storedVersions",
-                    object::text(wanted, "/metadata/name").unwrap_or_default(),
-                    stored.join(", ")
-                );
-                return Err(Halt::Gate(Standing::failed(
-                    Step::Armed,
-                    "StoredVersionsLeft",
-                    message,
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// The object as a watch sees it, else as the API server has it.

@@ -6,9 +6,9 @@
 //!                Deployments <- definitions <- identity, configuration, services, certificates
 //!                     |
 //!           every endpoint of the new revision -> proof (handshakes, conversions) -> armed
+//!                                                                                                       |
+//!                              what is dropped is removed <- stored objects rewritten, a page at a time
 //! ```
-//!
-//! Objects that are stored in an older version are rewritten once everything is armed, before what is dropped goes.
 //!
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
 //! missing, so walking again costs nothing.
@@ -25,6 +25,7 @@ mod removal;
 mod report;
 pub(super) mod rollout;
 mod routing;
+mod storage;
 
 use std::{sync::Arc, time::Duration};
 

@@ -15,6 +15,7 @@ use crate::{
         object::{self, ObjectKey},
         plan::listed,
         status::{Standing, Step},
+        storage_migration::Migration,
     },
 };
 
@@ -39,6 +40,8 @@ pub(super) struct Survey {
     pub(super) webhooks: Vec<WebhookStatus>,
     /// The ServingCertificates.
     pub(super) certificates: Vec<CertificateStatus>,
+    /// The definitions whose objects are being rewritten.
+    pub(super) migrations: Vec<Migration>,
     /// What changes of CustomResourceDefinitions break although they are made.
     pub(super) warnings: Vec<Finding>,
     /// Everything is disarmed, for the removal.
@@ -57,6 +60,7 @@ impl Survey {
             conversions: status.conversions,
             webhooks: status.webhooks,
             certificates: status.certificates,
+            migrations: status.storage_migrations,
             warnings: Vec::new(),
             disarmed: false,
         }
@@ -132,6 +136,7 @@ impl Reconciler {
             conversions: survey.conversions.clone(),
             webhooks: survey.webhooks.clone(),
             certificates: survey.certificates.clone(),
+            storage_migrations: survey.migrations.clone(),
             conditions: known.conditions.clone(),
         };
         // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.

@@ -15,6 +15,8 @@ pub enum Step {
     Available,
     /// Every webhook is proven, and API traffic goes to it.
     Armed,
+    /// Every object is stored in the version that the bundle stores.
+    Migrated,
 }
 
 /// How an install stands: at which step it is, and why it goes no further.
@@ -46,7 +48,13 @@ pub enum Standing {
 
 impl Step {
     /// Every step, in order.
-    pub const ALL: [Self; 4] = [Self::Accepted, Self::Installed, Self::Available, Self::Armed];
+    pub const ALL: [Self; 5] = [
+        Self::Accepted,
+        Self::Installed,
+        Self::Available,
+        Self::Armed,
+        Self::Migrated,
+    ];
 
     /// The condition's type.
     pub fn condition(self) -> &'static str {
@@ -55,6 +63,7 @@ impl Step {
             Self::Installed => "Installed",
             Self::Available => "Available",
             Self::Armed => "Armed",
+            Self::Migrated => "Migrated",
         }
     }
 
@@ -64,6 +73,7 @@ impl Step {
             Self::Installed => "every object is applied",
             Self::Available => "every Deployment is available",
             Self::Armed => "every webhook is proven and armed",
+            Self::Migrated => "every object is stored in the version that the bundle stores",
         }
     }
 }
@@ -147,6 +157,7 @@ mod tests {
                 ("Installed", "True"),
                 ("Available", "False"),
                 ("Armed", "Unknown"),
+                ("Migrated", "Unknown"),
                 ("Progressing", "True"),
                 ("Ready", "False")
             ]

@@ -235,7 +235,9 @@ async fn attempt(
     if !matches!(change, Change::Apply(_)) {
         object = ownership::update(Some(&current), object, &write, &types);
     }
-    if object == current {
+    // What is stored in an older version is stored anew even where nothing changes.
+    let is_stored_as_is = served.definition.is_none() || stored["apiVersion"] == served.storage_api_version();
+    if object == current && is_stored_as_is {
         return Ok(Some((current, warnings)));
     }
     let request = Request {

@@ -1,0 +1,329 @@
+//! Upgrades that move the storage version: objects are rewritten, and only then an old version may go.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::traffic;
+use crate::{
+    bed::Bed,
+    request::{self, text},
+    resource::Expectation,
+    sample,
+    steps::{BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, conditions, delete, get, install, list, ready, succeed, until},
+};
+
+const WIDGETS: &str = "widgets.sample.windlass.dev";
+
+/// Where objects are stored that stay.
+const KEPT: &str = "kept";
+
+/// How many.
+const COUNT: usize = 30;
+
+/// What clients send in a second.
+const RATE: u32 = 50;
+
+/// How often the definition is looked at.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// What was seen of a definition, and of the status of the BundleDeployment, over a time.
+struct Sightings {
+    stop: CancellationToken,
+    task: JoinHandle<anyhow::Result<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Each `status.storedVersions`, in the order in which it came.
+    stored: Vec<Value>,
+    /// Each state of a migration that the status told of.
+    migrations: Vec<Value>,
+}
+
+pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    traffic::namespace(bed, KEPT).await?;
+    store(bed, KEPT, COUNT).await?;
+    let old = ["v1", "v1beta1"];
+    let before = kept(bed, "v1").await?;
+    let load = traffic::start_at_rate(bed, traffic::NAMESPACE, &old, Expectation::Admitted, RATE).await?;
+    load.at_least(100).await;
+
+    let sightings = Sightings::begin(bed);
+    upgrade(bed, &moved(bed)?).await?;
+    until("v2 is served", PATIENCE, async || {
+        let path = format!("/apis/{}/v2/widgets?limit=1", sample::GROUP);
+        let answer = request::send(&bed.client, "GET", &path, None).await?;
+        Ok(if answer.code == 404 {
+            Err(answer.to_string())
+        } else {
+            Ok(())
+        })
+    })
+    .await?;
+    let all = ["v1", "v1beta1", "v2"];
+    let newest = traffic::start_at_rate(bed, "traffic-v2", &all, Expectation::Converted, RATE / 5).await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    let seen = sightings.end().await?;
+    anyhow::ensure!(
+        seen.stored == [json!(["v1"]), json!(["v1", "v2"]), json!(["v2"])],
+        "storedVersions were {:?}",
+        seen.stored
+    );
+    let told = |migration: &Value| {
+        migration["version"] == "v2"
+            && migration["total"]
+                .as_u64()
+                .is_some_and(|total| total >= COUNT as u64)
+    };
+    anyhow::ensure!(
+        seen.migrations.iter().any(told),
+        "the status did not say how many objects there are: {:?}",
+        seen.migrations
+    );
+    for (object, after) in compare(&before, &kept(bed, "v1").await?)? {
+        anyhow::ensure!(
+            object["metadata"]["resourceVersion"] != after["metadata"]["resourceVersion"],
+            "{} was not stored anew",
+            object["metadata"]["name"]
+        );
+    }
+    nothing_is_left(bed).await?;
+    newest.at_least(100).await;
+    for load in [newest, load] {
+        let report = traffic::finish(load).await?;
+        tracing::info!(requests = report.requests, failed = report.failed, "Rewritten under load");
+    }
+
+    let before = kept(bed, "v2").await?;
+    let load = traffic::start_at_rate(bed, traffic::NAMESPACE, &["v2"], Expectation::Admitted, RATE).await?;
+    load.at_least(100).await;
+    bed.bundle("sample.v3")?;
+    upgrade(bed, "sample.v3").await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    is_stored_as(bed, &["v2"]).await?;
+    has_versions(bed, &["v2"]).await?;
+    load.at_least(100).await;
+    let report = traffic::finish(load).await?;
+    tracing::info!(requests = report.requests, failed = report.failed, "Dropped under load");
+    for (object, after) in compare(&before, &kept(bed, "v2").await?)? {
+        anyhow::ensure!(object == after, "changed, though it was stored as v2: {object} became {after}");
+    }
+    Ok(())
+}
+
+pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    traffic::namespace(bed, KEPT).await?;
+    store(bed, KEPT, COUNT).await?;
+    bed.bundle("sample.v3")?;
+    upgrade(bed, "sample.v3").await?;
+    until("it is refused", PATIENCE, async || {
+        let object = deployed(bed).await?;
+        let said = conditions(&object);
+        Ok(if said.contains("storedVersionRemoval") {
+            Ok(())
+        } else {
+            Err(said)
+        })
+    })
+    .await?;
+    is_stored_as(bed, &["v1"]).await?;
+    upgrade(bed, &moved(bed)?).await?;
+    until("the storage version has moved", PATIENCE, async || {
+        let stored = definition(bed).await?["status"]["storedVersions"].clone();
+        Ok(if stored == json!(["v1", "v2"]) {
+            Ok(())
+        } else {
+            Err(stored.to_string())
+        })
+    })
+    .await?;
+    // What was begun goes on, though the next bundle is refused because of it.
+    upgrade(bed, "sample.v3").await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    is_stored_as(bed, &["v2"]).await?;
+    has_versions(bed, &["v2"]).await?;
+    anyhow::ensure!(kept(bed, "v2").await?.len() == COUNT, "objects are lost");
+    nothing_is_left(bed).await
+}
+
+pub(super) async fn objects_that_cannot_be_rewritten_are_named(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    traffic::namespace(bed, KEPT).await?;
+    store(bed, KEPT, 3).await?;
+    let held = format!("{}/stored-1", collection("v1"));
+    let label = json!({"metadata": {"labels": {"held": "true"}}});
+    succeed(&bed.client, "PATCH", &held, Some(&label)).await?;
+    // Somebody's webhook that cannot be called.
+    let stranger = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "stranger"},
+        "webhooks": [{
+            "name": "stranger.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": KEPT, "name": "nobody"}},
+            "objectSelector": {"matchLabels": {"held": "true"}},
+            "rules": [{"apiGroups": [sample::GROUP], "apiVersions": ["*"], "operations": ["UPDATE"],
+                "resources": ["widgets"]}],
+        }],
+    });
+    let path = crate::steps::VALIDATING;
+    succeed(&bed.client, "POST", path, Some(&stranger)).await?;
+    upgrade(bed, &moved(bed)?).await?;
+    until("the status names the object", PATIENCE, async || {
+        let said = conditions(&deployed(bed).await?);
+        let names_it = said.contains("Migrated=False") && said.contains("Widget kept/stored-1");
+        Ok(if names_it { Ok(()) } else { Err(said) })
+    })
+    .await?;
+    is_stored_as(bed, &["v1", "v2"]).await?;
+    delete(&bed.client, &format!("{path}/stranger")).await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    is_stored_as(bed, &["v2"]).await
+}
+
+// === impl Sightings ===
+
+impl Sightings {
+    fn begin(bed: &Bed) -> Self {
+        let (client, stop) = (bed.client.clone(), CancellationToken::new());
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            let mut seen = Seen::default();
+            let add = |seen: &mut Vec<Value>, value: &Value| {
+                if !value.is_null() && seen.last() != Some(value) {
+                    seen.push(value.clone());
+                }
+            };
+            while !stopped.is_cancelled() {
+                let crd = get(&client, &format!("{CRDS}/{WIDGETS}")).await?.unwrap_or_default();
+                add(&mut seen.stored, &crd["status"]["storedVersions"]);
+                let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+                let deployed = get(&client, &path).await?.unwrap_or_default();
+                add(&mut seen.migrations, &deployed["status"]["storageMigrations"][0]);
+                tokio::time::sleep(LOOK).await;
+            }
+            Ok(seen)
+        });
+        Self { stop, task }
+    }
+
+    async fn end(self) -> anyhow::Result<Seen> {
+        // What was last is seen once more.
+        tokio::time::sleep(LOOK * 5).await;
+        self.stop.cancel();
+        self.task.await.context("looking has ended")?
+    }
+}
+
+/// The newer sample, but storing its newest version: its folder.
+pub(crate) fn moved(bed: &Bed) -> anyhow::Result<String> {
+    let folder = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-moved")?;
+    let flags = |stored: bool| format!("served: true\n    storage: {stored}");
+    for (version, is_stored) in [("v1", false), ("v2", true)] {
+        let line = |stored| format!("- name: {version}\n    {}", flags(stored));
+        bed.edit(&folder, &line(!is_stored), &line(is_stored))?;
+    }
+    Ok("sample.v2-moved".to_owned())
+}
+
+/// Stores that many widgets in a namespace, at either old version.
+pub(super) async fn store(bed: &Bed, namespace: &str, count: usize) -> anyhow::Result<()> {
+    for number in 0..count {
+        let mut widget = sample::widget("v1");
+        widget["metadata"]["name"] = format!("stored-{number}").into();
+        let path = format!("/apis/{}/v1/namespaces/{namespace}/widgets", sample::GROUP);
+        succeed(&bed.client, "POST", &path, Some(&widget)).await?;
+    }
+    Ok(())
+}
+
+/// Deletes the widgets of a namespace.
+pub(super) async fn discard(bed: &Bed, namespace: &str) -> anyhow::Result<()> {
+    let path = format!("/apis/{}/v1/namespaces/{namespace}/widgets", sample::GROUP);
+    for widget in list(&bed.client, &path).await? {
+        delete(&bed.client, &format!("{path}/{}", text(&widget, "/metadata/name"))).await?;
+    }
+    Ok(())
+}
+
+/// Asks for another bundle.
+pub(crate) async fn upgrade(bed: &Bed, folder: &str) -> anyhow::Result<()> {
+    let patch = json!({"spec": {"source": {"directory": {"path": folder}}}});
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    Ok(())
+}
+
+/// Checks in which versions objects may be stored.
+pub(super) async fn is_stored_as(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
+    let stored = definition(bed).await?["status"]["storedVersions"].clone();
+    anyhow::ensure!(stored == json!(versions), "storedVersions are {stored}, not {versions:?}");
+    Ok(())
+}
+
+async fn has_versions(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
+    let crd = definition(bed).await?;
+    let names = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let names: Vec<_> = names.map(|version| text(version, "/name")).collect();
+    anyhow::ensure!(names == versions, "the definition has {names:?}, not {versions:?}");
+    Ok(())
+}
+
+/// The right that was granted for it is gone, and so is what the status said.
+async fn nothing_is_left(bed: &Bed) -> anyhow::Result<()> {
+    for collection in ["clusterroles", "clusterrolebindings"] {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/{collection}");
+        let left = list(&bed.client, &path).await?;
+        let left = left.iter().map(|object| text(object, "/metadata/name"));
+        let left: Vec<_> = left.filter(|name| name.contains("storage-migration")).collect();
+        anyhow::ensure!(left.is_empty(), "{collection} are left: {left:?}");
+    }
+    let told = deployed(bed).await?["status"]["storageMigrations"].clone();
+    anyhow::ensure!(told.is_null(), "the status still tells of {told}");
+    Ok(())
+}
+
+async fn definition(bed: &Bed) -> anyhow::Result<Value> {
+    get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
+        .await?
+        .context("no CRD")
+}
+
+async fn deployed(bed: &Bed) -> anyhow::Result<Value> {
+    get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
+        .await?
+        .context("no BundleDeployment")
+}
+
+fn collection(version: &str) -> String {
+    format!("/apis/{}/{version}/namespaces/{KEPT}/widgets", sample::GROUP)
+}
+
+async fn kept(bed: &Bed, version: &str) -> anyhow::Result<Vec<Value>> {
+    list(&bed.client, &collection(version)).await
+}
+
+/// The objects of before with those of after; fails where one is gone or differs in more than its resourceVersion.
+fn compare(before: &[Value], after: &[Value]) -> anyhow::Result<Vec<(Value, Value)>> {
+    anyhow::ensure!(
+        before.len() == after.len(),
+        "{} objects were {}",
+        after.len(),
+        before.len()
+    );
+    let bare = |object: &Value| {
+        let mut object = object.clone();
+        object["metadata"]["resourceVersion"] = Value::Null;
+        object
+    };
+    for (before, after) in before.iter().zip(after) {
+        anyhow::ensure!(bare(before) == bare(after), "{before} became {after}");
+    }
+    Ok(before.iter().cloned().zip(after.iter().cloned()).collect())
+}

@@ -1,0 +1,193 @@
+//! Rewriting stored objects: pages of metadata, and writes that change nothing but the version in which an object is
+//! stored.
+
+use http::Request;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::{
+    cluster::{Cluster, Kind, RequestError},
+    domain::object::{self, ObjectKey},
+};
+
+/// A page of a list of objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The objects.
+    pub objects: Vec<Reference>,
+    /// At which resourceVersion the list is.
+    pub resource_version: String,
+    /// How many objects come after it, where the API server says it.
+    pub remaining: Option<u64>,
+    /// Where the next page begins; `None`: this is the last one.
+    pub next: Option<String>,
+}
+
+/// One object as it was listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The object.
+    pub key: ObjectKey,
+    /// Its resourceVersion.
+    pub resource_version: String,
+}
+
+/// What became of an object that was to be rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewritten {
+    /// It is stored in the storage version now.
+    Done,
+    /// Somebody else wrote it meanwhile.
+    Overtaken,
+    /// It is gone.
+    Gone,
+}
+
+// === impl Page ===
+
+impl Page {
+    /// Reads a `PartialObjectMetadataList`.
+    fn of(list: &Value, kind: &Kind) -> Self {
+        let text = |pointer| object::text(list, pointer).unwrap_or_default().to_owned();
+        let reference = |item: &Value| {
+            let name = object::text(item, "/metadata/name")?;
+            let resource_version = object::text(item, "/metadata/resourceVersion")?;
+            Some(Reference {
+                key: kind.object(object::text(item, "/metadata/namespace"), name),
+                resource_version: resource_version.to_owned(),
+            })
+        };
+        Self {
+            objects: object::items(list, "/items")
+                .iter()
+                .filter_map(reference)
+                .collect(),
+            resource_version: text("/metadata/resourceVersion"),
+            remaining: list.pointer("/metadata/remainingItemCount").and_then(Value::as_u64),
+            next: Some(text("/metadata/continue")).filter(|next| !next.is_empty()),
+        }
+    }
+
+    /// How many objects are on it, and after it, where the API server says it.
+    pub fn count(&self) -> Option<u64> {
+        let here = u64::try_from(self.objects.len()).ok()?;
+        let after = if self.next.is_none() { Some(0) } else { self.remaining };
+        after.map(|after| here + after)
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Lists the metadata of up to `limit` objects of a kind, in all namespaces, from the page `next` on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; [`RequestError::expired_page`] when the API server has forgotten that page.
+    pub async fn page(&self, kind: &Kind, limit: u32, next: Option<&str>) -> Result<Page, RequestError> {
+        let requests = self.requests(kind, None).await?;
+        let mut params = ListParams::default().limit(limit);
+        if let Some(next) = next {
+            params = params.continue_token(next);
+        }
+        let request = requests.list_metadata(&params);
+        let list = self.send("list", &kind.to_string(), request).await?;
+        Ok(Page::of(&list, kind))
+    }
+
+    /// Makes the API server store an object anew, as it is, in the storage version of its kind: a patch without content,
+    /// for just the resourceVersion that was listed. What is stored in that version already is not written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`], and whatever a webhook has against it.
+    pub async fn rewrite(&self, object: &Reference, manager: &str) -> Result<Rewritten, RequestError> {
+        let key = &object.key;
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let params = PatchParams {
+            field_manager: Some(manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(json!({"metadata": {"resourceVersion": object.resource_version}}));
+        let request = requests.patch_metadata(&key.name, &params, &patch);
+        match self.send("rewrite", &key.to_string(), request).await {
+            Ok(_) => Ok(Rewritten::Done),
+            Err(error) if error.is_not_found() => Ok(Rewritten::Gone),
+            // A webhook may answer so, too.
+            Err(error) if error.is_conflict() => match self.read(key).await? {
+                None => Ok(Rewritten::Gone),
+                Some(live) if resource_version(&live) != object.resource_version => Ok(Rewritten::Overtaken),
+                Some(_) => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Merges `patch` into the object and its status. A resourceVersion in it guards against other writers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when the object was written since.
+    pub async fn patch_status_guarded(
+        &self,
+        key: &ObjectKey,
+        patch: &Value,
+        manager: &str,
+    ) -> Result<Value, RequestError> {
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let params = PatchParams {
+            field_manager: Some(manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
+        self.send("patch the status of", &key.to_string(), request).await
+    }
+
+    /// What the API server calls the user that sends these requests.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn user(&self) -> Result<String, RequestError> {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(review.to_string().into_bytes())
+            .map_err(kube::core::request::Error::BuildRequest);
+        let answer = self.send("create", "SelfSubjectReview", request).await?;
+        let user = object::text(&answer, "/status/userInfo/username");
+        Ok(user.unwrap_or_default().to_owned())
+    }
+}
+
+fn resource_version(object: &Value) -> &str {
+    object::text(object, "/metadata/resourceVersion").unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_says_what_is_on_it_and_what_comes() {
+        let kind = Kind::new("example.com/v2", "Widget");
+        let list = json!({
+            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+            "metadata": {"resourceVersion": "70", "continue": "token", "remainingItemCount": 3},
+            "items": [
+                {"metadata": {"name": "a", "namespace": "x", "resourceVersion": "7"}},
+                {"metadata": {"name": "b", "resourceVersion": "8"}},
+            ],
+        });
+        let page = Page::of(&list, &kind);
+        assert_eq!(page.next.as_deref(), Some("token"));
+        assert_eq!((page.remaining, page.resource_version.as_str()), (Some(3), "70"));
+        assert_eq!(page.count(), Some(5));
+        assert_eq!(page.objects[0].key, kind.object(Some("x"), "a"));
+        assert_eq!(page.objects[1].key, kind.object(None, "b"));
+        assert_eq!(page.objects[1].resource_version, "8");
+        let last = Page::of(&json!({"metadata": {"continue": ""}, "items": null}), &kind);
+        assert_eq!(last, Page::default());
+        assert_eq!(last.count(), Some(0));
+    }
+}

@@ -1,0 +1,216 @@
+//! Rewriting stored objects after the storage version of a CustomResourceDefinition has moved.
+//!
+//! `status.storedVersions` names every version in which objects may be stored; none of them may leave `spec.versions`
+//! (apiextensions/v1, `CustomResourceDefinitionStatus`). Whether there is anything to do is read there, and nowhere else:
+//!
+//! ```text
+//! storedVersions holds others -> settling: until every API server stores the new version
+//!                             -> rewriting, page by page -> storedVersions reduced -> an old version may go
+//! ```
+//!
+//! [`Migration`] says how far this is. It is kept in the status, to be seen and to go on from; without it, or with one
+//! that is of another generation of the definition, everything begins anew.
+
+mod grant;
+#[cfg(test)]
+mod tests;
+
+pub use grant::{grant, grant_name};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::domain::{
+    object,
+    definition::{storage_version, stored_versions},
+};
+
+/// How far the objects of one CustomResourceDefinition are rewritten.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Migration {
+    /// The CustomResourceDefinition.
+    pub crd: String,
+    /// The version in which its objects are to be stored.
+    pub version: String,
+    /// How many objects are stored in it for certain.
+    pub rewritten: u64,
+    /// How many there are altogether, as far as the API server has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// The uid of the CustomResourceDefinition.
+    pub uid: String,
+    /// The generation of the CustomResourceDefinition. With another one it begins anew: the storage version may have
+    /// moved there and back.
+    pub generation: i64,
+    /// Since when it is known that the storage version has moved; API servers hear of it later.
+    pub since: MicroTime,
+    /// What was written later than this resourceVersion was written in the new version. Not set while it is waited until
+    /// every API server stores that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+    /// Where the next page begins, as the API server said; it may forget it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_page: Option<String>,
+}
+
+/// What to do next about one CustomResourceDefinition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: all its objects are stored in its storage version.
+    Nothing,
+    /// Serve one of its versions: its objects cannot be reached.
+    Serve,
+    /// Note this, then wait.
+    Begin(Migration),
+    /// Wait so long: an API server may not know the storage version yet.
+    Wait(SignedDuration),
+    /// Note the resourceVersion at which the cluster is now.
+    Mark,
+    /// Rewrite the next page; after the last one, reduce `status.storedVersions`.
+    Rewrite,
+}
+
+/// What to do next about the definition `live`, of which `known` is done. `settle` is how long an API server may take to
+/// hear of a change of a definition.
+pub fn next(live: &Value, known: Option<&Migration>, now: Timestamp, settle: SignedDuration) -> Next {
+    let Some(storage) = storage_version(live) else {
+        return Next::Nothing;
+    };
+    if is_stored_in_one_version(live) {
+        return Next::Nothing;
+    }
+    if reachable_version(live).is_none() {
+        return Next::Serve;
+    }
+    let known = known.filter(|known| known.is_about(live) && known.since.0 <= now);
+    let Some(known) = known else {
+        return Next::Begin(Migration::new(live, storage, now));
+    };
+    if known.resource_version.is_some() {
+        return Next::Rewrite;
+    }
+    let left = settle - now.duration_since(known.since.0);
+    if left.is_positive() {
+        return Next::Wait(left);
+    }
+    Next::Mark
+}
+
+/// Whether all objects of the definition `live` are stored in its storage version.
+pub fn is_stored_in_one_version(live: &Value) -> bool {
+    let storage = storage_version(live);
+    stored_versions(live).into_iter().all(|stored| Some(stored) == storage)
+}
+
+/// Whether `live` stores as `wanted` says, and all its objects are stored so.
+pub fn is_as_wanted(wanted: &Value, live: &Value) -> bool {
+    storage_version(wanted) == storage_version(live) && is_stored_in_one_version(live)
+}
+
+/// The version in which the objects of `live` are read and written: the storage version, where it is served. That needs
+/// no conversion of what is rewritten already.
+pub fn reachable_version(live: &Value) -> Option<&str> {
+    let versions = object::items(live, "/spec/versions").iter();
+    let mut served: Vec<_> = versions
+        .filter(|version| version["served"] == true)
+        .filter_map(|version| object::text(version, "/name"))
+        .collect();
+    served.sort_by_key(|version| Some(*version) != storage_version(live));
+    served.first().copied()
+}
+
+/// What makes `live` say that its objects are stored in its storage version only; it fits no later `live`.
+pub fn reduction(live: &Value) -> Value {
+    json!({
+        "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
+        "status": {"storedVersions": [storage_version(live)]},
+    })
+}
+
+// === impl Migration ===
+
+impl Migration {
+    fn new(live: &Value, version: &str, now: Timestamp) -> Self {
+        let text = |pointer| object::text(live, pointer).unwrap_or_default().to_owned();
+        Self {
+            crd: text("/metadata/name"),
+            version: version.to_owned(),
+            rewritten: 0,
+            total: None,
+            uid: text("/metadata/uid"),
+            generation: generation(live),
+            since: MicroTime(now),
+            resource_version: None,
+            next_page: None,
+        }
+    }
+
+    /// Whether it goes on: `live` is the definition that it was begun for, not changed since.
+    pub fn is_about(&self, live: &Value) -> bool {
+        object::text(live, "/metadata/uid") == Some(&self.uid)
+            && generation(live) == self.generation
+            && storage_version(live) == Some(&self.version)
+    }
+
+    /// Notes that what is written after `resource_version` is written in the new version, and how many objects there are
+    /// at that moment, where the API server says it.
+    pub fn mark(&mut self, resource_version: &str, total: Option<u64>) {
+        self.resource_version = Some(resource_version.to_owned());
+        self.total = total;
+    }
+
+    /// Whether an object with this resourceVersion may be stored in an old version.
+    ///
+    /// Numbers are compared, as the documentation of the API allows ("Comparing resource versions", KEP-5504); where one
+    /// is no number, the object is rewritten, which changes nothing that is stored in the new version.
+    pub fn must_rewrite(&self, resource_version: &str) -> bool {
+        let number = |text: &str| text.parse::<u64>().ok();
+        let mark = self.resource_version.as_deref().and_then(number);
+        match (mark, number(resource_version)) {
+            (Some(mark), Some(written)) => written <= mark,
+            _ => true,
+        }
+    }
+
+    /// Notes that a page of `objects` is done; after it come `remaining` more, from `next_page` on.
+    pub fn turn_page(&mut self, objects: u64, remaining: Option<u64>, next_page: Option<String>) {
+        self.rewritten += objects;
+        let is_last = next_page.is_none();
+        let known = remaining.or(is_last.then_some(0));
+        self.total = known.map(|remaining| self.rewritten + remaining).or(self.total);
+        self.next_page = next_page;
+    }
+
+    /// Notes that the API server has forgotten where the next page begins: it is at `next_page`, or at the start.
+    pub fn find_page(&mut self, next_page: Option<String>) {
+        if next_page.is_none() {
+            self.rewritten = 0;
+        }
+        self.next_page = next_page;
+    }
+}
+
+impl std::fmt::Display for Migration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            crd,
+            version,
+            rewritten,
+            ..
+        } = self;
+        match self.total {
+            Some(total) => write!(f, "{rewritten} of {total} objects of {crd} are stored as {version}"),
+            None => write!(f, "{rewritten} objects of {crd} are stored as {version}"),
+        }
+    }
+}
+
+fn generation(live: &Value) -> i64 {
+    live.pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+}
