@@ -24,7 +24,10 @@ use crate::{
         watches::Watches,
     },
     controllers::{Context, annotated_service, bundle_deployment, direct_injection, serving_certificate},
-    servers::health::{self, Health},
+    servers::{
+        admission::{self, Admission},
+        health::{self, Health},
+    },
     telemetry::{LogFormat, Metrics, chain, start_logs},
 };
 
@@ -51,6 +54,10 @@ pub struct Args {
     /// Where /livez, /readyz and /metrics are served.
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub bind: SocketAddr,
+    /// Where the guard answers AdmissionReviews, over TLS. Without it, nobody is kept from changing the conversion of a
+    /// CustomResourceDefinition that a BundleDeployment claims; it is put right afterwards.
+    #[arg(long, value_name = "ADDRESS")]
+    pub admission_bind: Option<SocketAddr>,
     /// How log lines look. $WINDLASS_LOG filters them, for example windlass=debug.
     #[arg(long, value_enum, default_value = "json")]
     pub log_format: LogFormat,
@@ -131,7 +138,7 @@ impl Args {
             None => (None, Leadership::always()),
         };
         let cluster = Cluster::new(
-            fenced(client, leadership.clone()),
+            fenced(client.clone(), leadership.clone()),
             self.request_timeout.0.unsigned_abs(),
         );
         let events = Events::new(cluster.clone(), std::env::var("POD_NAME").ok());
@@ -150,7 +157,9 @@ impl Args {
             result
         };
         let worked = async {
-            let result = self.work(cluster, leadership, events.clone(), stop.clone()).await;
+            let result = self
+                .work(client, cluster, leadership, events.clone(), stop.clone())
+                .await;
             // Only now: until here writes may be under way, and nobody else may lead.
             released.cancel();
             result
@@ -160,9 +169,11 @@ impl Args {
         worked
     }
 
-    /// Runs everything that reads and writes through `cluster`, until `stop`.
+    /// Runs everything that reads and writes through `cluster`, until `stop`. Through `client`, one that stands by can
+    /// ask, too.
     async fn work(
         self,
+        client: Client,
         cluster: Cluster,
         leadership: Leadership,
         events: Events,
@@ -186,6 +197,11 @@ impl Args {
         });
         let leads = leadership.clone();
         metrics.report_leader(move || leads.check().is_ok());
+        let admission = Admission {
+            index: index.clone(),
+            client,
+            namespace: self.namespace.clone(),
+        };
         let context = Arc::new(Context {
             applier: Applier::new(cluster.clone(), index.clone()),
             cluster,
@@ -245,6 +261,16 @@ impl Args {
                 ("direct-injection", result.map_err(anyhow::Error::from))
             }
         });
+        if let Some(bind) = self.admission_bind {
+            let stop = stop.clone();
+            tasks.spawn(async move {
+                let result = admission::serve(bind, admission, stop).await;
+                (
+                    "admission",
+                    result.with_context(|| format!("cannot serve on {bind}")),
+                )
+            });
+        }
         if self.serve {
             let stop = stop.clone();
             let health = Health { watches, metrics };

@@ -12,10 +12,7 @@ use thiserror::Error;
 use tokio::{sync::broadcast::error::RecvError, task::JoinError};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    injection::{Injected, TARGET_KINDS, inject},
-    serving_certificate::secrets,
-};
+use super::injection::{Injected, TARGET_KINDS, inject};
 use crate::{
     api::names,
     cluster::{
@@ -101,7 +98,7 @@ fn read_trust(context: &Context, secret: &Value, key: &ObjectKey) -> Result<Trus
             names::ALLOW_DIRECT_INJECTION
         ));
     }
-    let pem = secrets::data(secret, TRUST).ok_or_else(|| format!("{key} has no {TRUST}"))?;
+    let pem = object::data(secret, TRUST).ok_or_else(|| format!("{key} has no {TRUST}"))?;
     let (bundle, _) =
         TrustBundle::from_foreign_pem(&pem).map_err(|error| format!("{key}: {TRUST}: {error}"))?;
     bundle

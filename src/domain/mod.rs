@@ -7,6 +7,7 @@ pub mod check;
 pub mod claims;
 pub mod conversion_review;
 pub mod crd_upgrade;
+pub mod guard;
 pub mod injection;
 pub mod names;
 pub mod object;

@@ -22,7 +22,7 @@ mod report;
 mod rollout;
 mod routing;
 mod scene;
-pub(super) mod secrets;
+mod secrets;
 mod serving_secret;
 mod targets;
 mod wanted;
