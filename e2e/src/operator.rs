@@ -280,12 +280,13 @@ fn holds(pod: &str, lease: &Value) -> bool {
     holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))
 }
 
-/// The address that a log names last.
+/// The address at which a log says last that `/metrics` is served.
 fn served_at(log: &Path) -> Option<SocketAddr> {
     let log = fs::read_to_string(log).ok()?;
     log.lines().rev().find_map(|line| {
         let line: Value = serde_json::from_str(line).ok()?;
-        text(&line, "/address").parse().ok()
+        let is_asked = text(&line, "/message").contains("/metrics");
+        is_asked.then(|| text(&line, "/address").parse().ok())?
     })
 }
 

@@ -61,14 +61,16 @@ pub(super) fn documents() -> Vec<Document> {
             "admissionReviewVersions": ["v1"],
         }],
     });
-    vec![Document::commented(CERTIFICATE, service), Document::commented(GUARD, configuration)]
+    vec![
+        Document::commented(CERTIFICATE, service),
+        Document::commented(GUARD, configuration),
+    ]
 }
 
 /// Where the certificate comes from.
-const CERTIFICATE: &str =
-    "Every replica answers here. The certificate is Windlass's own, rotated as any other, and so is the caBundle below.";
+const CERTIFICATE: &str = "Every replica answers here. The certificate is Windlass's own, rotated as any other, and so is the caBundle below.";
 
 /// What the guard is for, and what it costs where it fails.
 const GUARD: &str = "Keeps others from changing what Windlass converts: only CustomResourceDefinitions of BundleDeployments are asked about.
-While no replica answers, changes pass, and Windlass undoes them: no change of a CustomResourceDefinition ever waits for
-Windlass. Whoever must get past it deletes this.";
+While no replica answers, changes pass, and Windlass undoes them: nobody's change depends on it. Whoever must get past it
+deletes this.";

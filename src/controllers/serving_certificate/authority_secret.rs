@@ -68,7 +68,8 @@ impl AuthoritySecret {
         names: &DnsNames,
         certificates: &mut Certificates,
     ) -> Self {
-        let stored = object::data(secret, STATE).and_then(|json| serde_json::from_slice::<Authorities>(&json).ok());
+        let stored =
+            object::data(secret, STATE).and_then(|json| serde_json::from_slice::<Authorities>(&json).ok());
         let mut authorities = stored.unwrap_or_default();
         for key in [CURRENT.certificate, NEXT.certificate, RETIRING, CROSS] {
             for certificate in read_pem(secret, key) {

@@ -57,7 +57,8 @@ pub enum Refusal {
     /// The label would change that says whose the definition is.
     #[error(
         "the label {} says that {crd} belongs to the BundleDeployment {owner}: leave it as it is. To hand {crd} over, delete \
-         {owner}: the definition stays with its objects, and loses the label", names::BUNDLE_DEPLOYMENT
+         {owner}: the definition stays with its objects, and loses the label",
+        names::BUNDLE_DEPLOYMENT
     )]
     Owner {
         /// The CustomResourceDefinition.

@@ -100,7 +100,8 @@ impl Review {
     pub fn answer(&self, verdict: &Result<(), Refused>) -> Value {
         let mut response = json!({ "uid": self.uid, "allowed": verdict.is_ok() });
         if let Err(refused) = verdict {
-            response["status"] = json!({ "code": 403, "reason": "Forbidden", "message": refused.to_string() });
+            response["status"] =
+                json!({ "code": 403, "reason": "Forbidden", "message": refused.to_string() });
         }
         json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
     }

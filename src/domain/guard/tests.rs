@@ -57,7 +57,11 @@ fn review(user: &str, operation: &str, old: &Value, new: &Value) -> Review {
 
 /// What is refused of an update to `new`, in short.
 fn refused(old: &Value, new: &Value, deployment: Option<&Value>) -> Vec<&'static str> {
-    short(judge(&review("somebody", "UPDATE", old, new), OPERATOR, deployment))
+    short(judge(
+        &review("somebody", "UPDATE", old, new),
+        OPERATOR,
+        deployment,
+    ))
 }
 
 fn short(verdict: Result<(), Refused>) -> Vec<&'static str> {
@@ -83,13 +87,19 @@ fn what_would_lose_objects_or_fail_calls_is_refused() {
     let changed = |changes: &[(&str, Value)]| with(definition(), changes);
     let versions = |names: &[&str]| -> Value { names.iter().map(|name| json!({"name": name})).collect() };
     for (new, expected) in [
-        (changed(&[("/spec/conversion", json!({"strategy": "None"}))]), vec!["conversion"]),
+        (
+            changed(&[("/spec/conversion", json!({"strategy": "None"}))]),
+            vec!["conversion"],
+        ),
         (changed(&[("/spec/conversion", json!(null))]), vec!["conversion"]),
         (
             changed(&[("/spec/conversion/webhook/clientConfig/caBundle", json!("Qg=="))]),
             vec!["conversion"],
         ),
-        (changed(&[("/spec/versions", versions(&["v1", "v3"]))]), vec!["versions"]),
+        (
+            changed(&[("/spec/versions", versions(&["v1", "v3"]))]),
+            vec!["versions"],
+        ),
         (changed(&[("/spec/versions", json!("garbage"))]), vec!["versions"]),
         (changed(&[("/spec/versions", versions(&["v2", "v1"]))]), vec![]),
         (relabelled(json!(null)), vec!["owner"]),
@@ -104,7 +114,11 @@ fn what_would_lose_objects_or_fail_calls_is_refused() {
         (changed(&[("/spec/names", json!({"shortNames": ["w"]}))]), vec![]),
         (changed(&[("/status/storedVersions", json!(["v2"]))]), vec![]),
     ] {
-        assert_eq!(refused(&definition(), &new, Some(&deployment())), expected, "{new}");
+        assert_eq!(
+            refused(&definition(), &new, Some(&deployment())),
+            expected,
+            "{new}"
+        );
     }
 }
 
@@ -125,7 +139,11 @@ fn a_definition_is_guarded_while_its_conversion_is_claimed() {
         (&stranger, Some(self::deployment()), vec![]),
     ] {
         let new = with(old.clone(), &[("/spec/conversion", elsewhere.clone())]);
-        assert_eq!(refused(old, &new, deployment.as_ref()), expected, "{old} {deployment:?}");
+        assert_eq!(
+            refused(old, &new, deployment.as_ref()),
+            expected,
+            "{old} {deployment:?}"
+        );
     }
 }
 
@@ -150,20 +168,30 @@ fn a_definition_goes_only_after_its_bundle_deployment() {
 
 #[test]
 fn windlass_itself_may_do_everything_and_anybody_may_create() {
-    let new = with(definition(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
+    let new = with(
+        definition(),
+        &[("/spec", json!({})), ("/metadata/labels", json!({}))],
+    );
     for (user, operation, new) in [
         (OPERATOR, "UPDATE", &new),
         (OPERATOR, "DELETE", &Value::Null),
         ("somebody", "CREATE", &new),
     ] {
         let review = review(user, operation, &definition(), new);
-        assert_eq!(judge(&review, OPERATOR, Some(&deployment())), Ok(()), "{user} {operation}");
+        assert_eq!(
+            judge(&review, OPERATOR, Some(&deployment())),
+            Ok(()),
+            "{user} {operation}"
+        );
     }
 }
 
 #[test]
 fn a_refusal_says_what_to_do_for_each_reason() {
-    let new = with(definition(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
+    let new = with(
+        definition(),
+        &[("/spec", json!({})), ("/metadata/labels", json!({}))],
+    );
     let change = review("somebody", "UPDATE", &definition(), &new);
     let deletion = review("somebody", "DELETE", &definition(), &Value::Null);
     insta::assert_snapshot!(
@@ -201,12 +229,21 @@ fn every_problem_of_a_bad_question_is_named() {
             vec!["request.resource.resource: customresourcedefinitions is needed, not \"pods\""],
         ),
         (
-            with(good(), &[("/request/object", json!([])), ("/request/uid", json!(1))]),
-            vec!["request.object: an object is needed", "request.uid: a text is needed"],
+            with(
+                good(),
+                &[("/request/object", json!([])), ("/request/uid", json!(1))],
+            ),
+            vec![
+                "request.object: an object is needed",
+                "request.uid: a text is needed",
+            ],
         ),
         (
             json!({}),
-            vec!["apiVersion: admission.k8s.io/v1 is needed, not nothing", "request.userInfo.username"],
+            vec![
+                "apiVersion: admission.k8s.io/v1 is needed, not nothing",
+                "request.userInfo.username",
+            ],
         ),
     ] {
         let problems = read(&bad);

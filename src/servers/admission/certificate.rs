@@ -88,12 +88,20 @@ impl Certificate {
     fn current(&self) -> Option<Arc<CertifiedKey>> {
         let mut last = self.last.lock();
         let secret = self.index.find(&self.secret);
-        let is_known = |secret: &Arc<Value>| last.secret.as_ref().is_some_and(|known| Arc::ptr_eq(known, secret));
+        let is_known = |secret: &Arc<Value>| {
+            last.secret
+                .as_ref()
+                .is_some_and(|known| Arc::ptr_eq(known, secret))
+        };
         let Some(secret) = secret.filter(|secret| !is_known(secret)) else {
             return last.served.clone();
         };
         match load(&secret) {
-            Ok(loaded) if last.served.as_ref().is_some_and(|served| served.cert == loaded.cert) => {}
+            Ok(loaded)
+                if last
+                    .served
+                    .as_ref()
+                    .is_some_and(|served| served.cert == loaded.cert) => {}
             Ok(loaded) => {
                 info!(secret = %self.secret, "Serving a new certificate");
                 last.served = Some(Arc::new(loaded));
@@ -181,7 +189,11 @@ mod tests {
             assert_eq!(certificate.current().unwrap().cert, served.cert, "{damaged}");
         }
         index.delete(&watch, &key);
-        assert_eq!(certificate.current().unwrap().cert, served.cert, "the Secret is gone");
+        assert_eq!(
+            certificate.current().unwrap().cert,
+            served.cert,
+            "the Secret is gone"
+        );
         put(json!({CHAIN: second.0, KEY: second.1}));
         assert_ne!(certificate.current().unwrap().cert, served.cert);
         assert!(!format!("{certificate:?}").contains(&second.1));
