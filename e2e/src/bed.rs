@@ -341,10 +341,12 @@ pub(crate) fn operator_user() -> String {
     format!("system:serviceaccount:{OPERATOR_NAMESPACE}:{OPERATOR_ACCOUNT}")
 }
 
-/// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here.
+/// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here. Scenarios that
+/// have it guard something apply what that takes.
 async fn apply_manifests(client: &Client) -> anyhow::Result<()> {
     for object in windlass::cli::manifests::objects()? {
-        if object["kind"] != "Deployment" {
+        let left_out = ["Deployment", "Service", "ValidatingWebhookConfiguration"];
+        if left_out.iter().all(|kind| object["kind"] != *kind) {
             apply(client, &object).await?;
         }
     }
@@ -367,7 +369,7 @@ async fn apply_manifests(client: &Client) -> anyhow::Result<()> {
 }
 
 /// Creates an object of a kind that the manifests hold.
-async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
+pub(crate) async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
     let (api_version, kind) = (
         request::text(object, "/apiVersion"),
         request::text(object, "/kind"),

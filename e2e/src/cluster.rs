@@ -1,7 +1,7 @@
 //! The cluster below a test bed: a sandbox of its own, or one that a kubeconfig names.
 
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -147,6 +147,14 @@ impl Cluster {
         match self {
             Self::Sandbox(sandbox) => Ok(sandbox.kubeconfig_for_service_account(namespace, name)),
             Self::Named(named) => named.service_account(namespace, name).await,
+        }
+    }
+
+    /// The first of some hundred addresses of this machine at which the API server reaches a server of ours.
+    pub fn address(&self) -> Ipv4Addr {
+        match self {
+            Self::Sandbox(_) => windlass_node::Options::default().addresses.host(),
+            Self::Named(named) => named.pods.host(),
         }
     }
 

@@ -280,7 +280,7 @@ fn holds(pod: &str, lease: &Value) -> bool {
     holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))
 }
 
-/// The address that a log names last.
+/// The address at which a log says last that `/metrics` is served.
 fn served_at(log: &Path) -> Option<SocketAddr> {
     let log = fs::read_to_string(log).ok()?;
     let line = log.lines().rfind(|line| line.contains("Serving /livez"))?;

@@ -15,6 +15,8 @@ use serde_json::Value;
 /// How long a client goes on retrying what the API server itself turns away.
 pub(crate) const RETRY_LIMIT: Duration = Duration::from_secs(30);
 
+const JSON: &str = "application/json";
+
 /// What the API server answered, an error or not.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -34,12 +36,32 @@ pub struct Answer {
 ///
 /// When no answer came: the connection failed, or its body ended early.
 pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
-    let (code, retry_after, bytes) = exchange(client, method, path, "application/json", body).await?;
-    Ok(Answer {
-        code,
-        body: serde_json::from_slice(&bytes).unwrap_or_default(),
-        retry_after,
-    })
+    let content_type = match (method, body) {
+        ("PATCH", Some(Value::Array(_))) => "application/json-patch+json",
+        ("PATCH", _) => "application/merge-patch+json",
+        _ => JSON,
+    };
+    exchange(client, method, path, (content_type, JSON), body)
+        .await
+        .map(Answer::from)
+}
+
+/// Applies an object as `manager`, with force, without any retry.
+///
+/// # Errors
+///
+/// As [`send`].
+pub async fn apply(client: &Client, path: &str, manager: &str, object: &Value) -> anyhow::Result<Answer> {
+    let path = format!("{path}?fieldManager={manager}&force=true");
+    exchange(
+        client,
+        "PATCH",
+        &path,
+        ("application/apply-patch+yaml", JSON),
+        Some(object),
+    )
+    .await
+    .map(Answer::from)
 }
 
 /// Reads the collection or object at `path` in the form that `accept` asks for: one JSON value, or those of a watch
@@ -49,7 +71,7 @@ pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value
 ///
 /// When the API server refuses, or answers anything else than JSON.
 pub async fn read_as(client: &Client, path: &str, accept: &str) -> anyhow::Result<Vec<Value>> {
-    let (code, _, bytes) = exchange(client, "GET", path, accept, None).await?;
+    let (code, _, bytes) = exchange(client, "GET", path, (JSON, accept), None).await?;
     anyhow::ensure!(
         code == 200,
         "GET {path} as {accept}: HTTP {code}: {}",
@@ -66,14 +88,9 @@ async fn exchange(
     client: &Client,
     method: &str,
     path: &str,
-    accept: &str,
+    (content_type, accept): (&str, &str),
     body: Option<&Value>,
 ) -> anyhow::Result<(u16, Option<Duration>, Bytes)> {
-    let content_type = match (method, body) {
-        ("PATCH", Some(Value::Array(_))) => "application/json-patch+json",
-        ("PATCH", _) => "application/merge-patch+json",
-        _ => "application/json",
-    };
     let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
     let request = Request::builder()
         .method(method)
@@ -128,6 +145,16 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 }
 
 // === impl Answer ===
+
+impl From<(u16, Option<Duration>, Bytes)> for Answer {
+    fn from((code, retry_after, bytes): (u16, Option<Duration>, Bytes)) -> Self {
+        Self {
+            code,
+            body: serde_json::from_slice(&bytes).unwrap_or_default(),
+            retry_after,
+        }
+    }
+}
 
 impl Answer {
     /// How long to wait before the request is sent again.

@@ -24,7 +24,10 @@ use crate::{
         watches::Watches,
     },
     controllers::{Context, annotated_service, bundle_deployment, direct_injection, serving_certificate},
-    servers::health::{self, Health},
+    servers::{
+        admission::{self, Admission},
+        health::{self, Health},
+    },
     telemetry::{LogFormat, Metrics, chain, start_logs},
 };
 
@@ -51,6 +54,10 @@ pub struct Args {
     /// Where /livez, /readyz and /metrics are served.
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub bind: SocketAddr,
+    /// Where the guard answers AdmissionReviews, over TLS. Without it, nobody is kept from changing the conversion of a
+    /// CustomResourceDefinition that a BundleDeployment claims; it is put right afterwards.
+    #[arg(long, value_name = "ADDRESS")]
+    pub admission_bind: Option<SocketAddr>,
     /// How log lines look. $WINDLASS_LOG filters them, for example windlass=debug.
     #[arg(long, value_enum, default_value = "json")]
     pub log_format: LogFormat,
@@ -134,7 +141,7 @@ impl Args {
             None => (None, Leadership::always()),
         };
         let cluster = Cluster::new(
-            fenced(client, leadership.clone()),
+            fenced(client.clone(), leadership.clone()),
             self.request_timeout.0.unsigned_abs(),
         );
         let events = Events::new(cluster.clone(), std::env::var("POD_NAME").ok());
@@ -153,7 +160,9 @@ impl Args {
             result
         };
         let worked = async {
-            let result = self.work(cluster, leadership, events.clone(), stop.clone()).await;
+            let result = self
+                .work(client, cluster, leadership, events.clone(), stop.clone())
+                .await;
             // Only now: until here writes may be under way, and nobody else may lead.
             released.cancel();
             result
@@ -163,9 +172,11 @@ impl Args {
         worked
     }
 
-    /// Runs everything that reads and writes through `cluster`, until `stop`.
+    /// Runs everything that reads and writes through `cluster`, until `stop`. Through `client`, one that stands by can
+    /// ask, too.
     async fn work(
         self,
+        client: Client,
         cluster: Cluster,
         leadership: Leadership,
         events: Events,
@@ -189,6 +200,11 @@ impl Args {
         });
         let leads = leadership.clone();
         metrics.report_leader(move || leads.check().is_ok());
+        let admission = Admission {
+            index: index.clone(),
+            client,
+            namespace: self.namespace.clone(),
+        };
         let context = Arc::new(Context {
             applier: Applier::new(cluster.clone(), index.clone()),
             cluster,
@@ -237,6 +253,13 @@ impl Args {
             "direct-injection",
             direct_injection::run(context, stop.clone()),
         );
+        if let Some(bind) = self.admission_bind {
+            let stop = stop.clone();
+            start(&mut tasks, "admission", async move {
+                let served = admission::serve(bind, admission, stop).await;
+                served.with_context(|| format!("cannot serve on {bind}"))
+            });
+        }
         if self.serve {
             let (stop, health) = (stop.clone(), Health { watches, metrics });
             start(&mut tasks, "health", async move {

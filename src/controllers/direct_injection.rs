@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     injection::{Injected, TARGET_KINDS, inject},
-    serving_certificate::secrets::{self, TRUST},
+    serving_certificate::secrets::TRUST,
 };
 use crate::{
     api::names,
@@ -93,7 +93,7 @@ fn read_trust(context: &Context, secret: &Value, key: &ObjectKey) -> Result<Trus
             names::ALLOW_DIRECT_INJECTION
         ));
     }
-    let pem = secrets::data(secret, TRUST).ok_or_else(|| format!("{key} has no {TRUST}"))?;
+    let pem = object::data(secret, TRUST).ok_or_else(|| format!("{key} has no {TRUST}"))?;
     let (bundle, _) =
         TrustBundle::from_foreign_pem(&pem).map_err(|error| format!("{key}: {TRUST}: {error}"))?;
     bundle

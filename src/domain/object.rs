@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 /// Names one object in a cluster.
@@ -72,6 +73,12 @@ pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
 /// Whether an object is being deleted: it is still there, and no other can take its name yet.
 pub fn is_terminating(object: &Value) -> bool {
     text(object, "/metadata/deletionTimestamp").is_some()
+}
+
+/// What a key of a Secret holds; `None` where it is not there, or no base64.
+pub fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
+    let encoded = secret.get("data")?.get(key)?.as_str()?;
+    STANDARD.decode(encoded).ok()
 }
 
 /// The value of an annotation.

@@ -1,3 +1,4 @@
-//! Health and metrics.
+//! Health and metrics, and the guard's webhook.
 
+pub mod admission;
 pub mod health;

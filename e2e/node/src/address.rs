@@ -65,7 +65,7 @@ impl Network {
     }
 
     /// The node's own address: the first.
-    pub(crate) fn host(self) -> Ipv4Addr {
+    pub fn host(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.base + 1)
     }
 

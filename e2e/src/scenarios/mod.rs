@@ -11,6 +11,7 @@ mod drift;
 mod expired;
 mod fight;
 mod foreign;
+mod guard;
 mod hygiene;
 mod idle;
 mod install;
@@ -130,6 +131,10 @@ scenarios! {
     trouble::storage_that_hangs_loses_nothing needs Pause,
     trouble::errors_at_random_and_cut_watches_lose_nothing needs Errors,
     hygiene::no_private_key_is_anywhere_but_in_its_secret,
+    guard::every_forbidden_write_is_refused_by_every_replica,
+    guard::the_guards_own_certificate_rotates_without_a_gap,
+    guard::where_nobody_guards_drift_is_undone_and_its_author_named,
+    guard::kubectl_shows_what_the_guard_says,
     claims::the_second_claim_is_refused_and_takes_over_when_the_first_is_gone,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,

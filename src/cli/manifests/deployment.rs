@@ -2,7 +2,11 @@
 
 use serde_json::json;
 
-use super::{Document, NAME, NAMESPACE, labels};
+use super::{
+    Document, NAME, NAMESPACE,
+    guard::{PORT, PORT_NAME},
+    labels,
+};
 
 /// The Deployment.
 pub(super) fn documents() -> Vec<Document> {
@@ -32,12 +36,16 @@ pub(super) fn documents() -> Vec<Document> {
                     "containers": [{
                         "name": NAME,
                         "image": image,
-                        "args": ["run", "--bind", "0.0.0.0:8080"],
+                        "args": ["run", "--bind", "0.0.0.0:8080", "--admission-bind", format!("0.0.0.0:{PORT}")],
                         "env": [
                             { "name": "WINDLASS_NAMESPACE", "valueFrom": { "fieldRef": { "fieldPath": "metadata.namespace" } } },
                             { "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
                         ],
-                        "ports": [{ "name": "health", "containerPort": 8080 }],
+                        "ports": [
+                            { "name": "health", "containerPort": 8080 },
+                            { "name": PORT_NAME, "containerPort": PORT },
+                        ],
+                        "lifecycle": { "preStop": { "sleep": { "seconds": 5 } } },
                         "livenessProbe": probe("/livez"),
                         "readinessProbe": probe("/readyz"),
                         "resources": { "requests": { "cpu": "50m", "memory": "64Mi" }, "limits": { "memory": "512Mi" } },

@@ -1,6 +1,7 @@
 //! `windlass manifests`: everything that installs Windlass, generated from the types and from what the code does.
 
 mod deployment;
+mod guard;
 mod rbac;
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
@@ -133,6 +134,10 @@ fn files() -> anyhow::Result<Vec<File>> {
         File {
             name: "deployment.yaml",
             documents: deployment::documents(),
+        },
+        File {
+            name: "guard.yaml",
+            documents: guard::documents(),
         },
     ];
     let resources: Vec<_> = files.iter().map(|file| file.name).collect();

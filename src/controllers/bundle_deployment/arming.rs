@@ -14,6 +14,7 @@ use crate::{
         kinds,
     },
     domain::{
+        injection,
         object::{self, ObjectKey},
         plan::{Phase, Plan, Stage, waits_for_proof},
         status::{Standing, Step},
@@ -77,6 +78,10 @@ impl Reconciler {
                     .map(|pem| STANDARD.encode(pem));
                 let stanza = conversion.stanza(trust_bundle.as_deref());
                 self.context.applier.set_conversion(&live, &stanza).await?;
+                let was_armed = survey.conversion(&conversion.crd) == WebhookState::Armed;
+                if was_armed && survey.installing.is_none() {
+                    self.tell_who_overwrote(owner, &live).await;
+                }
                 // What converted before may be asked for a while yet.
                 self.note_disarmed(owner);
             }
@@ -100,6 +105,30 @@ impl Reconciler {
             survey.set_webhook(name, WebhookState::Armed);
         }
         Ok(())
+    }
+
+    /// Says of a conversion that was armed and no longer was, who had changed it.
+    async fn tell_who_overwrote(&self, owner: &Owner, live: &Value) {
+        let (Some(deployment), Some(crd)) = (
+            self.context
+                .index
+                .find(&kinds::BUNDLE_DEPLOYMENT.object(None, &owner.bundle_deployment)),
+            ObjectKey::of(live),
+        ) else {
+            return;
+        };
+        let who = injection::last_writer(live).map_or_else(
+            || "somebody who left no field manager".to_owned(),
+            |manager| format!("the field manager {manager}"),
+        );
+        let note = format!(
+            "spec.conversion of {} was changed by {who}, and was put back",
+            crd.name
+        );
+        self.context
+            .events
+            .warn_of(&deployment, &crd, "Arm", "ConversionOverwritten", &note)
+            .await;
     }
 
     /// The objects of a kind that were installed for a BundleDeployment, as the watches see them.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     certificates::{Certificates, UnknownCertificate, summary},
-    secrets::{data, encoded, label, owner_of_authority},
+    secrets::{encoded, label, owner_of_authority},
     wanted::Wanted,
 };
 use crate::{
@@ -68,7 +68,8 @@ impl AuthoritySecret {
         names: &DnsNames,
         certificates: &mut Certificates,
     ) -> Self {
-        let stored = data(secret, STATE).and_then(|json| serde_json::from_slice::<Authorities>(&json).ok());
+        let stored =
+            object::data(secret, STATE).and_then(|json| serde_json::from_slice::<Authorities>(&json).ok());
         let mut authorities = stored.unwrap_or_default();
         for key in [CURRENT.certificate, NEXT.certificate, RETIRING, CROSS] {
             for certificate in read_pem(secret, key) {
@@ -171,7 +172,7 @@ pub enum WriteAuthoritiesError {
 }
 
 fn read_pem(secret: &Value, key: &str) -> Vec<pki::Certificate> {
-    data(secret, key)
+    object::data(secret, key)
         .map(|pem| pem::read(&pem).certificates)
         .unwrap_or_default()
 }
@@ -183,7 +184,7 @@ fn intact<'a>(stored: &Certificate, certificates: &'a Certificates) -> Option<&'
 }
 
 fn signer(secret: &Value, place: &Place, certificate: &pki::Certificate) -> Option<CertificateAuthority> {
-    let key = PrivateKey::from_pem(&data(secret, place.key)?).ok()?;
+    let key = PrivateKey::from_pem(&object::data(secret, place.key)?).ok()?;
     CertificateAuthority::new(certificate.clone(), key).ok()
 }
 

@@ -42,12 +42,6 @@ pub(super) fn owner_of_authority(secret: &Value) -> Option<ObjectKey> {
     Some(kinds::SERVING_CERTIFICATE.object(Some(namespace), name))
 }
 
-/// What a key of a Secret holds.
-pub(in crate::controllers) fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
-    let encoded = secret.get("data")?.get(key)?.as_str()?;
-    STANDARD.decode(encoded).ok()
-}
-
 /// A value of a Secret's `data`.
 pub(super) fn encoded(bytes: impl AsRef<[u8]>) -> Value {
     STANDARD.encode(bytes).into()
@@ -88,8 +82,8 @@ mod tests {
     #[test]
     fn data_is_read_as_it_was_written() {
         let secret = json!({"data": {"tls.crt": encoded("text"), "other": "%"}});
-        assert_eq!(data(&secret, "tls.crt"), Some(b"text".to_vec()));
-        assert_eq!(data(&secret, "other"), None);
-        assert_eq!(data(&secret, "none"), None);
+        assert_eq!(object::data(&secret, "tls.crt"), Some(b"text".to_vec()));
+        assert_eq!(object::data(&secret, "other"), None);
+        assert_eq!(object::data(&secret, "none"), None);
     }
 }

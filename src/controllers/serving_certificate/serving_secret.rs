@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     certificates::Certificates,
-    secrets::{TRUST, data, encoded, label},
+    secrets::{TRUST, encoded, label},
     wanted::Wanted,
 };
 use crate::{
@@ -87,7 +87,7 @@ impl ServingSecret {
         names: &DnsNames,
         certificates: &mut Certificates,
     ) -> Self {
-        let bytes = |key| data(&secret, key).unwrap_or_default();
+        let bytes = |key| object::data(&secret, key).unwrap_or_default();
         let bundle = TrustBundle::from_pem(&bytes(TRUST)).ok();
         let bundle = bundle.map(|bundle| {
             let roots = bundle.certificates().iter();

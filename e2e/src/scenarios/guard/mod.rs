@@ -1,0 +1,145 @@
+//! The guard: what others may not do to a definition that Windlass converts, and what happens while nobody guards it.
+
+mod kubectl;
+mod replicas;
+mod writes;
+
+use anyhow::Context;
+use serde_json::json;
+
+use self::{
+    replicas::{CONFIGURATION, Replica},
+    writes::{CRD, OWNER},
+};
+use super::{rotation::CERTIFICATE, traffic};
+use crate::{
+    bed::{Bed, OPERATOR_NAMESPACE},
+    request::{self, text},
+    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, delete, get, install, succeed, until},
+};
+
+pub(super) use self::kubectl::kubectl_shows_what_the_guard_says;
+
+/// The namespace of the sample.
+const NAMESPACE: &str = "sample-system";
+
+/// Installs the sample.
+async fn install_sample(bed: &Bed) -> anyhow::Result<()> {
+    install(&bed.client, OWNER, NAMESPACE, &bed.bundle("sample.v1")?).await?;
+    bed.settled(NAMESPACE, CERTIFICATE).await?;
+    Ok(())
+}
+
+pub(super) async fn every_forbidden_write_is_refused_by_every_replica(bed: &Bed) -> anyhow::Result<()> {
+    replicas::install_guard(bed).await?;
+    let leader = Replica::start(bed, "one").await?;
+    install_sample(bed).await?;
+    let standby = Replica::start(bed, "other").await?;
+    // The API server keeps connections: it must never have had one to the leader.
+    standby.join(bed).await?;
+    writes::refused(bed).await?;
+    writes::let_through(bed).await?;
+    anyhow::ensure!(!standby.running.leads().await?, "the standby leads");
+    standby.leave(bed).await?;
+    standby.running.stop().await?;
+    leader.join(bed).await?;
+    writes::refused(bed).await?;
+    writes::let_through(bed).await?;
+
+    // Who is done with the operator may be done with everything.
+    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/{OWNER}")).await?;
+    delete(&bed.client, &format!("{CRDS}/{CRD}")).await
+}
+
+pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(bed: &Bed) -> anyhow::Result<()> {
+    replicas::install_guard(bed).await?;
+    let leader = Replica::start(bed, "one").await?;
+    let standby = Replica::start(bed, "other").await?;
+    install_sample(bed).await?;
+    leader.join(bed).await?;
+    standby.join(bed).await?;
+    let settled = bed.settled(OPERATOR_NAMESPACE, replicas::SERVICE).await?;
+    anyhow::ensure!(
+        settled["status"]["endpoints"] == json!({"ready": 2, "current": 2}),
+        "{}",
+        settled["status"]["endpoints"]
+    );
+    for what in ["leaf", "ca"] {
+        let rotated = steps::rotate(&bed.client, OPERATOR_NAMESPACE, replicas::SERVICE, what, PATIENCE);
+        tokio::select! {
+            rotated = rotated => rotated?,
+            passed = writes::until_one_passes(bed) => passed?,
+        }
+    }
+
+    // What Windlass writes itself is not even asked about. Where it is, because the operator has another name than the
+    // configuration says, it is known all the same.
+    let unconditional = json!([{"op": "remove", "path": "/webhooks/0/matchConditions"}]);
+    succeed(&bed.client, "PATCH", CONFIGURATION, Some(&unconditional)).await?;
+    steps::rotate(&bed.client, NAMESPACE, CERTIFICATE, "ca", PATIENCE).await?;
+    writes::refused(bed).await
+}
+
+pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    replicas::install_guard(bed).await?;
+    let replica = Replica::start(bed, "one").await?;
+    install_sample(bed).await?;
+    replica.join(bed).await?;
+    writes::refused(bed).await?;
+    let path = format!("{CRDS}/{CRD}");
+    let before = get(&bed.client, &path).await?.context("no CRD")?;
+    let again = replica.kill().await?;
+    let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+    let stranger = format!("{path}?fieldManager=stranger");
+    until("a write passes that nobody guards", PATIENCE, async || {
+        // The API server may keep a connection for a moment that nobody answers on.
+        let answer = request::send(&bed.client, "PATCH", &stranger, Some(&none)).await?;
+        Ok(if answer.code == 200 {
+            Ok(())
+        } else {
+            Err(answer.to_string())
+        })
+    })
+    .await?;
+    let _again = again.start()?;
+    until("the conversion is put back", PATIENCE, async || {
+        let conversion = get(&bed.client, &path).await?.context("no CRD")?["spec"]["conversion"].clone();
+        Ok(if conversion == before["spec"]["conversion"] {
+            Ok(())
+        } else {
+            Err(conversion.to_string())
+        })
+    })
+    .await?;
+    named(bed, "stranger").await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    writes::refused(bed).await
+}
+
+/// Waits until an event about the BundleDeployment says who has overwritten the conversion.
+async fn named(bed: &Bed, manager: &str) -> anyhow::Result<()> {
+    let events = "/apis/events.k8s.io/v1/namespaces/default/events";
+    until(
+        "an event says who overwrote the conversion",
+        PATIENCE,
+        async || {
+            let events = steps::list(&bed.client, events).await?;
+            let is_named = events.iter().any(|event| {
+                text(event, "/reason") == "ConversionOverwritten"
+                    && text(event, "/regarding/name") == OWNER
+                    && text(event, "/related/name") == CRD
+                    && text(event, "/note").contains(&format!("field manager {manager},"))
+            });
+            Ok(if is_named {
+                Ok(())
+            } else {
+                Err(json!(events).to_string())
+            })
+        },
+    )
+    .await
+}

@@ -1,0 +1,216 @@
+//! What somebody else tries with a definition that Windlass converts.
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use crate::{
+    bed::Bed,
+    request::{self, Answer},
+    steps::{CRDS, get},
+};
+
+/// The definition of the sample.
+pub(super) const CRD: &str = "widgets.sample.windlass.dev";
+
+/// The BundleDeployment that it belongs to.
+pub(super) const OWNER: &str = "sample";
+
+/// The label that says so.
+const LABEL: &str = "windlass.dev/bundle-deployment";
+
+/// One request, and what is said to it.
+pub(super) struct Write {
+    what: &'static str,
+    method: &'static str,
+    body: Value,
+    /// Parts of the answer: each names the way out.
+    says: &'static [&'static str],
+}
+
+/// What is said of the conversion.
+pub(super) const CONVERSION: &str = "change the bundle of sample; to convert no longer, delete sample";
+
+/// What is said of the label.
+pub(super) const LABELLED: &str = "To hand widgets.sample.windlass.dev over, delete sample";
+
+/// What is said of a deletion.
+pub(super) const DELETION: &str = "delete sample first. The definition stays with its objects then";
+
+/// How every refusal begins.
+pub(super) const DENIED: &str = "admission webhook \"guard.windlass.dev\" denied the request: ";
+
+/// Every kind of write that must not pass.
+fn forbidden(live: &Value, stranger: &str) -> Vec<Write> {
+    let write = |what, method, body, says| Write {
+        what,
+        method,
+        body,
+        says,
+    };
+    let replace = |path: &str, value: Value| json!([{"op": "replace", "path": path, "value": value}]);
+    let config = "/spec/conversion/webhook/clientConfig";
+    let mut plain = live.clone();
+    plain["spec"]["conversion"].take();
+    plain["metadata"]["labels"].take();
+    let mut elsewhere = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": CRD},
+        "spec": {"conversion": live["spec"]["conversion"]},
+    });
+    elsewhere["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["path"] = json!("/elsewhere");
+    vec![
+        write(
+            "a merge patch without conversion",
+            "PATCH",
+            json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}}),
+            &[CONVERSION],
+        ),
+        write(
+            "a JSON patch of the path",
+            "PATCH",
+            replace(&format!("{config}/service/path"), json!("/elsewhere")),
+            &[CONVERSION],
+        ),
+        write(
+            "a JSON patch of the caBundle",
+            "PATCH",
+            replace(&format!("{config}/caBundle"), json!(stranger)),
+            &[CONVERSION],
+        ),
+        write("another conversion applied", "APPLY", elsewhere, &[CONVERSION]),
+        write("the plain definition", "PUT", plain, &[CONVERSION, LABELLED]),
+        write(
+            "a patch that takes the label away",
+            "PATCH",
+            json!({"metadata": {"labels": {LABEL: null}}}),
+            &[LABELLED],
+        ),
+        write(
+            "a patch that gives it to another",
+            "PATCH",
+            json!({"metadata": {"labels": {LABEL: "other"}}}),
+            &[LABELLED],
+        ),
+        write("a deletion", "DELETE", Value::Null, &[DELETION]),
+    ]
+}
+
+/// What is nobody else's business.
+fn harmless(live: &Value) -> Vec<Write> {
+    let write = |what, method, body| Write {
+        what,
+        method,
+        body,
+        says: &[],
+    };
+    let mut annotated = live.clone();
+    annotated["metadata"]["annotations"]["example.com/by"] = json!("replace");
+    let mut bundled = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": CRD},
+        "spec": live["spec"],
+    });
+    bundled["spec"]["conversion"].take();
+    vec![
+        write(
+            "a label and an annotation",
+            "PATCH",
+            json!({"metadata": {"labels": {"example.com/l": "1"}, "annotations": {"example.com/by": "patch"}}}),
+        ),
+        write("the same with an annotation", "PUT", annotated),
+        write("what the bundle holds, applied", "APPLY", bundled),
+    ]
+}
+
+/// Tries every forbidden write: each is refused in words that help, and changes nothing.
+pub(super) async fn refused(bed: &Bed) -> anyhow::Result<()> {
+    let (before, stranger) = (live(bed).await?, bed.foreign_trust_bundle()?);
+    for position in 0..forbidden(&before, &stranger).len() {
+        let (write, answer) = send(bed, |live| forbidden(live, &stranger).swap_remove(position)).await?;
+        let what = write.what;
+        anyhow::ensure!(answer.code == 403, "{what}: {answer}");
+        for part in write.says.iter().chain([&DENIED]) {
+            anyhow::ensure!(answer.message().contains(part), "{what}: not {part:?}: {answer}");
+        }
+        anyhow::ensure!(
+            kept(&live(bed).await?) == kept(&before),
+            "{what} was refused, and has changed the definition"
+        );
+    }
+    // The API server's own rule comes first.
+    let mut versions = before["spec"]["versions"].clone();
+    let others = versions.as_array_mut().context("no versions")?;
+    others.retain(|version| version["storage"] == false);
+    others.first_mut().context("one version")?["storage"] = json!(true);
+    let patch = json!({"spec": {"versions": versions}});
+    let answer = request::send(&bed.client, "PATCH", &path(), Some(&patch)).await?;
+    anyhow::ensure!(
+        answer.code == 422 && answer.message().contains("missing from spec.versions"),
+        "a stored version went: {answer}"
+    );
+    Ok(())
+}
+
+/// Makes every change that must not be refused.
+pub(super) async fn let_through(bed: &Bed) -> anyhow::Result<()> {
+    let before = live(bed).await?;
+    for position in 0..harmless(&before).len() {
+        let (write, answer) = send(bed, |live| harmless(live).swap_remove(position)).await?;
+        anyhow::ensure!(answer.code == 200, "{}: {answer}", write.what);
+    }
+    let after = live(bed).await?;
+    anyhow::ensure!(
+        kept(&after) == kept(&before),
+        "what was harmless has changed what Windlass keeps"
+    );
+    Ok(())
+}
+
+/// Tries one forbidden write without leaving anything behind.
+pub(super) async fn try_out(bed: &Bed) -> anyhow::Result<Answer> {
+    let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+    let path = format!("{}?dryRun=All", path());
+    request::send(&bed.client, "PATCH", &path, Some(&none)).await
+}
+
+/// Tries it again and again, and fails as soon as it is not refused.
+pub(super) async fn until_one_passes(bed: &Bed) -> anyhow::Result<()> {
+    loop {
+        let answer = try_out(bed).await?;
+        if !answer.is_denied() {
+            bail!("a forbidden write was not refused: {answer}");
+        }
+    }
+}
+
+/// Sends what `write` makes of the live definition, again where that has changed meanwhile.
+async fn send(bed: &Bed, write: impl Fn(&Value) -> Write) -> anyhow::Result<(Write, Answer)> {
+    loop {
+        let write = write(&live(bed).await?);
+        let (client, path) = (&bed.client, path());
+        let answer = match write.method {
+            "APPLY" => request::apply(client, &path, "gitops", &write.body).await?,
+            "DELETE" => request::send(client, "DELETE", &path, None).await?,
+            method => request::send(client, method, &path, Some(&write.body)).await?,
+        };
+        if answer.code != 409 {
+            return Ok((write, answer));
+        }
+    }
+}
+
+fn path() -> String {
+    format!("{CRDS}/{CRD}")
+}
+
+async fn live(bed: &Bed) -> anyhow::Result<Value> {
+    get(&bed.client, &path()).await?.context("no definition")
+}
+
+/// What must stay.
+fn kept(live: &Value) -> [Value; 4] {
+    [
+        live["metadata"]["uid"].clone(),
+        live["metadata"]["labels"][LABEL].clone(),
+        live["metadata"]["deletionTimestamp"].clone(),
+        live["spec"].clone(),
+    ]
+}

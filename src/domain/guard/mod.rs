@@ -1,0 +1,173 @@
+//! The guard: what nobody but Windlass may do to a CustomResourceDefinition whose conversion is claimed.
+//!
+//! ```text
+//! AdmissionReview -> Review -> judge -> Ok, or Refused -> AdmissionReview
+//!                                ^
+//!        BundleDeployment that the definition belongs to
+//! ```
+//!
+//! A definition is claimed while the BundleDeployment that its label names exists, and either says so in its status or
+//! has a webhook in place. Everything else about it, and every other definition, is none of the guard's business.
+
+mod review;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::domain::{names, object};
+
+pub use review::{InvalidReview, Review};
+
+/// Why a change is refused: every reason, each with the way out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct Refused(pub Vec<Refusal>);
+
+/// One reason to refuse a change.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The conversion would change.
+    #[error(
+        "spec.conversion of {crd} is kept by Windlass for the BundleDeployment {owner}, and any other would lose stored \
+         objects or fail every call: leave it as it is. To convert in another way, change the bundle of {owner}; to \
+         convert no longer, delete {owner}, and Windlass takes the conversion away as soon as no object needs it"
+    )]
+    Conversion {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+    },
+    /// Versions would go in which objects are stored.
+    #[error(
+        "objects of {crd} are stored in {}, and could not be read any more: keep what status.storedVersions names in \
+         spec.versions. To drop a version, give the BundleDeployment {owner} a bundle without it: it goes when no object is \
+         stored in it any more", versions.join(", ")
+    )]
+    StoredVersions {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+        /// The versions.
+        versions: Vec<String>,
+    },
+    /// The label would change that says whose the definition is.
+    #[error(
+        "the label {} says that {crd} belongs to the BundleDeployment {owner}: leave it as it is. To hand {crd} over, delete \
+         {owner}: the definition stays with its objects, and loses the label",
+        names::BUNDLE_DEPLOYMENT
+    )]
+    Owner {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+    },
+    /// The definition would go, and every object with it.
+    #[error(
+        "every object of {crd} would be deleted with it, while the BundleDeployment {owner} is there to serve them: delete \
+         {owner} first. The definition stays with its objects then, and may be deleted"
+    )]
+    Deletion {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+    },
+}
+
+/// Whether the change in `review` may be made.
+///
+/// `operator` is the user that Windlass itself is, and `bundle_deployment` the object that [`Review::owner`] names, if
+/// there is one.
+///
+/// # Errors
+///
+/// When it may not.
+pub fn judge(review: &Review, operator: &str, bundle_deployment: Option<&Value>) -> Result<(), Refused> {
+    let (Some(old), Some(owner), Some(deployment)) = (review.old(), review.owner(), bundle_deployment) else {
+        return Ok(());
+    };
+    if review.user() == operator || !is_claimed(old, deployment) {
+        return Ok(());
+    }
+    let refusals = match review.new() {
+        Some(new) => of_change(old, new, owner),
+        None => of_deletion(old, owner, deployment),
+    };
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    Err(Refused(refusals))
+}
+
+fn of_change(old: &Value, new: &Value, owner: &str) -> Vec<Refusal> {
+    let (crd, owner) = (name(old), owner.to_owned());
+    let mut refusals = Vec::new();
+    if object::label(new, names::BUNDLE_DEPLOYMENT) != Some(&owner) {
+        refusals.push(Refusal::Owner {
+            crd: crd.clone(),
+            owner: owner.clone(),
+        });
+    }
+    if old.pointer("/spec/conversion") != new.pointer("/spec/conversion") {
+        refusals.push(Refusal::Conversion {
+            crd: crd.clone(),
+            owner: owner.clone(),
+        });
+    }
+    let versions = lost_versions(old, new);
+    if !versions.is_empty() {
+        refusals.push(Refusal::StoredVersions { crd, owner, versions });
+    }
+    refusals
+}
+
+/// One that is being deleted already is deleted again by the API server, once its objects are gone; and who deletes the
+/// BundleDeployment may want to be rid of everything.
+fn of_deletion(old: &Value, owner: &str, deployment: &Value) -> Vec<Refusal> {
+    if is_terminating(old) || is_terminating(deployment) {
+        return Vec::new();
+    }
+    vec![Refusal::Deletion {
+        crd: name(old),
+        owner: owner.to_owned(),
+    }]
+}
+
+/// The versions that objects are stored in and that `new` no longer has.
+fn lost_versions(old: &Value, new: &Value) -> Vec<String> {
+    let kept: Vec<_> = versions(new).collect();
+    object::items(old, "/status/storedVersions")
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|stored| versions(old).any(|version| version == *stored) && !kept.contains(stored))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn versions(crd: &Value) -> impl Iterator<Item = &str> {
+    object::items(crd, "/spec/versions")
+        .iter()
+        .filter_map(|version| object::text(version, "/name"))
+}
+
+fn is_claimed(crd: &Value, deployment: &Value) -> bool {
+    let name = object::text(crd, "/metadata/name");
+    let converts = object::text(crd, "/spec/conversion/strategy") == Some("Webhook");
+    converts
+        || object::items(deployment, "/status/conversions")
+            .iter()
+            .any(|conversion| object::text(conversion, "/crd") == name)
+}
+
+fn is_terminating(object: &Value) -> bool {
+    object::text(object, "/metadata/deletionTimestamp").is_some()
+}
+
+fn name(crd: &Value) -> String {
+    object::text(crd, "/metadata/name").unwrap_or_default().to_owned()
+}

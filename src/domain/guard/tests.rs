@@ -1,0 +1,333 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
+const OWNER: &str = "sample";
+const CRD: &str = "widgets.example.com";
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": CRD, "labels": {names::BUNDLE_DEPLOYMENT: OWNER, "other": "label"}},
+        "spec": {
+            "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"caBundle": "QQ=="}}},
+            "versions": [{"name": "v1"}, {"name": "v2"}, {"name": "v3"}],
+        },
+        "status": {"storedVersions": ["v1", "v2"]},
+    })
+}
+
+fn deployment() -> Value {
+    json!({
+        "kind": "BundleDeployment", "metadata": {"name": OWNER},
+        "status": {"conversions": [{"crd": CRD, "state": "Armed"}]},
+    })
+}
+
+/// `object` with some fields set, or taken away by null.
+fn with(object: Value, changes: &[(&str, Value)]) -> Value {
+    let mut object = object;
+    for (pointer, value) in changes {
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        let parent = object.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+        match value {
+            Value::Null => parent.remove(field),
+            value => parent.insert(field.to_owned(), value.clone()),
+        };
+    }
+    object
+}
+
+fn request(user: &str, operation: &str, old: &Value, new: &Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1", "operation": operation, "userInfo": {"username": user}, "name": CRD,
+            "resource": {"group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions"},
+            "oldObject": old, "object": new,
+        },
+    })
+}
+
+fn review(user: &str, operation: &str, old: &Value, new: &Value) -> Review {
+    Review::read(request(user, operation, old, new).to_string().as_bytes()).unwrap()
+}
+
+/// What is refused of an update to `new`, in short.
+fn refused(old: &Value, new: &Value, deployment: Option<&Value>) -> Vec<&'static str> {
+    short(judge(
+        &review("somebody", "UPDATE", old, new),
+        OPERATOR,
+        deployment,
+    ))
+}
+
+fn short(verdict: Result<(), Refused>) -> Vec<&'static str> {
+    let Err(Refused(refusals)) = verdict else {
+        return Vec::new();
+    };
+    let word = |refusal: &Refusal| match refusal {
+        Refusal::Conversion { .. } => "conversion",
+        Refusal::StoredVersions { .. } => "versions",
+        Refusal::Owner { .. } => "owner",
+        Refusal::Deletion { .. } => "deletion",
+    };
+    refusals.iter().map(word).collect()
+}
+
+#[test]
+fn what_would_lose_objects_or_fail_calls_is_refused() {
+    let relabelled = |value: Value| {
+        let mut new = definition();
+        new["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = value;
+        new
+    };
+    let changed = |changes: &[(&str, Value)]| with(definition(), changes);
+    let versions = |names: &[&str]| -> Value { names.iter().map(|name| json!({"name": name})).collect() };
+    for (new, expected) in [
+        (
+            changed(&[("/spec/conversion", json!({"strategy": "None"}))]),
+            vec!["conversion"],
+        ),
+        (changed(&[("/spec/conversion", json!(null))]), vec!["conversion"]),
+        (
+            changed(&[("/spec/conversion/webhook/clientConfig/caBundle", json!("Qg=="))]),
+            vec!["conversion"],
+        ),
+        (
+            changed(&[("/spec/versions", versions(&["v1", "v3"]))]),
+            vec!["versions"],
+        ),
+        (changed(&[("/spec/versions", json!("garbage"))]), vec!["versions"]),
+        (changed(&[("/spec/versions", versions(&["v2", "v1"]))]), vec![]),
+        (relabelled(json!(null)), vec!["owner"]),
+        (relabelled(json!("other")), vec!["owner"]),
+        (
+            with(relabelled(json!(null)), &[("/spec", json!({}))]),
+            vec!["owner", "conversion", "versions"],
+        ),
+        (definition(), vec![]),
+        (changed(&[("/metadata/labels/other", json!("changed"))]), vec![]),
+        (changed(&[("/metadata/annotations", json!({"a": "b"}))]), vec![]),
+        (changed(&[("/spec/names", json!({"shortNames": ["w"]}))]), vec![]),
+        (changed(&[("/status/storedVersions", json!(["v2"]))]), vec![]),
+    ] {
+        assert_eq!(
+            refused(&definition(), &new, Some(&deployment())),
+            expected,
+            "{new}"
+        );
+    }
+}
+
+#[test]
+fn a_definition_is_guarded_while_its_conversion_is_claimed() {
+    let none = json!({"strategy": "None"});
+    let elsewhere = json!({"strategy": "Webhook", "webhook": {}});
+    let unclaimed = with(deployment(), &[("/status/conversions", json!([]))]);
+    let drifted = with(definition(), &[("/spec/conversion", none.clone())]);
+    let stranger = with(definition(), &[("/metadata/labels", json!({}))]);
+    for (old, deployment, expected) in [
+        (&definition(), Some(deployment()), vec!["conversion"]),
+        // Where it has drifted, it is for Windlass alone to put right.
+        (&drifted, Some(deployment()), vec!["conversion"]),
+        (&definition(), Some(unclaimed.clone()), vec!["conversion"]),
+        (&drifted, Some(unclaimed), vec![]),
+        (&definition(), None, vec![]),
+        (&stranger, Some(self::deployment()), vec![]),
+    ] {
+        let new = with(old.clone(), &[("/spec/conversion", elsewhere.clone())]);
+        assert_eq!(
+            refused(old, &new, deployment.as_ref()),
+            expected,
+            "{old} {deployment:?}"
+        );
+    }
+}
+
+#[test]
+fn a_definition_goes_only_after_its_bundle_deployment() {
+    let now = json!("2026-01-01T00:00:00Z");
+    let terminating = |object| with(object, &[("/metadata/deletionTimestamp", now.clone())]);
+    for (old, deployment, expected) in [
+        (definition(), Some(deployment()), vec!["deletion"]),
+        (terminating(definition()), Some(deployment()), vec![]),
+        (definition(), Some(terminating(deployment())), vec![]),
+        (definition(), None, vec![]),
+    ] {
+        let review = review("somebody", "DELETE", &old, &Value::Null);
+        assert_eq!(
+            short(judge(&review, OPERATOR, deployment.as_ref())),
+            expected,
+            "{old} {deployment:?}"
+        );
+    }
+}
+
+#[test]
+fn windlass_itself_may_do_everything_and_anybody_may_create() {
+    let new = with(
+        definition(),
+        &[("/spec", json!({})), ("/metadata/labels", json!({}))],
+    );
+    for (user, operation, new) in [
+        (OPERATOR, "UPDATE", &new),
+        (OPERATOR, "DELETE", &Value::Null),
+        ("somebody", "CREATE", &new),
+    ] {
+        let review = review(user, operation, &definition(), new);
+        assert_eq!(
+            judge(&review, OPERATOR, Some(&deployment())),
+            Ok(()),
+            "{user} {operation}"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_says_what_to_do_for_each_reason() {
+    let new = with(
+        definition(),
+        &[("/spec", json!({})), ("/metadata/labels", json!({}))],
+    );
+    let change = review("somebody", "UPDATE", &definition(), &new);
+    let deletion = review("somebody", "DELETE", &definition(), &Value::Null);
+    insta::assert_snapshot!(
+        [change, deletion]
+            .iter()
+            .map(|review| {
+                let answer = review.answer(&judge(review, OPERATOR, Some(&deployment())));
+                serde_json::to_string_pretty(&answer).unwrap()
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    let harmless = review("somebody", "UPDATE", &definition(), &definition());
+    assert_eq!(
+        harmless.answer(&judge(&harmless, OPERATOR, Some(&deployment())))["response"],
+        json!({"uid": "u-1", "allowed": true})
+    );
+}
+
+#[test]
+fn every_problem_of_a_bad_question_is_named() {
+    let read = |body: &Value| Review::read(body.to_string().as_bytes()).unwrap_err().to_string();
+    let good = || request("somebody", "UPDATE", &definition(), &definition());
+    for (bad, expected) in [
+        (
+            with(good(), &[("/kind", json!("ConversionReview"))]),
+            vec!["kind: AdmissionReview is needed, not \"ConversionReview\""],
+        ),
+        (
+            with(good(), &[("/request/operation", json!("CONNECT"))]),
+            vec!["request.operation: \"CONNECT\" is none of"],
+        ),
+        (
+            with(good(), &[("/request/resource/resource", json!("pods"))]),
+            vec!["request.resource.resource: customresourcedefinitions is needed, not \"pods\""],
+        ),
+        (
+            with(
+                good(),
+                &[("/request/object", json!([])), ("/request/uid", json!(1))],
+            ),
+            vec![
+                "request.object: an object is needed",
+                "request.uid: a text is needed",
+            ],
+        ),
+        (
+            json!({}),
+            vec![
+                "apiVersion: admission.k8s.io/v1 is needed, not nothing",
+                "request.userInfo.username",
+            ],
+        ),
+    ] {
+        let problems = read(&bad);
+        for part in expected {
+            assert!(problems.contains(part), "{problems}");
+        }
+    }
+    let garbage = Review::read(b"{").unwrap_err().to_string();
+    assert!(garbage.contains("the body is no JSON"), "{garbage}");
+    assert!(Review::read("[".repeat(100_000).as_bytes()).is_err());
+}
+
+/// Any JSON, of fields that the guard reads and of others.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-z0-9/.~-]{0,8}".prop_map(Value::from),
+        Just(json!("Webhook")),
+        Just(json!(OWNER)),
+    ];
+    let field = prop_oneof![
+        Just("metadata".to_owned()),
+        Just("labels".to_owned()),
+        Just(names::BUNDLE_DEPLOYMENT.to_owned()),
+        Just("name".to_owned()),
+        Just("spec".to_owned()),
+        Just("conversion".to_owned()),
+        Just("strategy".to_owned()),
+        Just("versions".to_owned()),
+        Just("status".to_owned()),
+        Just("storedVersions".to_owned()),
+        Just("conversions".to_owned()),
+        "[a-z~/]{0,4}",
+    ];
+    leaf.prop_recursive(5, 48, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map(field.clone(), inner, 0..6)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_operation() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["CREATE", "UPDATE", "DELETE", "CONNECT", "", "delete"])
+}
+
+proptest! {
+    #[test]
+    fn no_question_is_too_strange_to_be_answered(
+        bytes in prop::collection::vec(any::<u8>(), 0..64),
+        json in any_json(),
+        old in any_json(),
+        new in any_json(),
+        deployment in any_json(),
+        operation in any_operation(),
+    ) {
+        let _ = Review::read(&bytes);
+        let _ = Review::read(json.to_string().as_bytes());
+        let body = request("somebody", operation, &old, &new).to_string();
+        if let Ok(review) = Review::read(body.as_bytes()) {
+            let verdict = judge(&review, OPERATOR, Some(&deployment));
+            let answer = review.answer(&verdict);
+            prop_assert_eq!(&answer["response"]["uid"], "u-1");
+            prop_assert_eq!(&answer["response"]["allowed"], verdict.is_ok());
+        }
+    }
+
+    #[test]
+    fn only_what_is_guarded_is_refused(change in any_json(), field in "[a-z]{1,8}") {
+        prop_assume!(!["conversion", "versions"].contains(&field.as_str()));
+        let mut new = definition();
+        new["spec"][&field] = change.clone();
+        new["metadata"]["annotations"] = change.clone();
+        new["status"] = change;
+        prop_assert_eq!(refused(&definition(), &new, Some(&deployment())), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn no_change_of_a_claimed_conversion_passes(conversion in any_json()) {
+        let new = with(definition(), &[("/spec/conversion", conversion)]);
+        let expected = if new == definition() { vec![] } else { vec!["conversion"] };
+        prop_assert_eq!(refused(&definition(), &new, Some(&deployment())), expected);
+    }
+}

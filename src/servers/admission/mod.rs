@@ -1,0 +1,166 @@
+//! The guard's webhook: AdmissionReviews of CustomResourceDefinitions, answered over TLS by every replica.
+//!
+//! Its certificate is one of Windlass's own: the Service asks for it by an annotation, as any other may, and the
+//! rotation sees what is served here by dialling it, as anywhere else. What is to be served is looked up in the index at
+//! each handshake, so that a new certificate needs no restart and no file.
+
+mod certificate;
+mod connections;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::{Api, Client, api::PostParams};
+use thiserror::Error;
+use tokio::{net::TcpListener, sync::OnceCell};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{
+    cluster::{Index, kinds, watches::Watch},
+    domain::guard::{self, Review},
+    telemetry::chain,
+};
+
+use certificate::Certificate;
+
+/// The Service that leads here, in the operator's namespace; and the ServingCertificate that is made for it.
+pub const SERVICE: &str = "windlass";
+
+/// The Secret with the certificate that is served.
+pub const SECRET: &str = "windlass-cert";
+
+/// The path of the guard.
+pub const PATH: &str = "/guard";
+
+/// The longest body that is read: both states of a definition, each of which may take 3 MiB in requests, and escapes.
+const LONGEST_BODY: usize = 16 << 20;
+
+/// How long the API server may take to say who the operator is; it gives the guard itself less time.
+const IDENTIFICATION: Duration = Duration::from_secs(2);
+
+/// What is served.
+pub struct Admission {
+    /// What the watches have seen.
+    pub index: Arc<Index>,
+    /// Sends as the operator, whether it leads or not.
+    pub client: Client,
+    /// The operator's own namespace.
+    pub namespace: String,
+}
+
+/// What every request is answered from.
+struct Guard {
+    index: Arc<Index>,
+    client: Client,
+    /// The user that the operator is.
+    operator: OnceCell<String>,
+}
+
+/// AdmissionReviews cannot be served.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen")]
+    Listen(#[from] std::io::Error),
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS")]
+    Tls(#[from] rustls::Error),
+}
+
+/// Who the operator is cannot be found out.
+#[derive(Debug, Error)]
+enum IdentifyError {
+    #[error("cannot ask the API server who this is")]
+    Request(#[source] kube::Error),
+    #[error("the API server does not say in time who this is")]
+    Timeout,
+    #[error("the API server does not say who this is")]
+    Nobody,
+}
+
+/// Serves until `shutdown`, and answers what it was asked before then.
+///
+/// # Errors
+///
+/// When `bind` cannot be listened on, or TLS cannot be set up.
+pub async fn serve(
+    bind: SocketAddr,
+    admission: Admission,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let Admission {
+        index,
+        client,
+        namespace,
+    } = admission;
+    let listener = TcpListener::bind(bind).await?;
+    info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
+    let secret = kinds::SECRET.object(Some(&namespace), SECRET);
+    let tls = Certificate::new(index.clone(), secret).tls()?;
+    let guard = Guard {
+        index,
+        client,
+        operator: OnceCell::new(),
+    };
+    let router = Router::new()
+        .route(PATH, post(answer))
+        .layer(DefaultBodyLimit::max(LONGEST_BODY))
+        .with_state(Arc::new(guard));
+    connections::serve(listener, tls, router, shutdown).await;
+    Ok(())
+}
+
+async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
+    let review = match Review::read(&body) {
+        Ok(review) => review,
+        Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
+    };
+    // One that does not know yet what is claimed must not say that nothing is.
+    if !guard.index.is_complete(&Watch::all(kinds::BUNDLE_DEPLOYMENT)) {
+        let message = "not every BundleDeployment has been seen yet";
+        return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
+    }
+    let operator = match guard.operator().await {
+        Ok(operator) => operator,
+        Err(error) => {
+            warn!(error = chain(&error), "Cannot answer an AdmissionReview");
+            return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response();
+        }
+    };
+    let deployment = review
+        .owner()
+        .and_then(|owner| guard.index.find(&kinds::BUNDLE_DEPLOYMENT.object(None, owner)));
+    let verdict = guard::judge(&review, operator, deployment.as_deref());
+    if let Err(refused) = &verdict {
+        info!(user = review.user(), %refused, "Refused a change of a CustomResourceDefinition");
+    }
+    Json(review.answer(&verdict)).into_response()
+}
+
+// === impl Guard ===
+
+impl Guard {
+    /// The user that the operator is: the API server knows, whatever this process is and runs as.
+    async fn operator(&self) -> Result<&String, IdentifyError> {
+        let identify = || async {
+            let reviews = Api::<SelfSubjectReview>::all(self.client.clone());
+            let (params, question) = (PostParams::default(), SelfSubjectReview::default());
+            let answer = tokio::time::timeout(IDENTIFICATION, reviews.create(&params, &question))
+                .await
+                .map_err(|_| IdentifyError::Timeout)?
+                .map_err(IdentifyError::Request)?;
+            let user = answer.status.and_then(|status| status.user_info);
+            user.and_then(|user| user.username).ok_or(IdentifyError::Nobody)
+        };
+        self.operator.get_or_try_init(identify).await
+    }
+}
