@@ -10,6 +10,7 @@ use super::{
 use crate::{
     bed::Bed,
     load::Load,
+    sample,
     snapshot::Snapshot,
     steps::{
         self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, delete, get, install, serving_certificates, succeed, until,
@@ -115,7 +116,10 @@ impl Operation {
                 let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
                 succeed(&bed.client, "PATCH", &deployed(), Some(&patch)).await?;
             }
-            Self::Migration => migration::upgrade(bed, &migration::moved(bed)?).await?,
+            Self::Migration => {
+                let folder = sample::storing_newest(bed)?;
+                steps::set_source(&bed.client, "sample", &folder).await?;
+            }
             Self::LeafRotation => rotate(bed, "leaf").await?,
             Self::CaRotation => rotate(bed, "ca").await?,
             Self::Removal => {

@@ -21,6 +21,15 @@ impl Started {
         Ok(Self { gate, operator })
     }
 
+    /// Kills the operator, and starts it again behind the same gate.
+    pub(super) async fn restart(self, bed: &Bed) -> anyhow::Result<Self> {
+        let Self { gate, operator } = self;
+        operator.kill().await?;
+        let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;
+        let operator = bed.operator.with_kubeconfig(&kubeconfig).start()?;
+        Ok(Self { gate, operator })
+    }
+
     /// Installs the sample bundle.
     pub(super) async fn install(&self, bed: &Bed, bundle: &Path) -> anyhow::Result<()> {
         steps::install(&bed.client, "sample", "sample-system", bundle).await?;
