@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::bed::Bed;
+
 /// The image of the sample bundles.
 pub const IMAGE: &str = "example.com/windlass/sample-operator";
 
@@ -15,6 +17,21 @@ pub fn bundle(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "..", "bundles", name]
         .iter()
         .collect()
+}
+
+/// Puts the newer sample into the operator's bundle folder, changed to store its newest version: the folder's name.
+///
+/// # Errors
+///
+/// When it cannot be copied or changed.
+pub fn storing_newest(bed: &Bed) -> anyhow::Result<String> {
+    let name = "sample.v2-storing-v2";
+    let folder = bed.add_bundle(&bundle("sample.v2"), name)?;
+    for (version, is_stored) in [("v1", false), ("v2", true)] {
+        let line = |stored| format!("- name: {version}\n    served: true\n    storage: {stored}");
+        bed.edit(&folder, &line(!is_stored), &line(is_stored))?;
+    }
+    Ok(name.to_owned())
 }
 
 /// A widget of size 42, at v1 or v2, complete but for its name.

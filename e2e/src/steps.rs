@@ -131,6 +131,18 @@ pub async fn install(
     ready(client, name, PATIENCE).await
 }
 
+/// Gives a BundleDeployment another folder below the operator's `--bundle-dir` as its source.
+///
+/// # Errors
+///
+/// When the API server refuses.
+pub async fn set_source(client: &Client, name: &str, directory: &str) -> anyhow::Result<()> {
+    let patch = json!({"spec": {"source": {"directory": {"path": directory}}}});
+    let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
+    succeed(client, "PATCH", &path, Some(&patch)).await?;
+    Ok(())
+}
+
 /// Waits until a BundleDeployment is ready as it is now.
 ///
 /// # Errors

@@ -124,7 +124,8 @@ impl RequestError {
 
     /// The API server, or a webhook, does not want this write: it is of no use to send it again as it is.
     pub fn is_rejection(&self) -> bool {
-        self.status_code().is_some_and(|code| (400..500).contains(&code) && code != 429)
+        self.status_code()
+            .is_some_and(|code| (400..500).contains(&code) && code != 429)
     }
 
     /// The object or the patch is not valid; also the answer to a JSON patch whose `test` failed.

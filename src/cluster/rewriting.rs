@@ -63,7 +63,9 @@ impl Page {
                 .filter_map(reference)
                 .collect(),
             resource_version: text("/metadata/resourceVersion"),
-            remaining: list.pointer("/metadata/remainingItemCount").and_then(Value::as_u64),
+            remaining: list
+                .pointer("/metadata/remainingItemCount")
+                .and_then(Value::as_u64),
             next: Some(text("/metadata/continue")).filter(|next| !next.is_empty()),
         }
     }
@@ -71,7 +73,11 @@ impl Page {
     /// How many objects are on it, and after it, where the API server says it.
     pub fn count(&self) -> Option<u64> {
         let here = u64::try_from(self.objects.len()).ok()?;
-        let after = if self.next.is_none() { Some(0) } else { self.remaining };
+        let after = if self.next.is_none() {
+            Some(0)
+        } else {
+            self.remaining
+        };
         after.map(|after| here + after)
     }
 }

@@ -11,7 +11,10 @@ use crate::{
     request::{self, text},
     resource::Expectation,
     sample,
-    steps::{BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, conditions, delete, get, install, list, ready, succeed, until},
+    steps::{
+        BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, conditions, delete, get, install, list, ready, set_source,
+        succeed, until,
+    },
 };
 
 const WIDGETS: &str = "widgets.sample.windlass.dev";
@@ -53,7 +56,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     load.at_least(100).await;
 
     let sightings = Sightings::begin(bed);
-    upgrade(bed, &moved(bed)?).await?;
+    upgrade(bed, &sample::storing_newest(bed)?).await?;
     until("v2 is served", PATIENCE, async || {
         let path = format!("/apis/{}/v2/widgets?limit=1", sample::GROUP);
         let answer = request::send(&bed.client, "GET", &path, None).await?;
@@ -95,7 +98,11 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     newest.at_least(100).await;
     for load in [newest, load] {
         let report = traffic::finish(load).await?;
-        tracing::info!(requests = report.requests, failed = report.failed, "Rewritten under load");
+        tracing::info!(
+            requests = report.requests,
+            failed = report.failed,
+            "Rewritten under load"
+        );
     }
 
     let before = kept(bed, "v2").await?;
@@ -108,9 +115,16 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     has_versions(bed, &["v2"]).await?;
     load.at_least(100).await;
     let report = traffic::finish(load).await?;
-    tracing::info!(requests = report.requests, failed = report.failed, "Dropped under load");
+    tracing::info!(
+        requests = report.requests,
+        failed = report.failed,
+        "Dropped under load"
+    );
     for (object, after) in compare(&before, &kept(bed, "v2").await?)? {
-        anyhow::ensure!(object == after, "changed, though it was stored as v2: {object} became {after}");
+        anyhow::ensure!(
+            object == after,
+            "changed, though it was stored as v2: {object} became {after}"
+        );
     }
     Ok(())
 }
@@ -133,7 +147,7 @@ pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(bed: 
     })
     .await?;
     is_stored_as(bed, &["v1"]).await?;
-    upgrade(bed, &moved(bed)?).await?;
+    upgrade(bed, &sample::storing_newest(bed)?).await?;
     until("the storage version has moved", PATIENCE, async || {
         let stored = definition(bed).await?["status"]["storedVersions"].clone();
         Ok(if stored == json!(["v1", "v2"]) {
@@ -174,7 +188,7 @@ pub(super) async fn objects_that_cannot_be_rewritten_are_named(bed: &Bed) -> any
     });
     let path = crate::steps::VALIDATING;
     succeed(&bed.client, "POST", path, Some(&stranger)).await?;
-    upgrade(bed, &moved(bed)?).await?;
+    upgrade(bed, &sample::storing_newest(bed)?).await?;
     until("the status names the object", PATIENCE, async || {
         let said = conditions(&deployed(bed).await?);
         let names_it = said.contains("Migrated=False") && said.contains("Widget kept/stored-1");
@@ -201,7 +215,9 @@ impl Sightings {
                 }
             };
             while !stopped.is_cancelled() {
-                let crd = get(&client, &format!("{CRDS}/{WIDGETS}")).await?.unwrap_or_default();
+                let crd = get(&client, &format!("{CRDS}/{WIDGETS}"))
+                    .await?
+                    .unwrap_or_default();
                 add(&mut seen.stored, &crd["status"]["storedVersions"]);
                 let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
                 let deployed = get(&client, &path).await?.unwrap_or_default();
@@ -221,18 +237,7 @@ impl Sightings {
     }
 }
 
-/// The newer sample, but storing its newest version: its folder.
-pub(crate) fn moved(bed: &Bed) -> anyhow::Result<String> {
-    let folder = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-moved")?;
-    let flags = |stored: bool| format!("served: true\n    storage: {stored}");
-    for (version, is_stored) in [("v1", false), ("v2", true)] {
-        let line = |stored| format!("- name: {version}\n    {}", flags(stored));
-        bed.edit(&folder, &line(!is_stored), &line(is_stored))?;
-    }
-    Ok("sample.v2-moved".to_owned())
-}
-
-/// Stores that many widgets in a namespace, at either old version.
+/// Stores that many widgets in a namespace, at the version before.
 pub(super) async fn store(bed: &Bed, namespace: &str, count: usize) -> anyhow::Result<()> {
     for number in 0..count {
         let mut widget = sample::widget("v1");
@@ -247,23 +252,27 @@ pub(super) async fn store(bed: &Bed, namespace: &str, count: usize) -> anyhow::R
 pub(super) async fn discard(bed: &Bed, namespace: &str) -> anyhow::Result<()> {
     let path = format!("/apis/{}/v1/namespaces/{namespace}/widgets", sample::GROUP);
     for widget in list(&bed.client, &path).await? {
-        delete(&bed.client, &format!("{path}/{}", text(&widget, "/metadata/name"))).await?;
+        delete(
+            &bed.client,
+            &format!("{path}/{}", text(&widget, "/metadata/name")),
+        )
+        .await?;
     }
     Ok(())
 }
 
 /// Asks for another bundle.
-pub(crate) async fn upgrade(bed: &Bed, folder: &str) -> anyhow::Result<()> {
-    let patch = json!({"spec": {"source": {"directory": {"path": folder}}}});
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
-    Ok(())
+async fn upgrade(bed: &Bed, folder: &str) -> anyhow::Result<()> {
+    set_source(&bed.client, "sample", folder).await
 }
 
 /// Checks in which versions objects may be stored.
 pub(super) async fn is_stored_as(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
     let stored = definition(bed).await?["status"]["storedVersions"].clone();
-    anyhow::ensure!(stored == json!(versions), "storedVersions are {stored}, not {versions:?}");
+    anyhow::ensure!(
+        stored == json!(versions),
+        "storedVersions are {stored}, not {versions:?}"
+    );
     Ok(())
 }
 
@@ -271,7 +280,10 @@ async fn has_versions(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
     let crd = definition(bed).await?;
     let names = crd["spec"]["versions"].as_array().into_iter().flatten();
     let names: Vec<_> = names.map(|version| text(version, "/name")).collect();
-    anyhow::ensure!(names == versions, "the definition has {names:?}, not {versions:?}");
+    anyhow::ensure!(
+        names == versions,
+        "the definition has {names:?}, not {versions:?}"
+    );
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     bed::Bed,
     load::Load,
+    sample,
     snapshot::Snapshot,
     steps::{
         self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, ask_for_rotation, delete, get, install,
@@ -116,7 +117,10 @@ impl Operation {
                 let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
                 succeed(&bed.client, "PATCH", &deployed(), Some(&patch)).await?;
             }
-            Self::Migration => migration::upgrade(bed, &migration::moved(bed)?).await?,
+            Self::Migration => {
+                let folder = sample::storing_newest(bed)?;
+                steps::set_source(&bed.client, "sample", &folder).await?;
+            }
             Self::LeafRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "leaf").await?,
             Self::CaRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "ca").await?,
             Self::Removal => {

@@ -63,6 +63,15 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "idle")]
     pub certificates: u32,
 
+    /// Measures an upgrade that moves the storage version instead: stores so many objects, upgrades under load, and waits
+    /// until all of them are rewritten. Exits with 1 when one is lost or a request failed.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rotations", "leaf_rotations", "requests", "secret_delay", "idle"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub migrate: Option<u32>,
+
+    /// How often the operator is killed meanwhile, and started again.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=20), requires = "migrate")]
+    pub kills: u32,
+
     /// Runs on the embedded control plane, which needs nothing else.
     #[arg(long)]
     pub sandbox: bool,
@@ -133,6 +142,19 @@ impl fmt::Display for Arguments {
             return write!(
                 f,
                 "{certificates} ServingCertificates, and nothing happens for {idle_for}"
+            );
+        }
+        if let Some(objects) = self.migrate {
+            let Self {
+                rate,
+                kills,
+                duration,
+                ..
+            } = self;
+            return write!(
+                f,
+                "{objects} stored objects are rewritten while {rate} requests a second are sent and the operator is killed \
+                 {kills} times; {duration} at most"
             );
         }
         let Self {
@@ -222,5 +244,18 @@ mod tests {
     fn idleness_has_no_rotations() {
         assert!(Arguments::try_parse_from(["soak", "--idle", "--rotations", "3"]).is_err());
         assert!(Arguments::try_parse_from(["soak", "--certificates", "3"]).is_err());
+    }
+
+    #[test]
+    fn a_migration_has_neither_rotations_nor_idleness() {
+        for arguments in [
+            &["soak", "--migrate", "5", "--rotations", "3"][..],
+            &["soak", "--migrate", "5", "--idle"],
+            &["soak", "--migrate", "0"],
+            &["soak", "--kills", "2"],
+        ] {
+            assert!(Arguments::try_parse_from(arguments).is_err(), "{arguments:?}");
+        }
+        assert!(Arguments::try_parse_from(["soak", "--migrate", "5", "--kills", "2"]).is_ok());
     }
 }

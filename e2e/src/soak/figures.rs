@@ -227,7 +227,7 @@ impl fmt::Display for Average {
 }
 
 /// A duration with as many digits as matter.
-fn short(duration: Duration) -> String {
+pub(super) fn short(duration: Duration) -> String {
     match duration.as_millis() {
         0..100 => format!("{:.1} ms", duration.as_secs_f64() * 1000.0),
         100..1000 => format!("{} ms", duration.as_millis()),
@@ -235,7 +235,7 @@ fn short(duration: Duration) -> String {
     }
 }
 
-fn mebibytes(bytes: u64) -> String {
+pub(super) fn mebibytes(bytes: u64) -> String {
     let tenths = bytes * 10 / (1 << 20);
     format!("{}.{} MiB", tenths / 10, tenths % 10)
 }

@@ -1,4 +1,4 @@
-//! `e2e/soak`: what rotations cost, and idleness, in figures.
+//! `e2e/soak`: what rotations cost, rewriting stored objects, and idleness, in figures.
 //!
 //! ```text
 //! connections -> nothing happens -> renewals -> CA rotations -> the rest of the requests -> tables
@@ -7,6 +7,7 @@
 mod arguments;
 mod figures;
 mod idle;
+mod migration;
 mod rotations;
 mod started;
 mod table;
@@ -46,6 +47,8 @@ pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Outco
         .await?;
     let outcome = if arguments.idle {
         idle::measure(&arguments, &bed, &progress).await
+    } else if let Some(objects) = arguments.migrate {
+        migration::measure(&arguments, objects, &bed, &progress).await
     } else {
         rotations::measure(&arguments, &bed, &progress).await
     };

@@ -2,12 +2,19 @@
 
 use std::path::Path;
 
-use crate::{bed::Bed, gate::Gate, operator::Running, progress::Progress, steps};
+use crate::{
+    bed::Bed,
+    gate::Gate,
+    operator::{Operator, Running},
+    progress::Progress,
+    steps,
+};
 
 /// The operator and the gate before it.
 pub(super) struct Started {
     pub(super) gate: Gate,
     pub(super) operator: Running,
+    program: Operator,
 }
 
 // === impl Started ===
@@ -15,10 +22,23 @@ pub(super) struct Started {
 impl Started {
     /// Starts the operator, and installs the sample `bundle`.
     pub(super) async fn new(bed: &Bed, bundle: &Path, progress: &Progress) -> anyhow::Result<Self> {
-        let (operator, gate) = bed.gated(&bed.operator).await?;
-        let operator = operator.start()?;
+        let (program, gate) = bed.gated(&bed.operator).await?;
+        let operator = program.start()?;
         let installed = steps::install(&bed.client, "sample", "sample-system", bundle);
         progress.step("Installing the sample bundle", installed).await?;
-        Ok(Self { gate, operator })
+        Ok(Self {
+            gate,
+            operator,
+            program,
+        })
+    }
+
+    /// Kills the operator, and starts it again behind the same gate.
+    pub(super) async fn restart(self) -> anyhow::Result<Self> {
+        self.operator.kill().await?;
+        Ok(Self {
+            operator: self.program.start()?,
+            ..self
+        })
     }
 }

@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    object,
     definition::{storage_version, stored_versions},
+    object,
 };
 
 /// How far the objects of one CustomResourceDefinition are rewritten.
@@ -103,7 +103,9 @@ pub fn next(live: &Value, known: Option<&Migration>, now: Timestamp, settle: Sig
 /// Whether all objects of the definition `live` are stored in its storage version.
 pub fn is_stored_in_one_version(live: &Value) -> bool {
     let storage = storage_version(live);
-    stored_versions(live).into_iter().all(|stored| Some(stored) == storage)
+    stored_versions(live)
+        .into_iter()
+        .all(|stored| Some(stored) == storage)
 }
 
 /// Whether `live` stores as `wanted` says, and all its objects are stored so.
@@ -203,7 +205,10 @@ impl std::fmt::Display for Migration {
             ..
         } = self;
         match self.total {
-            Some(total) => write!(f, "{rewritten} of {total} objects of {crd} are stored as {version}"),
+            Some(total) => write!(
+                f,
+                "{rewritten} of {total} objects of {crd} are stored as {version}"
+            ),
             None => write!(f, "{rewritten} objects of {crd} are stored as {version}"),
         }
     }

@@ -38,10 +38,16 @@ fn only_the_definition_says_whether_there_is_anything_to_do() {
     let known = begun(&moved(), 0);
     for (live, expected) in [
         (crd(&[("v1", true, true)], &["v1"]), Next::Nothing),
-        (crd(&[("v1", true, false), ("v2", true, true)], &["v2"]), Next::Nothing),
+        (
+            crd(&[("v1", true, false), ("v2", true, true)], &["v2"]),
+            Next::Nothing,
+        ),
         (crd(&[("v1", true, true)], &[]), Next::Nothing),
         (crd(&[], &["v1"]), Next::Nothing),
-        (crd(&[("v1", false, false), ("v2", false, true)], &["v1", "v2"]), Next::Serve),
+        (
+            crd(&[("v1", false, false), ("v2", false, true)], &["v1", "v2"]),
+            Next::Serve,
+        ),
     ] {
         assert_eq!(next(&live, None, at(0), SETTLE), expected, "{live}");
         assert_eq!(next(&live, Some(&known), at(0), SETTLE), expected, "{live}");
@@ -52,7 +58,10 @@ fn only_the_definition_says_whether_there_is_anything_to_do() {
 fn it_settles_then_marks_then_rewrites() {
     let live = moved();
     let mut migration = begun(&live, 100);
-    assert_eq!((migration.crd.as_str(), migration.version.as_str()), ("widgets.example.com", "v2"));
+    assert_eq!(
+        (migration.crd.as_str(), migration.version.as_str()),
+        ("widgets.example.com", "v2")
+    );
     for (second, expected) in [
         (100, Next::Wait(SETTLE)),
         (107, Next::Wait(SignedDuration::from_secs(3))),
@@ -75,11 +84,18 @@ fn it_begins_anew_with_every_change_of_the_definition_and_when_the_clock_went_ba
         live
     };
     let back = crd(&[("v1", true, true), ("v2", true, false)], &["v1", "v2"]);
-    for other in [with("/metadata/generation", json!(5)), with("/metadata/uid", json!("other")), back] {
+    for other in [
+        with("/metadata/generation", json!(5)),
+        with("/metadata/uid", json!("other")),
+        back,
+    ] {
         let next = next(&other, Some(&migration), at(200), SETTLE);
         assert!(matches!(next, Next::Begin(_)), "{next:?}");
     }
-    assert!(matches!(next(&live, Some(&migration), at(99), SETTLE), Next::Begin(_)));
+    assert!(matches!(
+        next(&live, Some(&migration), at(99), SETTLE),
+        Next::Begin(_)
+    ));
     let status = with("/metadata/resourceVersion", json!("91"));
     assert_eq!(next(&status, Some(&migration), at(200), SETTLE), Next::Rewrite);
 }
@@ -100,7 +116,14 @@ fn what_was_written_after_the_mark_is_left_alone() {
     let mut migration = begun(&moved(), 0);
     assert!(migration.must_rewrite("7"));
     migration.mark("99", None);
-    for (written, expected) in [("98", true), ("99", true), ("100", false), ("1000", false), ("", true), ("x", true)] {
+    for (written, expected) in [
+        ("98", true),
+        ("99", true),
+        ("100", false),
+        ("1000", false),
+        ("", true),
+        ("x", true),
+    ] {
         assert_eq!(migration.must_rewrite(written), expected, "{written}");
     }
     migration.mark("opaque", None);
@@ -111,11 +134,17 @@ fn what_was_written_after_the_mark_is_left_alone() {
 fn pages_are_counted() {
     let mut migration = begun(&moved(), 0);
     migration.turn_page(200, Some(50), Some("a".to_owned()));
-    assert_eq!(migration.to_string(), "200 of 250 objects of widgets.example.com are stored as v2");
+    assert_eq!(
+        migration.to_string(),
+        "200 of 250 objects of widgets.example.com are stored as v2"
+    );
     migration.turn_page(200, None, Some("b".to_owned()));
     assert_eq!((migration.rewritten, migration.total), (400, Some(250)));
     migration.find_page(Some("c".to_owned()));
-    assert_eq!((migration.rewritten, migration.next_page.as_deref()), (400, Some("c")));
+    assert_eq!(
+        (migration.rewritten, migration.next_page.as_deref()),
+        (400, Some("c"))
+    );
     migration.turn_page(3, None, None);
     assert_eq!((migration.rewritten, migration.total), (403, Some(403)));
     migration.find_page(None);
@@ -153,21 +182,38 @@ struct World {
 enum Event {
     /// The operator goes a step on; how many of its writes are carried out before it crashes, and whether the status is
     /// written.
-    Step { writes: usize, reports: bool },
+    Step {
+        writes: usize,
+        reports: bool,
+    },
     /// A client writes an object, through an API server that may lag.
-    Write { object: usize, lagging: bool },
+    Write {
+        object: usize,
+        lagging: bool,
+    },
     /// A client creates an object.
-    Create { object: usize, lagging: bool },
-    Delete { object: usize },
+    Create {
+        object: usize,
+        lagging: bool,
+    },
+    Delete {
+        object: usize,
+    },
     /// The storage version moves.
-    Move { version: usize },
+    Move {
+        version: usize,
+    },
     /// The definition is changed in some other way.
     Touch,
-    Pass { seconds: i64 },
+    Pass {
+        seconds: i64,
+    },
     /// Unstored versions are taken out of the definition.
     Drop,
     /// The API server forgets where the next page begins.
-    Expire { entirely: bool },
+    Expire {
+        entirely: bool,
+    },
 }
 
 const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
@@ -270,7 +316,10 @@ impl World {
     fn step(&mut self, writes: usize, reports: bool) {
         let live = self.live();
         let mut status = self.status.clone();
-        match (next(&live, status.as_ref(), at(self.now), self.settle), &mut status) {
+        match (
+            next(&live, status.as_ref(), at(self.now), self.settle),
+            &mut status,
+        ) {
             (Next::Nothing, _) => status = None,
             (Next::Begin(migration), _) => status = Some(migration),
             (Next::Mark, Some(migration)) => migration.mark(&self.resource_version.to_string(), None),
@@ -344,7 +393,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::Drop),
         1 => any::<bool>().prop_map(|entirely| Event::Expire { entirely }),
     ];
-    prop::collection::vec(event, 0..120)
+    prop::collection::vec(event, 0..80)
 }
 
 proptest! {
@@ -363,7 +412,7 @@ proptest! {
         for event in events {
             world.happen(event);
         }
-        for _ in 0..200 {
+        for _ in 0..80 {
             world.happen(Event::Step { writes: usize::MAX, reports: true });
             world.happen(Event::Pass { seconds: 1 });
         }
@@ -391,13 +440,25 @@ fn without_settling_an_object_would_be_lost() {
     let mut world = World::new(SignedDuration::ZERO);
     world.happen(Event::Move { version: 1 });
     for _ in 0..2 {
-        world.happen(Event::Step { writes: 9, reports: true });
+        world.happen(Event::Step {
+            writes: 9,
+            reports: true,
+        });
     }
-    world.happen(Event::Create { object: 1, lagging: true });
+    world.happen(Event::Create {
+        object: 1,
+        lagging: true,
+    });
     for _ in 0..9 {
-        world.happen(Event::Step { writes: 9, reports: true });
+        world.happen(Event::Step {
+            writes: 9,
+            reports: true,
+        });
     }
-    assert!(!world.undeclared().is_empty(), "the model does not find it: {world:?}");
+    assert!(
+        !world.undeclared().is_empty(),
+        "the model does not find it: {world:?}"
+    );
 }
 
 #[test]
@@ -405,12 +466,18 @@ fn without_the_generation_an_object_would_be_lost() {
     let mut world = World::new(SETTLE);
     world.happen(Event::Move { version: 1 });
     for _ in 0..3 {
-        world.happen(Event::Step { writes: 9, reports: true });
+        world.happen(Event::Step {
+            writes: 9,
+            reports: true,
+        });
         world.happen(Event::Pass { seconds: 10 });
     }
     // Its first object is done; now that one is written in the version before, while that is stored again.
     world.happen(Event::Move { version: 0 });
-    world.happen(Event::Write { object: 0, lagging: false });
+    world.happen(Event::Write {
+        object: 0,
+        lagging: false,
+    });
     world.happen(Event::Pass { seconds: 10 });
     world.happen(Event::Move { version: 1 });
     let mut blind = world.clone();
@@ -419,10 +486,16 @@ fn without_the_generation_an_object_would_be_lost() {
     }
     for world in [&mut world, &mut blind] {
         for _ in 0..20 {
-            world.happen(Event::Step { writes: 9, reports: true });
+            world.happen(Event::Step {
+                writes: 9,
+                reports: true,
+            });
             world.happen(Event::Pass { seconds: 1 });
         }
     }
     assert!(world.undeclared().is_empty());
-    assert!(!blind.undeclared().is_empty(), "the model does not find it: {blind:?}");
+    assert!(
+        !blind.undeclared().is_empty(),
+        "the model does not find it: {blind:?}"
+    );
 }

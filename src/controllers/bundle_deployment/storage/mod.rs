@@ -20,7 +20,8 @@ use crate::{
         plan::{Phase, Plan},
         status::{Standing, Step},
         storage_migration::{
-            Migration, Next, grant, is_as_wanted, is_stored_in_one_version, next, reachable_version, reduction,
+            Migration, Next, grant, is_as_wanted, is_stored_in_one_version, next, reachable_version,
+            reduction,
         },
     },
 };
@@ -199,7 +200,11 @@ impl Survey {
     }
 
     fn set_migration(&mut self, migration: Migration) {
-        match self.migrations.iter_mut().find(|known| known.crd == migration.crd) {
+        match self
+            .migrations
+            .iter_mut()
+            .find(|known| known.crd == migration.crd)
+        {
             Some(known) => *known = migration,
             None => self.migrations.push(migration),
         }
