@@ -103,6 +103,21 @@ where
     }
 }
 
+/// The seconds that an environment variable says, or else `usual`.
+///
+/// # Errors
+///
+/// When it says something else than a number.
+pub(crate) fn duration_in(variable: &str, usual: Duration) -> anyhow::Result<Duration> {
+    let Ok(seconds) = std::env::var(variable) else {
+        return Ok(usual);
+    };
+    let seconds = seconds.parse();
+    Ok(Duration::from_secs(seconds.with_context(|| {
+        format!("{variable} must be a number of seconds")
+    })?))
+}
+
 /// A BundleDeployment whose source is a folder below the operator's `--bundle-dir`.
 pub fn bundle_deployment(name: &str, namespace: &str, directory: &str) -> Value {
     json!({

@@ -1,6 +1,6 @@
 //! One scenario in a bed of its own, as a test.
 
-use std::path::Path;
+use std::{path::Path, time::Instant};
 
 use anyhow::Context;
 use libtest_mimic::Failed;
@@ -29,6 +29,7 @@ pub fn run(
         .enable_all()
         .build()?;
     runtime.block_on(async {
+        let started = Instant::now();
         let mut bed = Bed::on(cluster().await?, Options::new(program)).await?;
         let outcome = scenario.run(&bed).await;
         let evidence = match &outcome {
@@ -36,6 +37,11 @@ pub fn run(
             Err(_) => evidence(&mut bed).await,
         };
         let stopped = bed.stop().await.context("cleaning up");
+        tracing::info!(
+            scenario = scenario.name,
+            seconds = started.elapsed().as_secs_f32(),
+            "Ended"
+        );
         outcome
             .and(stopped)
             .map_err(|error| format!("{error:?}\n{evidence}").into())

@@ -1,6 +1,6 @@
 //! Upgrades that do not get through, and downgrades: what serves goes on serving.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::traffic;
 use crate::{
     bed::Bed,
+    load::Load,
     request::text,
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, conditions, current, delete, get, install,
-        list, ready, succeed, until,
+        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, conditions, current, delete, duration_in,
+        get, install, list, ready, succeed, until,
     },
 };
 
@@ -60,7 +61,7 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> any
         set_source(bed, &broken).await?;
         let status = stopped(bed, reason, words).await?;
         tracing::info!(fault, words = conditions(&status), "Stopped");
-        hold(&load).await;
+        hold(&load).await?;
         stopped(bed, reason, words).await?;
         anyhow::ensure!(
             serving(bed).await? == before,
@@ -141,7 +142,7 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed
         list(&bed.client, CANARIES).await?.is_empty(),
         "there is a canary though it is turned off"
     );
-    hold(&load).await;
+    hold(&load).await?;
     set_source(bed, "sample.v1").await?;
     let settled = ready(&bed.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
@@ -307,10 +308,10 @@ async fn no_canary(bed: &Bed) -> anyhow::Result<()> {
 }
 
 /// Lets traffic go on for a while.
-async fn hold(load: &crate::load::Load) {
-    let seconds = std::env::var(HOLD).ok().and_then(|seconds| seconds.parse().ok());
-    let end = tokio::time::Instant::now() + seconds.map_or(SHORT_HOLD, Duration::from_secs);
-    while tokio::time::Instant::now() < end {
+async fn hold(load: &Load) -> anyhow::Result<()> {
+    let end = Instant::now() + duration_in(HOLD, SHORT_HOLD)?;
+    while Instant::now() < end {
         load.at_least(10).await;
     }
+    Ok(())
 }

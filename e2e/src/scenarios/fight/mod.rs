@@ -18,13 +18,16 @@ use crate::{
     load::Report,
     request::text,
     steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, ask_for_rotation, get, install, list,
-        rotate, serving_certificates, succeed, until,
+        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, ask_for_rotation, duration_in, get,
+        install, list, rotate, serving_certificates, succeed, until,
     },
 };
 
 /// Set to the seconds of each fight.
 const SECONDS: &str = "WINDLASS_E2E_FIGHT_SECONDS";
+
+/// How long each fight takes otherwise.
+const FIGHT: Duration = Duration::from_secs(4);
 
 /// How often the actor writes.
 const BEAT: Duration = Duration::from_secs(1);
@@ -82,7 +85,7 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
     let target = Target::of(&get(&bed.client, &path).await?.context("no target")?, &path);
     let actor = Actor::new(bed, vec![target.clone()], foreign::trust_bundle()?);
     let (before, started) = (actor.generation(&target).await?, Instant::now());
-    let answers = actor.answer_for(seconds()).await?;
+    let answers = actor.answer_for(duration_in(SECONDS, FIGHT)?).await?;
     let writes = u64::try_from(actor.generation(&target).await? - before)?;
     let repairs = writes.saturating_sub(answers);
     let passed = started.elapsed().as_secs() + 1;
@@ -114,7 +117,7 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
         let actor = Actor::new(bed, targets.clone(), bundle(&older));
         let before = load.report();
         bring_to(bed, stage).await?;
-        let fight = actor.write_for(seconds(), BEAT).await?;
+        let fight = actor.write_for(duration_in(SECONDS, FIGHT)?, BEAT).await?;
         if fights.is_empty() {
             // Who takes a field away leaves no trace of it in `managedFields`.
             let by = (!bundle(&older).is_empty()).then_some(MANAGER);
@@ -268,13 +271,6 @@ fn failed_only_in(report: &Report, fights: &[Fight]) -> anyhow::Result<()> {
     );
     anyhow::ensure!(report.requests > 0, "no request was sent");
     Ok(())
-}
-
-fn seconds() -> Duration {
-    let seconds = std::env::var(SECONDS)
-        .ok()
-        .and_then(|seconds| seconds.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(4))
 }
 
 async fn certificate(bed: &Bed) -> anyhow::Result<Value> {
