@@ -22,17 +22,29 @@ pub use review::{InvalidReview, Review};
 
 /// Why a change is refused: every reason, each with the way out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
 pub struct Refused(pub Vec<Refusal>);
 
-/// One reason to refuse a change.
+/// One reason to refuse a change: sentences for whoever wanted to make it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
+    /// The label would change that says whose the definition is.
+    #[error(
+        "The label {} says that {crd} belongs to the BundleDeployment {owner}, and must stay. To hand the definition over, \
+         delete the BundleDeployment: the definition stays with its objects, and loses the label.",
+        names::BUNDLE_DEPLOYMENT
+    )]
+    Owner {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+    },
     /// The conversion would change.
     #[error(
-        "spec.conversion of {crd} is kept by Windlass for the BundleDeployment {owner}, and any other would lose stored \
-         objects or fail every call: leave it as it is. To convert in another way, change the bundle of {owner}; to \
-         convert no longer, delete {owner}, and Windlass takes the conversion away as soon as no object needs it"
+        "spec.conversion of {crd} belongs to the BundleDeployment {owner}, and must stay as Windlass wrote it, or objects \
+         are lost and calls fail. To convert in another way, give the BundleDeployment another bundle; to convert no \
+         longer, delete it: Windlass takes the conversion away as soon as no object needs it."
     )]
     Conversion {
         /// The CustomResourceDefinition.
@@ -42,9 +54,10 @@ pub enum Refusal {
     },
     /// Versions would go in which objects are stored.
     #[error(
-        "objects of {crd} are stored in {}, and could not be read any more: keep what status.storedVersions names in \
+        "Objects of {crd} are stored in {}, and could not be read any more: keep what status.storedVersions names in \
          spec.versions. To drop a version, give the BundleDeployment {owner} a bundle without it: it goes when no object is \
-         stored in it any more", versions.join(", ")
+         stored in it any more.",
+        versions.join(", ")
     )]
     StoredVersions {
         /// The CustomResourceDefinition.
@@ -54,22 +67,10 @@ pub enum Refusal {
         /// The versions.
         versions: Vec<String>,
     },
-    /// The label would change that says whose the definition is.
-    #[error(
-        "the label {} says that {crd} belongs to the BundleDeployment {owner}: leave it as it is. To hand {crd} over, delete \
-         {owner}: the definition stays with its objects, and loses the label",
-        names::BUNDLE_DEPLOYMENT
-    )]
-    Owner {
-        /// The CustomResourceDefinition.
-        crd: String,
-        /// The BundleDeployment.
-        owner: String,
-    },
     /// The definition would go, and every object with it.
     #[error(
-        "every object of {crd} would be deleted with it, while the BundleDeployment {owner} is there to serve them: delete \
-         {owner} first. The definition stays with its objects then, and may be deleted"
+        "Every object of {crd} would be deleted with it, while the BundleDeployment {owner} serves them. Delete the \
+         BundleDeployment first: the definition stays with its objects, and may be deleted then."
     )]
     Deletion {
         /// The CustomResourceDefinition.
