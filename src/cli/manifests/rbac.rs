@@ -62,6 +62,7 @@ have themselves, so `escalate` and `bind` are needed; whoever may create BundleD
 anything.
 Secrets cannot be narrowed down by label: only those of ServingCertificates and of bundles are read and written.
 Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.
+CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
 Pods are created for the canaries of upgrades, and only these are deleted.";
 
 fn rules() -> Vec<Value> {
@@ -79,11 +80,7 @@ fn rules() -> Vec<Value> {
             &["bundledeployments/status", "servingcertificates/status"],
             &["patch"],
         ),
-        rule(
-            &["apiextensions.k8s.io"],
-            &["customresourcedefinitions"],
-            &["get", "list", "watch", "create", "patch"],
-        ),
+        rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &KEEP),
         rule(
             &["admissionregistration.k8s.io"],
             &["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Halt, Reconciler, loading::Loaded, report::Survey, routing};
+use super::{Halt, Reconciler, loading::Loaded, report::Survey};
 use crate::{
-    api::{BundleDeployment, BundleStatus, WebhookState, WebhookStatus},
+    api::{BundleDeployment, BundleStatus, ConversionStatus, WebhookState, WebhookStatus},
     cluster::{apply::Owner, kinds},
     domain::{
-        claims::Claim,
+        claims::{self, Api, Claimant},
         object::{self, ObjectKey},
-        plan::{Phase, Plan, Refusal, dropped_but_stored, preflight},
+        plan::{Phase, Plan, Refusal, Scene, dropped_but_stored, preflight},
         status::{Standing, Step},
         upgrade::{self, Release},
     },
@@ -87,18 +87,12 @@ impl Reconciler {
         plan: &Plan,
         survey: &mut Survey,
     ) -> Result<(), Halt> {
-        let known: BTreeMap<_, _> = survey
-            .conversions
-            .drain(..)
-            .map(|known| (known.crd, known.state))
+        let known = std::mem::take(&mut survey.conversions);
+        survey.conversions = plan
+            .apis()
+            .into_iter()
+            .map(|api| conversion_status(api, &known))
             .collect();
-        for conversion in &plan.conversions {
-            let state = known
-                .get(&conversion.crd)
-                .copied()
-                .unwrap_or(WebhookState::Disarmed);
-            survey.set_conversion(&conversion.crd, state);
-        }
         let known: BTreeMap<_, _> = survey
             .webhooks
             .drain(..)
@@ -109,9 +103,17 @@ impl Reconciler {
             .of(Phase::Admission)
             .map(|webhook| webhook_status(webhook, &known))
             .collect();
-        if let Some(elder) = self.silent_elder(deployment, plan) {
-            let message =
-                format!("the BundleDeployment {elder} is older and has not said yet what it converts");
+        let definitions = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
+        let definitions: Vec<_> = definitions.iter().map(AsRef::as_ref).collect();
+        let claimants = self.claimants(deployment, plan);
+        if !has_everything(owner, plan, &definitions)
+            && let Some(uid) = &deployment.metadata.uid
+            && let Some(elder) = claims::unheard_elder(uid, &claimants)
+        {
+            let message = format!(
+                "the BundleDeployment {} is older and has not said yet what it converts",
+                elder.name
+            );
             return Err(Halt::Gate(Standing::waiting(
                 Step::Accepted,
                 "WaitingForClaims",
@@ -125,15 +127,15 @@ impl Reconciler {
             };
             live.extend(self.live(&key).await?);
         }
-        let claims = self.claims(deployment, plan);
-        let live = live.iter().map(AsRef::as_ref);
-        let mut refusals = preflight(
-            &owner.bundle_deployment,
-            owner.adopt_existing,
-            &plan.conversions,
-            &claims,
-            live,
-        );
+        let live: Vec<_> = live.iter().map(AsRef::as_ref).collect();
+        let mut refusals = preflight(&Scene {
+            claimant: &owner.bundle_deployment,
+            plan,
+            adopt: &owner.adopt,
+            claimants: &claimants,
+            live: &live,
+            definitions: &definitions,
+        });
         // What belongs to others is not going to change.
         if refusals.is_empty() {
             let findings = self.crd_upgrade_findings(owner, deployment, plan).await?;
@@ -157,47 +159,34 @@ impl Reconciler {
     }
 
     /// What every BundleDeployment says that it converts; of this one, what its plan says.
-    fn claims(&self, deployment: &BundleDeployment, plan: &Plan) -> Vec<Claim> {
-        let own_uid = deployment.metadata.uid.as_deref();
-        let mut claims = Vec::new();
-        for other in self.context.index.objects(&kinds::BUNDLE_DEPLOYMENT) {
-            let text = |pointer| object::text(&other, pointer).unwrap_or_default().to_owned();
-            let crds: Vec<String> = if object::text(&other, "/metadata/uid") == own_uid {
-                plan.conversions
-                    .iter()
-                    .map(|conversion| conversion.crd.clone())
-                    .collect()
-            } else {
-                routing::claimed(&other).into_iter().map(str::to_owned).collect()
-            };
-            claims.extend(crds.into_iter().map(|crd| Claim {
-                crd,
-                bundle_deployment: text("/metadata/name"),
-                created: text("/metadata/creationTimestamp"),
-                uid: text("/metadata/uid"),
-            }));
-        }
-        claims
-    }
-
-    /// An older BundleDeployment whose claims are not known yet.
-    fn silent_elder(&self, deployment: &BundleDeployment, plan: &Plan) -> Option<String> {
-        if plan.conversions.is_empty() {
-            return None;
-        }
-        let age = |object: &Value| {
-            let text = |pointer| object::text(object, pointer).unwrap_or_default().to_owned();
-            (text("/metadata/creationTimestamp"), text("/metadata/uid"))
-        };
+    fn claimants(&self, deployment: &BundleDeployment, plan: &Plan) -> Vec<Claimant> {
         let all = self.context.index.objects(&kinds::BUNDLE_DEPLOYMENT);
-        let own = all
+        let mut claimants: Vec<_> = all.iter().map(|other| Claimant::of(other)).collect();
+        for own in &mut claimants {
+            if Some(&own.uid) == deployment.metadata.uid.as_ref() {
+                own.claims = plan.apis();
+            }
+        }
+        claimants
+    }
+}
+
+/// Whether every definition that the plan converts belongs to `owner` already: then nobody else can have it.
+fn has_everything(owner: &Owner, plan: &Plan, definitions: &[&Value]) -> bool {
+    plan.conversions.iter().all(|conversion| {
+        definitions
             .iter()
-            .find(|object| object::text(object, "/metadata/uid") == deployment.metadata.uid.as_deref())
-            .map(|object| age(object))?;
-        all.iter()
-            .filter(|object| age(object) < own)
-            .find(|object| object.pointer("/status/observedGeneration").is_none())
-            .and_then(|object| object::text(object, "/metadata/name").map(str::to_owned))
+            .filter(|there| object::text(there, "/metadata/name") == Some(&conversion.crd))
+            .any(|there| Owner::of(there) == Some(&owner.bundle_deployment))
+    })
+}
+
+fn conversion_status(api: Api, known: &[ConversionStatus]) -> ConversionStatus {
+    let known = known.iter().find(|known| known.crd == api.crd);
+    ConversionStatus {
+        crd: api.crd,
+        kind: Some(api.kind),
+        state: known.map_or(WebhookState::Disarmed, |known| known.state),
     }
 }
 

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::{
     Halt, Reconciler,
+    namespace::Namespace,
     report::Survey,
     rollout::{Revisions, Rollout},
 };
 use crate::{
-    api::{BundleDeployment, CertificateStatus, ServingCertificate, WebhookState, names},
+    api::{BundleDeployment, CertificateStatus, ServingCertificate, WebhookState},
     cluster::{
         RequestError,
         apply::{ApplyError, Owner},
@@ -38,6 +39,10 @@ impl Reconciler {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let owner = owner(deployment);
         survey.at = Step::Accepted;
+        let namespace = &deployment.spec.namespace;
+        if self.namespace(namespace).await? == Namespace::Terminating {
+            self.let_go(&owner, namespace).await?;
+        }
         let accepted = self.accept(&owner, deployment, survey).await;
         if matches!(accepted, Err(Halt::Gate(_))) {
             // What was tried out is not asked for any more.
@@ -80,29 +85,6 @@ impl Reconciler {
         survey.finish();
         self.gate_on_stored_versions(plan)?;
         Ok(Next::Change)
-    }
-
-    /// An existing namespace stays whose it is.
-    async fn ensure_namespace(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
-        let key = kinds::NAMESPACE.object(None, &plan.namespace);
-        match self.context.cluster.read(&key).await? {
-            None => {
-                let namespace = serde_json::json!({
-                    "apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}
-                });
-                self.context.applier.ensure(&namespace, owner).await?;
-                Ok(())
-            }
-            Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => {
-                let message = format!("the namespace {} is being deleted", plan.namespace);
-                Err(Halt::Gate(Standing::waiting(
-                    Step::Installed,
-                    "NamespaceTerminating",
-                    message,
-                )))
-            }
-            Some(_) => Ok(()),
-        }
     }
 
     async fn ensure_phase(&self, owner: &Owner, plan: &Plan, phase: Phase) -> Result<(), Halt> {
@@ -323,12 +305,9 @@ impl Reconciler {
 
 /// For whom the objects of a BundleDeployment are applied.
 fn owner(deployment: &BundleDeployment) -> Owner {
-    let annotations = deployment.metadata.annotations.as_ref();
     Owner {
         bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
-        adopt_existing: annotations
-            .and_then(|annotations| annotations.get(names::ADOPT_EXISTING))
-            .is_some_and(|value| value == "true"),
+        adopt: deployment.spec.adopt.clone(),
     }
 }
 

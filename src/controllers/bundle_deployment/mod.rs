@@ -21,6 +21,7 @@ mod disarming;
 mod finalizer;
 mod install;
 mod loading;
+mod namespace;
 mod proof;
 mod removal;
 mod report;
@@ -164,7 +165,7 @@ impl Reconciler {
         let mut survey = Survey::new(&deployment);
         let removing = object::text(&object, "/metadata/deletionTimestamp").is_some();
         let walked = if removing {
-            self.remove(&object, &mut survey).await
+            self.remove(&object, &deployment, &mut survey).await
         } else {
             finalizer::ensure(&self.context, &object).await?;
             self.install(&deployment, &mut survey).await

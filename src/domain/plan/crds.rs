@@ -95,6 +95,20 @@ pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
     !has_objects || (served.len() == 1 && stored_versions(live) == served)
 }
 
+/// The versions of `live`, by place and name, that are served but cannot be while nobody converts: all but the one in
+/// which objects are stored, if that one is served.
+pub fn unservable(live: &Value) -> Vec<(usize, &str)> {
+    if !storage_version(live).is_some_and(|storage| is_served(live, storage)) {
+        return Vec::new();
+    }
+    object::items(live, "/spec/versions")
+        .iter()
+        .enumerate()
+        .filter(|(_, version)| flag(version, "served") && !flag(version, "storage"))
+        .map(|(index, version)| (index, name(version)))
+        .collect()
+}
+
 fn find<'a>(crd: &'a Value, version: &str) -> Option<&'a Value> {
     object::items(crd, "/spec/versions")
         .iter()
@@ -214,6 +228,23 @@ mod tests {
         assert!(!waits_for_proof(&live, &live));
         let less = crd(&[("v1", true, true), ("v2", false, false)], &[]);
         assert!(!waits_for_proof(&less, &live) && stops_serving(&less, &live));
+    }
+
+    #[test]
+    fn without_a_webhook_only_the_version_is_served_in_which_objects_are_stored() {
+        let several = crd(
+            &[
+                ("v2", true, false),
+                ("v1", true, true),
+                ("v1beta1", true, false),
+                ("v1alpha1", false, false),
+            ],
+            &["v1"],
+        );
+        assert_eq!(unservable(&several), [(0, "v2"), (2, "v1beta1")]);
+        assert_eq!(unservable(&crd(&[("v1", true, true)], &["v1"])), []);
+        let hidden = crd(&[("v2", true, false), ("v1", false, true)], &["v1"]);
+        assert_eq!(unservable(&hidden), [], "nothing would be served at all");
     }
 
     fn versions() -> impl Strategy<Value = Value> {
