@@ -12,6 +12,7 @@ use crate::{
         go_duration::{default_ca_duration, default_duration},
     },
     domain::{
+        claims::Adoption,
         crd_upgrade::{Exception, Policy},
         storage_migration::Migration,
     },
@@ -78,6 +79,18 @@ pub struct BundleDeploymentSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub crd_upgrade_exceptions: Vec<Exception>,
+    /// Objects of the bundle that exist already and are to be taken over from whoever created them: another installer,
+    /// or somebody by hand. Without it an install is refused that would change them. Take them out of the hands of the
+    /// other one first, or both will write them in turns. What another BundleDeployment has installed cannot be taken
+    /// over before that one is deleted. What was taken over belongs to the BundleDeployment from then on, also when it
+    /// is removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub adopt: Vec<Adoption>,
+    /// What becomes of the CustomResourceDefinitions when the BundleDeployment is deleted. May be changed until they
+    /// are gone.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
     /// How long the certificates of the operator's webhooks live.
     #[serde(default)]
     pub certificates: CertificateDefaults,
@@ -138,6 +151,16 @@ pub enum CrdUpgradeSafety {
     Strict,
     /// Everything is applied that the API server takes.
     None,
+}
+
+/// What becomes of CustomResourceDefinitions when their BundleDeployment is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// They stay, with every object of them.
+    #[default]
+    KeepCRDs,
+    /// They are deleted, with every object of them, while the operator still runs and can finalize these.
+    DeleteCRDs,
 }
 
 /// Lifetimes for the ServingCertificates of a bundle.
@@ -218,6 +241,9 @@ pub enum WebhookState {
 pub struct ConversionStatus {
     /// The CustomResourceDefinition.
     pub crd: String,
+    /// The kind that it defines, of which a group has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// How far it is.
     pub state: WebhookState,
 }

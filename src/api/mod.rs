@@ -21,8 +21,8 @@ pub use crate::domain::{
 };
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, BundleStatus, CertificateDefaults,
-    CertificateStatus, ConfigMapName, ConversionStatus, CrdUpgradeSafety, DirectorySource, ImageSource,
-    Source, WebhookState, WebhookStatus,
+    CertificateStatus, ConfigMapName, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
+    ImageSource, Source, WebhookState, WebhookStatus,
 };
 pub use go_duration::{GoDuration, ParseGoDurationError};
 pub use serving_certificate::{

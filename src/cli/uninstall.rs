@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     cluster::{ClusterArgs, OperatorArgs, explained},
@@ -17,19 +17,25 @@ use crate::{
     cluster::{Cluster, kinds},
     domain::{
         object::{self, ObjectKey},
+        patch::guarded,
         text::OneLine,
     },
 };
 
 /// Removes what a BundleDeployment installed: first its webhooks, then everything else.
 ///
-/// CustomResourceDefinitions stay, with every object in them, and so does the namespace. A conversion that stored objects
-/// need is not taken away; what to do then is said.
+/// CustomResourceDefinitions stay, with every object of them, unless --delete-crds is given or spec.deletionPolicy says
+/// DeleteCRDs; the namespace always stays. A conversion that stored objects need is not taken away; what to do then is
+/// said.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The BundleDeployment.
     #[arg(value_parser = names::bundle_deployment)]
     name: String,
+
+    /// Delete the CustomResourceDefinitions too, and so every object of them in the whole cluster.
+    #[arg(long)]
+    delete_crds: bool,
 
     #[command(flatten)]
     waiting: WaitArgs,
@@ -65,6 +71,12 @@ impl Args {
             return Ok(ExitCode::SUCCESS);
         };
         let uid = object::text(&deployment, "/metadata/uid").unwrap_or_default();
+        if self.delete_crds {
+            let policy = json!(api::DeletionPolicy::DeleteCRDs);
+            let patch = guarded(&[("/metadata/uid", &json!(uid))], "/spec/deletionPolicy", &policy);
+            let patched = cluster.patch(&key, &patch, api::names::COMMAND).await;
+            patched.map_err(explained)?;
+        }
         cluster.delete(&key, Some(uid)).await.map_err(explained)?;
         if !self.waiting.wait {
             eprintln!("{key} is being removed");
@@ -153,8 +165,6 @@ async fn kept(cluster: &Cluster, name: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

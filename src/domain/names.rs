@@ -30,11 +30,8 @@ pub const REVISION: &str = "windlass.dev/revision";
 pub const CANARY: &str = "windlass.dev/canary";
 
 /// Annotation on an object that stayed behind when its BundleDeployment went (a CustomResourceDefinition with its
-/// objects): the name of that BundleDeployment. Such an object may be taken over.
+/// objects): the name of that BundleDeployment. Such an object may be taken over, unless another installer has taken it.
 pub const RELEASED_BY: &str = "windlass.dev/released-by";
-
-/// Annotation on a BundleDeployment: `true` lets it take over objects that Windlass did not create.
-pub const ADOPT_EXISTING: &str = "windlass.dev/adopt-existing";
 
 /// Annotation on a target: `<namespace>/<ServingCertificate>` whose trust bundle it wants.
 pub const INJECT_CA_FROM: &str = "windlass.dev/inject-ca-from";

@@ -3,6 +3,7 @@
 //! A scenario gets a bed of its own: a cluster with Windlass's CRDs and RBAC, a node, an operator that is not
 //! started yet, and an empty bundle folder.
 
+mod adoption;
 mod claims;
 mod commands;
 mod crash;
@@ -136,12 +137,22 @@ scenarios! {
     guard::where_nobody_guards_drift_is_undone_and_its_author_named,
     guard::kubectl_shows_what_the_guard_says,
     claims::the_second_claim_is_refused_and_takes_over_when_the_first_is_gone,
+    claims::the_older_claim_holds_whatever_the_operator_sees_first,
+    claims::a_kind_is_claimed_under_whatever_name,
+    claims::bundles_that_may_not_convert_are_refused,
+    adoption::an_api_of_others_is_refused_with_their_name,
+    adoption::what_is_to_be_adopted_is_taken_over_with_its_objects,
+    adoption::what_a_bundle_deployment_has_is_adopted_by_no_other,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
     kubectl::get_shows_what_the_objects_say,
     kubectl::describe_finds_the_events,
     removal::webhooks_go_before_their_servers,
     removal::conversion_that_stored_objects_need_is_kept,
+    removal::stored_old_versions_are_rewritten_before_conversion_ends,
+    removal::definitions_go_only_when_asked_for_and_with_every_object,
+    removal::a_deletion_while_the_operator_is_down_waits_for_it,
+    removal::a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost,
     leader::the_next_leader_finishes_the_rotation_of_one_that_was_killed,
     leader::a_paused_leader_writes_nothing_when_it_goes_on,
     leader::a_leader_that_is_asked_to_end_hands_over_at_once,

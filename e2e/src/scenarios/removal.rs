@@ -7,11 +7,17 @@ use super::traffic;
 use crate::{
     bed::Bed,
     sample,
-    steps::{BUNDLE_DEPLOYMENTS, CRDS, MUTATING, VALIDATING, delete, get, gone, install, list, succeed},
+    steps::{
+        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, conditions, delete, get, gone, install,
+        list, succeed, until,
+    },
 };
 
 /// A kind without webhooks of the CRD: what it needs must work all the time.
 const CONFIG_MAPS: &str = "/api/v1/namespaces/traffic/configmaps";
+
+/// How long a namespace may take to go, with pods that have a grace period.
+const LONG: std::time::Duration = std::time::Duration::from_secs(120);
 
 pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
@@ -45,6 +51,31 @@ pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Resul
     )
     .await?;
     Ok(())
+}
+
+/// The collection of widgets in a namespace.
+fn widgets_in(namespace: &str, version: &str) -> String {
+    format!("/apis/{}/{version}/namespaces/{namespace}/widgets", sample::GROUP)
+}
+
+/// Creates a widget.
+pub(super) async fn widget(bed: &Bed, namespace: &str, name: &str) -> anyhow::Result<String> {
+    let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
+        "metadata": {"name": name}, "spec": {"size": 3}});
+    succeed(&bed.client, "POST", &widgets_in(namespace, "v1"), Some(&object)).await?;
+    Ok(format!("{}/{name}", widgets_in(namespace, "v1")))
+}
+
+/// Waits until the BundleDeployment says all of these words.
+async fn says(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    until(&format!("the removal says {words:?}"), PATIENCE, async || {
+        let deployed = get(&bed.client, &path).await?;
+        let said = conditions(&deployed.context("it was removed although something blocks it")?);
+        let all = words.iter().all(|word| said.contains(word));
+        Ok(if all { Ok(()) } else { Err(said) })
+    })
+    .await
 }
 
 pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> anyhow::Result<()> {
@@ -96,4 +127,179 @@ pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> an
     // The obstacle goes, and the removal goes on by itself.
     succeed(&bed.client, "DELETE", &format!("{}/kept", widgets("v1")), None).await?;
     gone(&bed.client, &path).await
+}
+
+pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    let kept = widget(bed, traffic::NAMESPACE, "kept").await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let crd = format!("{CRDS}/widgets.sample.windlass.dev");
+    succeed(&bed.client, "DELETE", &path, None).await?;
+    says(
+        bed,
+        &["ConversionInUse", "widgets.sample.windlass.dev", "DeleteCRDs"],
+    )
+    .await?;
+    // Some objects may still be stored as v1beta1: nobody may be served them unconverted.
+    let stored = json!({"status": {"storedVersions": ["v1beta1", "v1"]}});
+    succeed(&bed.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
+    let mut definition = get(&bed.client, &crd).await?.context("no CRD")?;
+    for version in definition["spec"]["versions"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        version["served"] = version["storage"].clone();
+    }
+    let served = json!({"spec": {"versions": definition["spec"]["versions"]}});
+    succeed(&bed.client, "PATCH", &crd, Some(&served)).await?;
+    says(bed, &["ConversionInUse"]).await?;
+    let converts = get(&bed.client, &crd).await?.context("no CRD")?;
+    anyhow::ensure!(
+        converts["spec"]["conversion"]["strategy"] == "Webhook",
+        "{converts}"
+    );
+    // Rewritten and noted, as storage version migration does.
+    let object = get(&bed.client, &kept).await?.context("the object is gone")?;
+    succeed(&bed.client, "PUT", &kept, Some(&object)).await?;
+    let stored = json!({"status": {"storedVersions": ["v1"]}});
+    succeed(&bed.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
+    gone(&bed.client, &path).await?;
+    let definition = get(&bed.client, &crd).await?.context("no CRD")?;
+    anyhow::ensure!(
+        definition["spec"]["conversion"]["strategy"] == "None",
+        "{definition}"
+    );
+    let object = get(&bed.client, &kept).await?.context("the object is gone")?;
+    anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
+    Ok(())
+}
+
+pub(super) async fn definitions_go_only_when_asked_for_and_with_every_object(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    widget(bed, traffic::NAMESPACE, "free").await?;
+    let held = widget(bed, traffic::NAMESPACE, "held").await?;
+    let hold = json!({"metadata": {"finalizers": ["sample.windlass.dev/hold"]}});
+    succeed(&bed.client, "PATCH", &held, Some(&hold)).await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let crd = format!("{CRDS}/widgets.sample.windlass.dev");
+    succeed(&bed.client, "DELETE", &path, None).await?;
+    says(bed, &["ConversionInUse"]).await?;
+    // Asked for only now. The operator of the widgets runs until the last of them is gone.
+    let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
+    succeed(&bed.client, "PATCH", &path, Some(&policy)).await?;
+    says(bed, &["DeletingCRDs", "traffic/held", "sample.windlass.dev/hold"]).await?;
+    let deployment = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
+    let ready = &get(&bed.client, deployment)
+        .await?
+        .context("its operator is gone")?["status"]["readyReplicas"];
+    anyhow::ensure!(ready.as_u64() > Some(0), "its operator does not run");
+    let release = json!({"metadata": {"finalizers": null}});
+    succeed(&bed.client, "PATCH", &held, Some(&release)).await?;
+    gone(&bed.client, &path).await?;
+    anyhow::ensure!(get(&bed.client, &crd).await?.is_none(), "the CRD stayed");
+    anyhow::ensure!(
+        get(&bed.client, deployment).await?.is_none(),
+        "the Deployment stayed"
+    );
+    // Nothing is left that would be in the way of the next install.
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let removed = bed
+        .command
+        .succeed(&["uninstall", "sample", "--delete-crds"])
+        .await?;
+    anyhow::ensure!(!removed.contains("CustomResourceDefinition"), "{removed}");
+    anyhow::ensure!(
+        get(&bed.client, &crd).await?.is_none(),
+        "the command left the CRD"
+    );
+    Ok(())
+}
+
+pub(super) async fn a_deletion_while_the_operator_is_down_waits_for_it(bed: &Bed) -> anyhow::Result<()> {
+    let operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    operator.kill().await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    succeed(&bed.client, "DELETE", &path, None).await?;
+    // The webhooks are served, and called, until somebody takes them away in order.
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    anyhow::ensure!(
+        get(&bed.client, &path).await?.is_some(),
+        "it went without its objects"
+    );
+    let _operator = bed.operator.start()?;
+    gone(&bed.client, &path).await?;
+    for path in [VALIDATING, MUTATING] {
+        anyhow::ensure!(
+            list(&bed.client, path).await?.is_empty(),
+            "a configuration stayed in {path}"
+        );
+    }
+    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
+    let crd = crd.context("the CRD is gone")?;
+    anyhow::ensure!(crd["spec"]["conversion"]["strategy"] == "None", "{crd}");
+    Ok(())
+}
+
+pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    // Its preferred version is not the one that is stored: whatever deletes all objects asks for a conversion.
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    let kept = widget(bed, traffic::NAMESPACE, "kept").await?;
+    widget(bed, "sample-system", "inside").await?;
+    let namespace = "/api/v1/namespaces/sample-system";
+    succeed(&bed.client, "DELETE", namespace, None).await?;
+    // Wanted again: everything comes back by itself.
+    let uid = |object: &serde_json::Value| object["metadata"]["uid"].clone();
+    let before = get(&bed.client, namespace).await?.as_ref().map(uid);
+    until("the namespace is another one", LONG, async || {
+        let now = get(&bed.client, namespace).await?;
+        Ok(match now {
+            Some(now) if Some(uid(&now)) != before => Ok(()),
+            now => Err(format!("{:?}", now.map(|now| now["status"].to_string()))),
+        })
+    })
+    .await?;
+    crate::steps::ready(&bed.client, "sample", LONG).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    let object = get(&bed.client, &kept.replace("/v1/", "/v2/")).await?;
+    anyhow::ensure!(
+        object.is_some(),
+        "the object outside is not served at its new version"
+    );
+
+    // No longer wanted: the namespace first, then what installs into it.
+    widget(bed, "sample-system", "inside").await?;
+    succeed(&bed.client, "DELETE", namespace, None).await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    succeed(&bed.client, "DELETE", &path, None).await?;
+    until("the namespace is gone", LONG, async || {
+        Ok(match get(&bed.client, namespace).await? {
+            None => Ok(()),
+            Some(there) => Err(there["status"].to_string()),
+        })
+    })
+    .await?;
+    gone(&bed.client, &path).await?;
+    let object = get(&bed.client, &kept)
+        .await?
+        .context("the object outside is lost")?;
+    anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
+    Ok(())
 }

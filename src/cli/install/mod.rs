@@ -31,6 +31,7 @@ use crate::{
     api::{self, BundleDeployment},
     cluster::{Cluster, RequestError, kinds},
     domain::{
+        claims::Adoption,
         object::{self, ObjectKey},
         render::Certificates,
         text::OneLine,
@@ -58,9 +59,15 @@ pub(super) struct Args {
     #[arg(long, value_enum)]
     crd_upgrade_safety: Option<CrdUpgradeSafety>,
 
-    /// Take over objects of the bundle that exist already and were not created by Windlass.
-    #[arg(long)]
-    adopt_existing: bool,
+    /// Take over an object of the bundle that exists already and was not created by Windlass, for example
+    /// CustomResourceDefinition/widgets.example.com. May be given several times.
+    #[arg(long, value_name = "KIND/NAME")]
+    adopt: Vec<Adoption>,
+
+    /// What becomes of the CustomResourceDefinitions of the bundle, and so of every object of them, when it is removed
+    /// [default: keep-crds].
+    #[arg(long, value_enum)]
+    deletion_policy: Option<DeletionPolicy>,
 
     /// Take over fields of the BundleDeployment that somebody else has set.
     #[arg(long)]
@@ -82,6 +89,14 @@ enum CrdUpgradeSafety {
     Strict,
     /// Everything is applied that the API server takes.
     None,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DeletionPolicy {
+    /// They stay.
+    KeepCrds,
+    /// They are deleted.
+    DeleteCrds,
 }
 
 // === impl Args ===
@@ -158,8 +173,14 @@ impl Args {
             "metadata": { "name": name },
             "spec": { "namespace": self.install.namespace, "source": { "configMaps": config_maps } },
         });
-        if self.adopt_existing {
-            deployment["metadata"]["annotations"] = json!({ api::names::ADOPT_EXISTING: "true" });
+        if !self.adopt.is_empty() {
+            deployment["spec"]["adopt"] = json!(self.adopt);
+        }
+        if let Some(policy) = self.deletion_policy {
+            deployment["spec"]["deletionPolicy"] = json!(match policy {
+                DeletionPolicy::KeepCrds => api::DeletionPolicy::KeepCRDs,
+                DeletionPolicy::DeleteCrds => api::DeletionPolicy::DeleteCRDs,
+            });
         }
         if !self.install.watch_namespaces.is_empty() {
             deployment["spec"]["watchNamespaces"] = json!(self.install.watch_namespaces);

@@ -64,6 +64,7 @@ Secrets cannot be narrowed down by label: only those of ServingCertificates and 
 Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.
 Stored objects are rewritten after an upgrade has moved their storage version: for as long as that takes, and for the
 resources of that CRD only, the operator grants itself `patch` by a ClusterRole of its own.
+CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
 Pods are created for the canaries of upgrades, and only these are deleted.";
 
 fn rules() -> Vec<Value> {
@@ -81,11 +82,7 @@ fn rules() -> Vec<Value> {
             &["bundledeployments/status", "servingcertificates/status"],
             &["patch"],
         ),
-        rule(
-            &["apiextensions.k8s.io"],
-            &["customresourcedefinitions"],
-            &["get", "list", "watch", "create", "patch"],
-        ),
+        rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &KEEP),
         rule(
             &["apiextensions.k8s.io"],
             &["customresourcedefinitions/status"],

@@ -17,8 +17,10 @@ use crate::{
     api::names,
     cluster::{Cluster, Index, RequestError, kinds},
     domain::{
+        claims::{self, Adoption},
         object::{self, ObjectKey},
         patch::{self, guarded, release},
+        plan::foreign,
     },
 };
 
@@ -36,8 +38,8 @@ pub struct Applier {
 pub struct Owner {
     /// The name of the BundleDeployment; its objects carry it as a label.
     pub bundle_deployment: String,
-    /// Whether objects that Windlass did not create may be taken over.
-    pub adopt_existing: bool,
+    /// Objects that Windlass did not create and that may be taken over.
+    pub adopt: Vec<Adoption>,
 }
 
 /// What became of an object.
@@ -53,12 +55,12 @@ pub enum Outcome {
 #[derive(Debug, Error)]
 pub enum ApplyError {
     /// Somebody else's object has the name.
-    #[error("{object} exists and {}: remove it, or annotate the BundleDeployment with {}: \"true\"", .owner.as_ref().map_or("was not created by Windlass".to_owned(), |owner| format!("belongs to the BundleDeployment {owner}")), names::ADOPT_EXISTING)]
+    #[error("{}", foreign(object, owner))]
     Foreign {
         /// The object.
         object: ObjectKey,
-        /// The BundleDeployment that it belongs to, if it is one.
-        owner: Option<String>,
+        /// Whose it is.
+        owner: claims::Owner,
     },
     /// The object is being deleted; another can come only when it is gone.
     #[error("{object} is being deleted; waiting until it is gone")]
@@ -94,9 +96,10 @@ impl Owner {
     /// Whether `live` may be written: it is ours, was left behind by a BundleDeployment that is gone, or may be taken
     /// over.
     pub fn may_write(&self, live: &Value) -> bool {
-        match Self::of(live) {
-            Some(owner) => owner == self.bundle_deployment,
-            None => self.adopt_existing || object::annotation(live, names::RELEASED_BY).is_some(),
+        match claims::Owner::of(live) {
+            claims::Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
+            claims::Owner::Released => true,
+            claims::Owner::Other(_) => self.adopt.iter().any(|adoption| adoption.names(live)),
         }
     }
 }
@@ -128,7 +131,7 @@ impl Applier {
             info!(object = %key, "Created");
             return Ok(Outcome::Written);
         };
-        self.check_ownership(&key, &live, owner)?;
+        let live = self.take_over(&key, live, owner).await?;
         if self.holds(&key, &body, &live) {
             return Ok(Outcome::Unchanged);
         }
@@ -164,7 +167,7 @@ impl Applier {
                 Arc::new(self.cluster.create(&armed, names::INSTALL).await?)
             }
         };
-        self.check_ownership(&key, &live, owner)?;
+        live = self.take_over(&key, live, owner).await?;
         if !patch::applied_by(&live, names::INSTALL) || !self.holds(&key, &body, &live) {
             self.write(&key, &body).await?;
             outcome = Outcome::Written;
@@ -250,18 +253,35 @@ impl Applier {
         }
     }
 
-    fn check_ownership(&self, key: &ObjectKey, live: &Value, owner: &Owner) -> Result<(), ApplyError> {
-        if !owner.may_write(live) {
-            let owner = Owner::of(live).map(str::to_owned);
+    /// Sees to it that `live` may be written. The garbage collector would take what is adopted with its former owner:
+    /// the references to that go first.
+    async fn take_over(
+        &self,
+        key: &ObjectKey,
+        live: Arc<Value>,
+        owner: &Owner,
+    ) -> Result<Arc<Value>, ApplyError> {
+        if !owner.may_write(&live) {
             return Err(ApplyError::Foreign {
                 object: key.clone(),
-                owner,
+                owner: claims::Owner::of(&live),
             });
         }
-        if object::is_terminating(live) {
+        if object::is_terminating(&live) {
             return Err(ApplyError::Terminating { object: key.clone() });
         }
-        Ok(())
+        let references = live.pointer("/metadata/ownerReferences");
+        let Some(references) = references.filter(|_| Owner::of(&live).is_none()) else {
+            return Ok(live);
+        };
+        let guards = [
+            ("/metadata/uid", &live["metadata"]["uid"]),
+            ("/metadata/ownerReferences", references),
+        ];
+        let patch = guarded(&guards, "/metadata/ownerReferences", &json!([]));
+        let freed = self.cluster.patch(key, &patch, names::INSTALL).await?;
+        info!(object = %key, "Taken over");
+        Ok(Arc::new(freed))
     }
 
     async fn write(&self, key: &ObjectKey, body: &Value) -> Result<Outcome, ApplyError> {
@@ -371,16 +391,20 @@ mod tests {
     fn owner() -> Owner {
         Owner {
             bundle_deployment: "a".into(),
-            adopt_existing: false,
+            adopt: Vec::new(),
         }
     }
 
     #[test]
     fn only_own_released_or_adoptable_objects_may_be_written() {
-        for (metadata, adopt_existing, expected) in [
+        let named = Owner {
+            adopt: vec!["ConfigMap/c".parse().unwrap()],
+            ..owner()
+        };
+        for (metadata, plainly, adopting) in [
             (
                 json!({"labels": {"windlass.dev/bundle-deployment": "a"}}),
-                false,
+                true,
                 true,
             ),
             (
@@ -388,28 +412,22 @@ mod tests {
                 false,
                 false,
             ),
-            (
-                json!({"labels": {"windlass.dev/bundle-deployment": "b"}}),
-                true,
-                false,
-            ),
-            (json!({}), false, false),
-            (json!({}), true, true),
+            (json!({}), false, true),
             (
                 json!({"annotations": {"windlass.dev/released-by": "b"}}),
+                true,
+                true,
+            ),
+            (
+                json!({"annotations": {"windlass.dev/released-by": "b", "meta.helm.sh/release-name": "r"}}),
                 false,
                 true,
             ),
         ] {
-            let owner = Owner {
-                adopt_existing,
-                ..owner()
-            };
-            assert_eq!(
-                owner.may_write(&json!({"metadata": metadata})),
-                expected,
-                "{metadata}"
-            );
+            let mut live = json!({"kind": "ConfigMap", "metadata": metadata});
+            live["metadata"]["name"] = "c".into();
+            assert_eq!(owner().may_write(&live), plainly, "{metadata}");
+            assert_eq!(named.may_write(&live), adopting, "{metadata}");
         }
     }
 

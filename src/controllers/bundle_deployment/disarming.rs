@@ -144,22 +144,26 @@ impl Reconciler {
     /// Whether objects of a CRD are stored. They are read in the version that they are stored in, which needs no
     /// webhook.
     async fn has_objects(&self, crd: &Value) -> Result<bool, RequestError> {
-        let group = object::text(crd, "/spec/group").unwrap_or_default();
-        let kind = object::text(crd, "/spec/names/kind").unwrap_or_default();
-        let storage = object::items(crd, "/spec/versions")
-            .iter()
-            .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
-            .and_then(|version| object::text(version, "/name"))
-            .unwrap_or_default();
-        let kind = Kind {
-            api_version: format!("{group}/{storage}").into(),
-            kind: kind.to_owned().into(),
-        };
-        match self.context.cluster.any(&kind).await {
+        match self.context.cluster.any(&stored_kind(crd)).await {
             // Stored, but not served: it cannot be seen, so it must be supposed.
             Err(RequestError::UnknownKind { .. }) => Ok(true),
             found => Ok(found?.is_some()),
         }
+    }
+}
+
+/// The kind that a CRD defines, in the version in which its objects are stored.
+pub(super) fn stored_kind(crd: &Value) -> Kind {
+    let group = object::text(crd, "/spec/group").unwrap_or_default();
+    let kind = object::text(crd, "/spec/names/kind").unwrap_or_default();
+    let storage = object::items(crd, "/spec/versions")
+        .iter()
+        .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+        .and_then(|version| object::text(version, "/name"))
+        .unwrap_or_default();
+    Kind {
+        api_version: format!("{group}/{storage}").into(),
+        kind: kind.to_owned().into(),
     }
 }
 

@@ -7,16 +7,12 @@ use serde_json::Value;
 
 use super::{
     Halt, Reconciler,
-    loading::Loaded,
+    namespace::Namespace,
     report::Survey,
     rollout::{Revisions, Rollout},
-    routing,
 };
 use crate::{
-    api::{
-        BundleDeployment, BundleStatus, CertificateStatus, ServingCertificate, WebhookState, WebhookStatus,
-        names,
-    },
+    api::{BundleDeployment, CertificateStatus, ServingCertificate, WebhookState},
     cluster::{
         RequestError,
         apply::{ApplyError, Owner},
@@ -25,14 +21,9 @@ use crate::{
     },
     controllers::worker::{Next, chain},
     domain::{
-        claims::Claim,
         object::{self, ObjectKey},
-        plan::{
-            Phase, Plan, Refusal, Stage, dropped_but_stored, preflight, staged, stops_serving,
-            waits_for_proof,
-        },
+        plan::{Phase, Plan, Stage, staged, stops_serving, waits_for_proof},
         status::{Standing, Step},
-        upgrade::{self, Release},
     },
 };
 
@@ -48,6 +39,10 @@ impl Reconciler {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let owner = owner(deployment);
         survey.at = Step::Accepted;
+        let namespace = &deployment.spec.namespace;
+        if self.namespace(namespace).await? == Namespace::Terminating {
+            self.let_go(&owner, namespace).await?;
+        }
         let accepted = self.accept(&owner, deployment, survey).await;
         if matches!(accepted, Err(Halt::Gate(_))) {
             // What was tried out is not asked for any more.
@@ -95,207 +90,6 @@ impl Reconciler {
         self.remove_dropped(&owner, plan).await?;
         survey.finish();
         Ok(Next::Change)
-    }
-
-    /// What the source holds, if nothing speaks against it.
-    async fn accept(
-        &self,
-        owner: &Owner,
-        deployment: &BundleDeployment,
-        survey: &mut Survey,
-    ) -> Result<Arc<Loaded>, Halt> {
-        let loaded = self.load(deployment).await?;
-        self.check_order(deployment, &loaded, survey).await?;
-        self.check(owner, deployment, &loaded.plan, survey).await?;
-        Ok(loaded)
-    }
-
-    /// Refuses a bundle that may not follow the one that is installed, or in which stored objects would be lost.
-    async fn check_order(
-        &self,
-        deployment: &BundleDeployment,
-        loaded: &Loaded,
-        survey: &Survey,
-    ) -> Result<(), Halt> {
-        let refuse = |refusal: upgrade::Refusal| {
-            let (reason, message) = (refusal.reason(), refusal.to_string());
-            Halt::Gate(Standing::failed(Step::Accepted, reason, message))
-        };
-        let candidate = release(&loaded.bundle);
-        if let Some(installed) = &survey.bundle {
-            candidate
-                .may_follow(
-                    &release(installed),
-                    &loaded.predecessors,
-                    deployment.spec.allow_downgrade,
-                )
-                .map_err(refuse)?;
-        }
-        let known = [&survey.bundle, &survey.installing];
-        let newer = known.into_iter().flatten().map(release);
-        let Some(newer) = newer.into_iter().find(|known| candidate.is_older_than(known)) else {
-            return Ok(());
-        };
-        for wanted in loaded.plan.phases.of(Phase::Definitions) {
-            let Some(key) = ObjectKey::of(wanted) else {
-                continue;
-            };
-            let live = self.context.cluster.read(&key).await?.unwrap_or_default();
-            let versions = dropped_but_stored(wanted, &live);
-            if !versions.is_empty() {
-                return Err(refuse(upgrade::Refusal::StoredVersions {
-                    crd: key.name,
-                    versions: versions.into_iter().map(str::to_owned).collect(),
-                    candidate: Box::new(candidate),
-                    newer: Box::new(newer),
-                }));
-            }
-        }
-        Ok(())
-    }
-
-    /// Refusals, before anything is written. The claims go into the status first: others see them there.
-    async fn check(
-        &self,
-        owner: &Owner,
-        deployment: &BundleDeployment,
-        plan: &Plan,
-        survey: &mut Survey,
-    ) -> Result<(), Halt> {
-        let known: BTreeMap<_, _> = survey
-            .conversions
-            .drain(..)
-            .map(|known| (known.crd, known.state))
-            .collect();
-        for conversion in &plan.conversions {
-            let state = known
-                .get(&conversion.crd)
-                .copied()
-                .unwrap_or(WebhookState::Disarmed);
-            survey.set_conversion(&conversion.crd, state);
-        }
-        let known: BTreeMap<_, _> = survey
-            .webhooks
-            .drain(..)
-            .map(|known| (known.name, known.state))
-            .collect();
-        survey.webhooks = plan
-            .phases
-            .of(Phase::Admission)
-            .map(|webhook| webhook_status(webhook, &known))
-            .collect();
-        if let Some(elder) = self.silent_elder(deployment, plan) {
-            let message =
-                format!("the BundleDeployment {elder} is older and has not said yet what it converts");
-            return Err(Halt::Gate(Standing::waiting(
-                Step::Accepted,
-                "WaitingForClaims",
-                message,
-            )));
-        }
-        let mut live = Vec::new();
-        for object in plan.phases.all() {
-            let Some(key) = ObjectKey::of(object) else {
-                continue;
-            };
-            live.extend(self.live(&key).await?);
-        }
-        let claims = self.claims(deployment, plan);
-        let live = live.iter().map(AsRef::as_ref);
-        let mut refusals = preflight(
-            &owner.bundle_deployment,
-            owner.adopt_existing,
-            &plan.conversions,
-            &claims,
-            live,
-        );
-        // What belongs to others is not going to change.
-        if refusals.is_empty() {
-            let findings = self.crd_upgrade_findings(owner, deployment, plan).await?;
-            refusals.extend(Refusal::of_crd_upgrade(&findings));
-            survey.warnings = findings;
-        }
-        let Some(first) = refusals.first() else {
-            return Ok(());
-        };
-        for refusal in &refusals {
-            if let Refusal::ConversionClaimed { crd, .. } = refusal {
-                survey.set_conversion(crd, WebhookState::Refused);
-            }
-        }
-        let message: Vec<_> = refusals.iter().map(ToString::to_string).collect();
-        Err(Halt::Gate(Standing::failed(
-            Step::Accepted,
-            first.reason(),
-            message.join("; "),
-        )))
-    }
-
-    /// What every BundleDeployment says that it converts; of this one, what its plan says.
-    fn claims(&self, deployment: &BundleDeployment, plan: &Plan) -> Vec<Claim> {
-        let own_uid = deployment.metadata.uid.as_deref();
-        let mut claims = Vec::new();
-        for other in self.context.index.objects(&kinds::BUNDLE_DEPLOYMENT) {
-            let text = |pointer| object::text(&other, pointer).unwrap_or_default().to_owned();
-            let crds: Vec<String> = if object::text(&other, "/metadata/uid") == own_uid {
-                plan.conversions
-                    .iter()
-                    .map(|conversion| conversion.crd.clone())
-                    .collect()
-            } else {
-                routing::claimed(&other).into_iter().map(str::to_owned).collect()
-            };
-            claims.extend(crds.into_iter().map(|crd| Claim {
-                crd,
-                bundle_deployment: text("/metadata/name"),
-                created: text("/metadata/creationTimestamp"),
-                uid: text("/metadata/uid"),
-            }));
-        }
-        claims
-    }
-
-    /// An older BundleDeployment whose claims are not known yet.
-    fn silent_elder(&self, deployment: &BundleDeployment, plan: &Plan) -> Option<String> {
-        if plan.conversions.is_empty() {
-            return None;
-        }
-        let age = |object: &Value| {
-            let text = |pointer| object::text(object, pointer).unwrap_or_default().to_owned();
-            (text("/metadata/creationTimestamp"), text("/metadata/uid"))
-        };
-        let all = self.context.index.objects(&kinds::BUNDLE_DEPLOYMENT);
-        let own = all
-            .iter()
-            .find(|object| object::text(object, "/metadata/uid") == deployment.metadata.uid.as_deref())
-            .map(|object| age(object))?;
-        all.iter()
-            .filter(|object| age(object) < own)
-            .find(|object| object.pointer("/status/observedGeneration").is_none())
-            .and_then(|object| object::text(object, "/metadata/name").map(str::to_owned))
-    }
-
-    /// An existing namespace stays whose it is.
-    async fn ensure_namespace(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
-        let key = kinds::NAMESPACE.object(None, &plan.namespace);
-        match self.context.cluster.read(&key).await? {
-            None => {
-                let namespace = serde_json::json!({
-                    "apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}
-                });
-                self.context.applier.ensure(&namespace, owner).await?;
-                Ok(())
-            }
-            Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => {
-                let message = format!("the namespace {} is being deleted", plan.namespace);
-                Err(Halt::Gate(Standing::waiting(
-                    Step::Installed,
-                    "NamespaceTerminating",
-                    message,
-                )))
-            }
-            Some(_) => Ok(()),
-        }
     }
 
     async fn ensure_phase(&self, owner: &Owner, plan: &Plan, phase: Phase) -> Result<(), Halt> {
@@ -492,20 +286,9 @@ impl Reconciler {
 
 /// For whom the objects of a BundleDeployment are applied.
 fn owner(deployment: &BundleDeployment) -> Owner {
-    let annotations = deployment.metadata.annotations.as_ref();
     Owner {
         bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
-        adopt_existing: annotations
-            .and_then(|annotations| annotations.get(names::ADOPT_EXISTING))
-            .is_some_and(|value| value == "true"),
-    }
-}
-
-fn release(bundle: &BundleStatus) -> Release {
-    Release {
-        package: bundle.package.clone(),
-        name: bundle.name.clone(),
-        version: bundle.version.clone(),
+        adopt: deployment.spec.adopt.clone(),
     }
 }
 
@@ -531,18 +314,5 @@ pub(super) fn refused(error: ApplyError) -> Halt {
             Halt::Gate(Standing::failed(Step::Installed, "Forbidden", error.to_string()))
         }
         error => error.into(),
-    }
-}
-
-fn webhook_status(configuration: &Value, known: &BTreeMap<String, WebhookState>) -> WebhookStatus {
-    let name = object::text(configuration, "/metadata/name").unwrap_or_default();
-    let webhook_type = match object::text(configuration, "/kind") {
-        Some("MutatingWebhookConfiguration") => "MutatingAdmissionWebhook",
-        _ => "ValidatingAdmissionWebhook",
-    };
-    WebhookStatus {
-        name: name.to_owned(),
-        webhook_type: webhook_type.to_owned(),
-        state: known.get(name).copied().unwrap_or(WebhookState::Disarmed),
     }
 }

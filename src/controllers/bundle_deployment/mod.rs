@@ -13,6 +13,7 @@
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
 //! missing, so walking again costs nothing.
 
+mod acceptance;
 mod arming;
 mod canary;
 mod crd_upgrade;
@@ -20,6 +21,7 @@ mod disarming;
 mod finalizer;
 mod install;
 mod loading;
+mod namespace;
 mod proof;
 mod removal;
 mod report;
@@ -159,7 +161,7 @@ impl Reconciler {
         let mut survey = Survey::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {
-            self.remove(&object, &mut survey).await
+            self.remove(&object, &deployment, &mut survey).await
         } else {
             finalizer::ensure(&self.context, &object).await?;
             self.install(&deployment, &mut survey).await

@@ -1,5 +1,5 @@
 //! Removal, in order: disarm, wait until every API server has heard of it, then everything else in reverse. CRDs stay
-//! with their objects, and so does the namespace.
+//! with their objects unless they are to be deleted, and so does the namespace.
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -8,14 +8,15 @@ use tracing::info;
 
 use super::{
     Halt, Reconciler,
-    disarming::ADMISSION_KINDS,
+    disarming::{ADMISSION_KINDS, stored_kind},
     finalizer,
+    namespace::Namespace,
     report::{DISARMED, Survey},
     routing::OWNED_KINDS,
 };
 use crate::{
-    api::{WebhookState, names},
-    cluster::{Kind, apply::Owner, kinds},
+    api::{BundleDeployment, DeletionPolicy, WebhookState, names},
+    cluster::{Kind, RequestError, apply::Owner, kinds},
     controllers::worker::Next,
     domain::{
         object::{self, ObjectKey},
@@ -25,24 +26,40 @@ use crate::{
     },
 };
 
+/// How many objects a message names.
+const SHOWN: usize = 10;
+
 // === impl Reconciler ===
 
 impl Reconciler {
-    /// Walks the removal as far as it is open.
-    pub(super) async fn remove(&self, object: &Value, survey: &mut Survey) -> Result<Next, Halt> {
+    /// Walks the removal as far as it is open. What is claimed stays claimed until the end: nobody else begins before.
+    pub(super) async fn remove(
+        &self,
+        object: &Value,
+        deployment: &BundleDeployment,
+        survey: &mut Survey,
+    ) -> Result<Next, Halt> {
         let name = object::text(object, "/metadata/name").unwrap_or_default();
         let owner = Owner {
             bundle_deployment: name.to_owned(),
-            adopt_existing: false,
+            adopt: Vec::new(),
         };
         survey.at = Step::Armed;
-        self.disarm_everything(&owner).await?;
-        self.dismiss_canaries(&owner, &[]).await?;
-        for conversion in &mut survey.conversions {
-            conversion.state = WebhookState::Disarmed;
-        }
+        self.disarm_admission(&owner).await?;
         for webhook in &mut survey.webhooks {
             webhook.state = WebhookState::Disarmed;
+        }
+        self.dismiss_canaries(&owner, &[]).await?;
+        let namespace = &deployment.spec.namespace;
+        if self.namespace(namespace).await? != Namespace::Present {
+            self.let_go(&owner, namespace).await?;
+        }
+        match deployment.spec.deletion_policy {
+            DeletionPolicy::KeepCRDs => self.stop_converting_all(&owner).await?,
+            DeletionPolicy::DeleteCRDs => self.delete_definitions(&owner, namespace).await?,
+        }
+        for conversion in &mut survey.conversions {
+            conversion.state = WebhookState::Disarmed;
         }
         let since = disarmed_since(object);
         survey.disarmed = true;
@@ -53,9 +70,9 @@ impl Reconciler {
         if waited < SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX) {
             return Err(disarmed);
         }
-        let gone = self.delete_everything(&owner).await?;
-        if !gone {
-            let message = "waiting until every object is gone";
+        let left = self.delete_everything(&owner).await?;
+        if !left.is_empty() {
+            let message = format!("waiting until these are gone: {}", listed(&left));
             return Err(Halt::Gate(Standing::waiting(Step::Armed, "Removing", message)));
         }
         let kept = self.release_everything(&owner).await?;
@@ -68,7 +85,8 @@ impl Reconciler {
         Ok(Next::Change)
     }
 
-    async fn disarm_everything(&self, owner: &Owner) -> Result<(), Halt> {
+    /// Deletes the webhook configurations: nobody's request depends on a webhook any more.
+    pub(super) async fn disarm_admission(&self, owner: &Owner) -> Result<(), Halt> {
         for kind in ADMISSION_KINDS {
             for live in self.list_owned(owner, &kind).await? {
                 let Some(key) = ObjectKey::of(&live) else { continue };
@@ -79,28 +97,99 @@ impl Reconciler {
                 info!(object = %key, "Disarmed");
             }
         }
-        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
-            self.stop_converting(&live, Step::Armed).await?;
-        }
         Ok(())
     }
 
-    /// Deletes what was installed, last to first, each phase only when the one after it is gone. Says whether nothing
-    /// is left.
-    async fn delete_everything(&self, owner: &Owner) -> Result<bool, Halt> {
-        for phase in Phase::ALL.into_iter().rev() {
-            let mut left = false;
-            for kind in OWNED_KINDS.iter().filter(|kind| Phase::of(&kind.kind) == phase) {
-                for live in self.owned(owner, kind) {
-                    left = true;
-                    self.delete(&live).await?;
+    /// Takes every conversion back to None that can be; says of all the others what keeps them.
+    async fn stop_converting_all(&self, owner: &Owner) -> Result<(), Halt> {
+        let mut obstacles = Vec::new();
+        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
+            match self.stop_converting(&live, Step::Armed).await {
+                Err(Halt::Gate(Standing::Failed { message, .. })) => obstacles.push(message),
+                stopped => {
+                    stopped?;
                 }
             }
-            if left {
-                return Ok(false);
+        }
+        if obstacles.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "{}; or set spec.deletionPolicy: DeleteCRDs to delete the definitions with every object. The removal goes on by itself then",
+            obstacles.join("; ")
+        );
+        Err(Halt::Gate(Standing::failed(
+            Step::Armed,
+            "ConversionInUse",
+            message,
+        )))
+    }
+
+    /// Deletes the definitions with every object of them. The operator still runs and converts: it may have finalizers on
+    /// its objects, and the API server reads each before it deletes it.
+    async fn delete_definitions(&self, owner: &Owner, namespace: &str) -> Result<(), Halt> {
+        let mut left = Vec::new();
+        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
+            if self.is_unanswered(&live, namespace) {
+                // Nothing is going to be read from it that could be wrong.
+                self.context
+                    .applier
+                    .set_conversion(&live, &json!({"strategy": "None"}))
+                    .await?;
+            }
+            self.delete(&live).await?;
+            left.push(self.rest(&live).await?);
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        let message = format!("waiting until these are gone: {}", left.join("; "));
+        Err(Halt::Gate(Standing::waiting(
+            Step::Armed,
+            "DeletingCRDs",
+            message,
+        )))
+    }
+
+    /// What is left of a definition that is being deleted, and what holds it.
+    async fn rest(&self, definition: &Value) -> Result<String, Halt> {
+        let name = object::text(definition, "/metadata/name").unwrap_or_default();
+        let held = match self.context.cluster.any(&stored_kind(definition)).await {
+            Ok(Some(object)) => object,
+            // The API server says what it cannot do.
+            Ok(None) | Err(RequestError::UnknownKind { .. }) => Value::Null,
+            Err(error) => return Ok(format!("{name} ({error})")),
+        };
+        let finalizers: Vec<_> = object::items(&held, "/metadata/finalizers")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        Ok(match ObjectKey::of(&held) {
+            Some(key) if !finalizers.is_empty() => format!(
+                "{name} (it still has {key}, which waits for whoever removes its finalizers {})",
+                finalizers.join(", ")
+            ),
+            Some(key) => format!("{name} (it still has {key})"),
+            None => name.to_owned(),
+        })
+    }
+
+    /// Deletes what was installed, last to first, each phase only when the one after it is gone. Says what is not gone
+    /// yet.
+    async fn delete_everything(&self, owner: &Owner) -> Result<Vec<ObjectKey>, Halt> {
+        for phase in Phase::ALL.into_iter().rev() {
+            let mut left = Vec::new();
+            for kind in OWNED_KINDS.iter().filter(|kind| Phase::of(&kind.kind) == phase) {
+                for live in self.owned(owner, kind) {
+                    self.delete(&live).await?;
+                    left.extend(ObjectKey::of(&live));
+                }
+            }
+            if !left.is_empty() {
+                return Ok(left);
             }
         }
-        Ok(true)
+        Ok(Vec::new())
     }
 
     /// Removes what the plan no longer has, last to first. CRDs that the bundle dropped stay with their objects.
@@ -183,9 +272,18 @@ impl Reconciler {
 
     /// The objects of a kind that belong to a BundleDeployment, as the API server has them: what is decided on them
     /// cannot be undone.
-    async fn list_owned(&self, owner: &Owner, kind: &Kind) -> Result<Vec<Value>, Halt> {
+    pub(super) async fn list_owned(&self, owner: &Owner, kind: &Kind) -> Result<Vec<Value>, Halt> {
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
         Ok(self.context.cluster.list(kind, None, Some(&selector)).await?)
+    }
+}
+
+/// The first few, as one text.
+fn listed(keys: &[ObjectKey]) -> String {
+    let shown: Vec<_> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
+    match keys.len().checked_sub(SHOWN) {
+        None | Some(0) => shown.join(", "),
+        Some(more) => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

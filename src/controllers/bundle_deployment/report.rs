@@ -86,16 +86,8 @@ impl Survey {
 
     /// Notes how far the conversion of a CRD is.
     pub(super) fn set_conversion(&mut self, crd: &str, state: WebhookState) {
-        match self
-            .conversions
-            .iter_mut()
-            .find(|conversion| conversion.crd == crd)
-        {
-            Some(known) => known.state = state,
-            None => self.conversions.push(ConversionStatus {
-                crd: crd.to_owned(),
-                state,
-            }),
+        if let Some(known) = self.conversions.iter_mut().find(|known| known.crd == crd) {
+            known.state = state;
         }
     }
 

@@ -12,7 +12,10 @@ use crate::{
         watches::{Selector, Watch},
     },
     controllers::{Context, worker::Queue},
-    domain::object,
+    domain::{
+        claims::{Api, Claimant},
+        object,
+    },
 };
 
 /// The kinds that an install can bring along; what is removed is looked for among them.
@@ -130,10 +133,12 @@ fn concerned(index: &Index, own_namespace: &str, change: &Change) -> HashSet<Str
     let kind = change.key.kind.as_str();
     if kind == kinds::BUNDLE_DEPLOYMENT.kind {
         names.insert(change.key.name.clone());
-        // Others may wait for a claim that it made.
-        let before = change.before.as_ref().map(|before| claimed(before));
-        let after = change.after.as_ref().map(|after| claimed(after));
-        if before != after {
+        // Others may wait for a claim that it made, or for it to say what it claims.
+        let says = |version: &Arc<Value>| {
+            let claimant = Claimant::of(version);
+            (claimant.heard, claimant.claims)
+        };
+        if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
             names.extend(named(index, |_| true));
         }
     }
@@ -150,8 +155,10 @@ fn concerned(index: &Index, own_namespace: &str, change: &Change) -> HashSet<Str
         }));
     }
     if kind == kinds::CUSTOM_RESOURCE_DEFINITION.kind {
+        let apis: Vec<_> = versions().filter_map(|version| Api::of(version)).collect();
         names.extend(named(index, |deployment| {
-            claimed(deployment).contains(&change.key.name.as_str())
+            let claimant = Claimant::of(deployment);
+            apis.iter().any(|api| claimant.claims(api))
         }));
     }
     names
@@ -163,14 +170,6 @@ fn named(index: &Index, concerns: impl Fn(&Value) -> bool) -> Vec<String> {
         .iter()
         .filter(|deployment| concerns(deployment))
         .filter_map(|deployment| object::text(deployment, "/metadata/name").map(str::to_owned))
-        .collect()
-}
-
-/// The CustomResourceDefinitions that a BundleDeployment says it converts.
-pub(super) fn claimed(deployment: &Value) -> Vec<&str> {
-    object::items(deployment, "/status/conversions")
-        .iter()
-        .filter_map(|conversion| object::text(conversion, "/crd"))
         .collect()
 }
 

@@ -82,18 +82,18 @@ impl Review {
     }
 
     /// The definition as it is; `None` where it is created.
-    pub fn old(&self) -> Option<&Value> {
+    pub fn before(&self) -> Option<&Value> {
         self.old.as_ref()
     }
 
     /// The definition as it would be; `None` where it is deleted.
-    pub fn new(&self) -> Option<&Value> {
+    pub fn after(&self) -> Option<&Value> {
         self.new.as_ref()
     }
 
     /// The BundleDeployment that the definition belongs to as it is.
     pub fn owner(&self) -> Option<&str> {
-        object::label(self.old()?, names::BUNDLE_DEPLOYMENT)
+        object::label(self.before()?, names::BUNDLE_DEPLOYMENT)
     }
 
     /// The answer, as an AdmissionReview.

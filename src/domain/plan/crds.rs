@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::definition::{is_served, name, storage_version, stored_versions, version, versions};
+use crate::domain::definition::{
+    is_served, is_storage, name, storage_version, stored_versions, version, versions,
+};
 
 /// How far an install is when a CustomResourceDefinition is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,12 +96,25 @@ fn serves(definition: &Value, name: &str) -> bool {
     version(definition, name).is_some_and(is_served)
 }
 
+/// The versions of `live`, by place and name, that are served but cannot be while nobody converts: all but the one in
+/// which objects are stored, if that one is served.
+pub fn unservable(live: &Value) -> Vec<(usize, &str)> {
+    if !storage_version(live).is_some_and(|storage| serves(live, storage)) {
+        return Vec::new();
+    }
+    versions(live)
+        .iter()
+        .enumerate()
+        .filter(|(_, version)| is_served(version) && !is_storage(version))
+        .map(|(index, version)| (index, name(version)))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::definition::is_storage;
 
     fn crd(versions: &[(&str, bool, bool)], stored: &[&str]) -> Value {
         let versions: Vec<_> = versions
@@ -182,6 +197,23 @@ mod tests {
         assert!(!waits_for_proof(&live, &live));
         let less = crd(&[("v1", true, true), ("v2", false, false)], &[]);
         assert!(!waits_for_proof(&less, &live) && stops_serving(&less, &live));
+    }
+
+    #[test]
+    fn without_a_webhook_only_the_version_is_served_in_which_objects_are_stored() {
+        let several = crd(
+            &[
+                ("v2", true, false),
+                ("v1", true, true),
+                ("v1beta1", true, false),
+                ("v1alpha1", false, false),
+            ],
+            &["v1"],
+        );
+        assert_eq!(unservable(&several), [(0, "v2"), (2, "v1beta1")]);
+        assert_eq!(unservable(&crd(&[("v1", true, true)], &["v1"])), []);
+        let hidden = crd(&[("v2", true, false), ("v1", false, true)], &["v1"]);
+        assert_eq!(unservable(&hidden), [], "nothing would be served at all");
     }
 
     fn definitions() -> impl Strategy<Value = Value> {

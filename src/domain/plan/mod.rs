@@ -8,16 +8,20 @@ mod preflight;
 mod sample;
 
 pub use admission::{DEFAULT_PORT, calls_elsewhere};
-pub use crds::{Stage, dropped_but_stored, may_stop_converting, staged, stops_serving, waits_for_proof};
+pub use crds::{
+    Stage, dropped_but_stored, may_stop_converting, staged, stops_serving, unservable, waits_for_proof,
+};
 pub use phases::{Phase, Phases};
-pub use preflight::{Refusal, listed, preflight};
+pub use preflight::{Refusal, Scene, foreign, listed, preflight};
 pub use sample::sample_object;
 
 use serde_json::Value;
 
 use crate::domain::{
     bundle::ClusterServiceVersion,
-    canary, object,
+    canary,
+    claims::Api,
+    object,
     render::{Certificate, Conversion, Rendered},
 };
 
@@ -63,5 +67,18 @@ impl Plan {
             conversions,
             certificates,
         }
+    }
+
+    /// The APIs whose conversion is claimed.
+    pub fn apis(&self) -> Vec<Api> {
+        self.phases
+            .of(Phase::Definitions)
+            .filter_map(Api::of)
+            .filter(|api| {
+                self.conversions
+                    .iter()
+                    .any(|conversion| conversion.crd == api.crd)
+            })
+            .collect()
     }
 }

@@ -323,11 +323,7 @@ impl World {
             (Next::Nothing, _) => status = None,
             (Next::Begin(migration), _) => status = Some(migration),
             (Next::Mark, Some(migration)) => migration.mark(&self.resource_version.to_string(), None),
-            (Next::Rewrite, Some(migration)) => {
-                if !self.turn_page(migration, writes) {
-                    return;
-                }
-            }
+            (Next::Rewrite, Some(migration)) if !self.turn_page(migration, writes) => return,
             _ => {}
         }
         if reports {

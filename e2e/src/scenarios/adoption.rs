@@ -1,0 +1,180 @@
+//! APIs that others provide already.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use windlass::domain::bundle::Bundle;
+
+use super::traffic;
+use crate::{
+    bed::Bed,
+    request, sample,
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, ready, succeed, until,
+    },
+};
+
+const WIDGETS: &str = "widgets.sample.windlass.dev";
+
+/// The definition of the sample bundle, as somebody else would have it, without conversion.
+fn definition(metadata: &Value) -> anyhow::Result<Value> {
+    let files = windlass::sources::load(&sample::bundle("sample.v1"))?;
+    let bundle = Bundle::parse(&files).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
+    let crd = bundle.crds.first().context("the sample has no CRD")?;
+    let mut definition = crd.object.clone();
+    for (name, value) in metadata.as_object().into_iter().flatten() {
+        definition["metadata"][name] = value.clone();
+    }
+    Ok(definition)
+}
+
+/// Waits until the BundleDeployment is refused with these words.
+async fn refused(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    until(&format!("it is refused with {words:?}"), PATIENCE, async || {
+        let said = conditions(&get(&bed.client, &path).await?.context("no BundleDeployment")?);
+        let all = words.iter().all(|word| said.contains(word));
+        Ok(if all && said.contains("Accepted=False") {
+            Ok(())
+        } else {
+            Err(said)
+        })
+    })
+    .await
+}
+
+pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    bed.bundle("sample.v1")?;
+    let path = format!("{CRDS}/{WIDGETS}");
+    for (metadata, owner) in [
+        (json!({}), "not by Windlass"),
+        (
+            json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {
+                "meta.helm.sh/release-name": "widgets", "meta.helm.sh/release-namespace": "apps"}}),
+            "the Helm release apps/widgets",
+        ),
+        (
+            json!({"labels": {"olm.managed": "true", "operators.coreos.com/sample.operators": ""},
+                "annotations": {"operatorframework.io/installed-alongside-1f2e3d": "operators/sample.v1"}}),
+            "OLM's ClusterServiceVersion operators/sample.v1",
+        ),
+        (
+            json!({"labels": {"olm.operatorframework.io/owner-kind": "ClusterExtension",
+                "olm.operatorframework.io/owner-name": "widgets"}}),
+            "OLM's ClusterExtension widgets",
+        ),
+    ] {
+        succeed(&bed.client, "POST", CRDS, Some(&definition(&metadata)?)).await?;
+        let object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
+        succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+        refused(bed, &["ApiOwned", WIDGETS, owner, "spec.adopt"]).await?;
+        let there = get(&bed.client, &path).await?.context("no CRD")?;
+        anyhow::ensure!(
+            there["metadata"]["generation"] == 1
+                && there["metadata"]["labels"] == metadata.get("labels").cloned().unwrap_or(Value::Null),
+            "it was changed: {}",
+            there["metadata"]
+        );
+        let namespace = get(&bed.client, "/api/v1/namespaces/sample-system").await?;
+        anyhow::ensure!(namespace.is_none(), "something was written before the refusal");
+        // A BundleDeployment that was refused takes nothing of others with it.
+        delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+        anyhow::ensure!(
+            get(&bed.client, &path).await?.is_some(),
+            "the CRD of {owner} was deleted"
+        );
+        delete(&bed.client, &path).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    bed.bundle("sample.v1")?;
+    // Of an installer whose objects the garbage collector takes.
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let role = json!({"metadata": {"name": "former-owner"}, "rules": []});
+    let role = succeed(&bed.client, "POST", roles, Some(&role)).await?.body;
+    let metadata = json!({
+        "labels": {"olm.operatorframework.io/owner-kind": "ClusterExtension",
+            "olm.operatorframework.io/owner-name": "widgets"},
+        "ownerReferences": [{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "name": "former-owner", "uid": role["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true}],
+    });
+    let mut theirs = definition(&metadata)?;
+    for version in theirs["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        version["served"] = version["storage"].clone();
+    }
+    succeed(&bed.client, "POST", CRDS, Some(&theirs)).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    let widgets = |version| {
+        format!(
+            "/apis/{}/{version}/namespaces/{}/widgets",
+            sample::GROUP,
+            traffic::NAMESPACE
+        )
+    };
+    let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
+        "metadata": {"name": "kept"}, "spec": {"size": 3}});
+    until("the API is served", PATIENCE, async || {
+        let answer = request::send(&bed.client, "POST", &widgets("v1"), Some(&object)).await?;
+        Ok(if answer.code == 201 {
+            Ok(())
+        } else {
+            Err(answer.to_string())
+        })
+    })
+    .await?;
+    let mut deployment = steps::bundle_deployment("sample", "sample-system", "sample.v1");
+    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&deployment)).await?;
+    refused(bed, &["ApiOwned", "OLM's ClusterExtension widgets"]).await?;
+
+    deployment["spec"]["adopt"] = json!([{"kind": "CustomResourceDefinition", "name": WIDGETS}]);
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let patch = json!({"spec": {"adopt": deployment["spec"]["adopt"]}});
+    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    let adopted = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
+        .await?
+        .context("no CRD")?;
+    anyhow::ensure!(
+        adopted["metadata"]["labels"]["windlass.dev/bundle-deployment"] == "sample"
+            && adopted["metadata"]
+                .get("ownerReferences")
+                .is_none_or(|references| references == &json!([]))
+            && adopted["spec"]["conversion"]["strategy"] == "Webhook",
+        "{adopted}"
+    );
+    // Its former owner goes, and takes nothing with it.
+    delete(&bed.client, &format!("{roles}/former-owner")).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(100).await;
+    traffic::finish(load).await?;
+    let converted = get(&bed.client, &format!("{}/kept", widgets("v1beta1"))).await?;
+    anyhow::ensure!(
+        converted
+            .as_ref()
+            .is_some_and(|object| object["spec"]["width"] == "3"),
+        "not converted: {converted:?}"
+    );
+    Ok(())
+}
+
+pub(super) async fn what_a_bundle_deployment_has_is_adopted_by_no_other(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    steps::install(&bed.client, "first", "first-system", &bed.bundle("sample.v1")?).await?;
+    let mut second = steps::bundle_deployment("sample", "sample-system", "sample.v1");
+    second["spec"]["adopt"] = json!([{"kind": "CustomResourceDefinition", "name": WIDGETS}]);
+    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&second)).await?;
+    refused(bed, &["ConversionClaimed", "BundleDeployment first"]).await?;
+    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/first")).await?;
+    condition(
+        &bed.client,
+        &format!("{BUNDLE_DEPLOYMENTS}/sample"),
+        "Ready",
+        "True",
+        PATIENCE,
+    )
+    .await?;
+    Ok(())
+}

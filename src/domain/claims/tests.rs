@@ -1,0 +1,243 @@
+//! Claims under every order of events.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const CRDS: [&str; 3] = [
+    "widgets.example.com",
+    "gadgets.example.com",
+    "widgetes.example.com",
+];
+
+/// A cluster as far as claims are concerned: every BundleDeployment is there, and each is reconciled now and then.
+#[derive(Clone, Debug)]
+struct World {
+    claimants: Vec<Claimant>,
+    /// What each one's bundle converts; it says so when it is reconciled first.
+    wanted: BTreeMap<String, Vec<Api>>,
+    /// Which definitions are there, and whose.
+    definitions: BTreeMap<String, String>,
+}
+
+fn api(crd: &str) -> Api {
+    // The first and the last are two names of one kind.
+    let kind = if crd.starts_with("widget") {
+        "Widget"
+    } else {
+        "Gadget"
+    };
+    Api {
+        crd: crd.to_owned(),
+        kind: kind.to_owned(),
+    }
+}
+
+fn claimant(name: &str, created: &str, uid: &str, crds: &[&str]) -> Claimant {
+    Claimant {
+        name: name.to_owned(),
+        created: created.to_owned(),
+        uid: uid.to_owned(),
+        heard: true,
+        claims: crds.iter().map(|crd| api(crd)).collect(),
+    }
+}
+
+// === impl World ===
+
+impl World {
+    fn owner(&self, api: &Api) -> Option<&str> {
+        self.definitions.get(&api.crd).map(String::as_str)
+    }
+
+    /// What a reconciliation does: says what is claimed, and installs if every claim holds.
+    fn reconcile(&mut self, name: &str) {
+        let Some(own) = self.claimants.iter_mut().find(|claimant| claimant.name == name) else {
+            return;
+        };
+        let wanted = self.wanted[name].clone();
+        own.claims.clone_from(&wanted);
+        let uid = own.uid.clone();
+        let waits = unheard_elder(&uid, &self.claimants).is_some();
+        let holds = |api: &Api| {
+            let holder = holder(api, &self.claimants, self.owner(api));
+            let taken = self
+                .definitions
+                .iter()
+                .any(|(crd, owner)| owner != name && api.clashes_with(&self::api(crd)));
+            holder.is_some_and(|holder| holder.name == name) && !taken
+        };
+        let accepted = wanted.iter().all(holds);
+        if !waits && accepted {
+            let made = wanted.iter().map(|api| (api.crd.clone(), name.to_owned()));
+            self.definitions.extend(made);
+        }
+        for claimant in &mut self.claimants {
+            claimant.heard |= claimant.name == name;
+        }
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.claimants.retain(|claimant| claimant.name != name);
+        self.definitions.retain(|_, owner| owner != name);
+    }
+
+    /// Everything has been reconciled often enough for nothing to change any more.
+    fn settle(&mut self) {
+        for _ in 0..=self.claimants.len() {
+            for name in self.wanted.keys().cloned().collect::<Vec<_>>() {
+                self.reconcile(&name);
+            }
+        }
+    }
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    let crds = prop::sample::subsequence(CRDS.to_vec(), 0..=2);
+    prop::collection::vec((1u8..4, crds), 1..6).prop_map(|deployments| {
+        let mut world = World {
+            claimants: Vec::new(),
+            wanted: BTreeMap::new(),
+            definitions: BTreeMap::new(),
+        };
+        for (index, (day, crds)) in deployments.into_iter().enumerate() {
+            let name = format!("b{index}");
+            // Its own two names of one kind would be refused by a check of the bundle.
+            let clash = crds.contains(&CRDS[0]) && crds.contains(&CRDS[2]);
+            let crds = if clash { &crds[..1] } else { &crds[..] };
+            world
+                .wanted
+                .insert(name.clone(), crds.iter().map(|crd| api(crd)).collect());
+            world.claimants.push(Claimant {
+                heard: false,
+                claims: Vec::new(),
+                ..claimant(
+                    &name,
+                    &format!("2026-01-0{day}T00:00:00Z"),
+                    &format!("u{}", 9 - index),
+                    &[],
+                )
+            });
+        }
+        world
+    })
+}
+
+/// Who is first in line for everything it wants.
+fn expected(world: &World) -> BTreeMap<String, String> {
+    let age = |name: &str| {
+        let claimant = world.claimants.iter().find(|claimant| claimant.name == name);
+        claimant.map(|claimant| (claimant.created.clone(), claimant.uid.clone()))
+    };
+    let mut definitions = BTreeMap::new();
+    for claimant in &world.claimants {
+        let wanted = &world.wanted[&claimant.name];
+        let is_first = wanted.iter().all(|api| {
+            world
+                .claimants
+                .iter()
+                .filter(|rival| {
+                    world.wanted[&rival.name]
+                        .iter()
+                        .any(|other| other.clashes_with(api))
+                })
+                .all(|rival| age(&claimant.name) <= age(&rival.name))
+        });
+        if is_first {
+            definitions.extend(wanted.iter().map(|api| (api.crd.clone(), claimant.name.clone())));
+        }
+    }
+    definitions
+}
+
+#[test]
+fn the_oldest_claim_holds_unless_another_has_it() {
+    let widgets = [CRDS[0]];
+    let old = claimant("old", "2026-01-01T00:00:00Z", "2", &widgets);
+    let twin = claimant("twin", "2026-01-01T00:00:00Z", "1", &widgets);
+    let young = claimant("young", "2026-01-02T00:00:00Z", "0", &widgets);
+    for (claimants, owner, expected) in [
+        (vec![young.clone(), old.clone()], None, Some("old")),
+        (vec![young.clone(), old.clone(), twin], None, Some("twin")),
+        (vec![young.clone(), old.clone()], Some("young"), Some("young")),
+        (vec![young.clone(), old], Some("gone"), Some("old")),
+        (vec![], Some("gone"), None),
+    ] {
+        let found = holder(&api(CRDS[0]), &claimants, owner).map(|claimant| claimant.name.as_str());
+        assert_eq!(found, expected, "{claimants:?} {owner:?}");
+    }
+    assert_eq!(holder(&api(CRDS[1]), &[young], None), None);
+}
+
+#[test]
+fn a_claim_on_a_kind_holds_against_another_name_of_it() {
+    let claimants = [
+        claimant("young", "2026-01-02T00:00:00Z", "0", &[CRDS[0]]),
+        claimant("old", "2026-01-01T00:00:00Z", "1", &[CRDS[2]]),
+    ];
+    for crd in [CRDS[0], CRDS[2]] {
+        let found = holder(&api(crd), &claimants, None).unwrap();
+        assert_eq!(found.name, "old", "{crd}");
+    }
+}
+
+#[test]
+fn nobody_is_waited_for_who_is_younger_or_has_spoken() {
+    let mut silent = claimant("a", "2026-01-01T00:00:00Z", "1", &[]);
+    silent.heard = false;
+    let heard = claimant("b", "2026-01-02T00:00:00Z", "2", &[]);
+    let claimants = [silent, heard];
+    assert_eq!(unheard_elder("2", &claimants).unwrap().name, "a");
+    assert_eq!(unheard_elder("1", &claimants), None);
+    assert_eq!(unheard_elder("unknown", &claimants), None);
+}
+
+#[test]
+fn a_status_about_an_older_spec_says_nothing_of_the_claims() {
+    let deployment = |generation: i64| {
+        serde_json::json!({
+            "metadata": {"name": "a", "uid": "u", "creationTimestamp": "t", "generation": generation},
+            "status": {"observedGeneration": 1, "conversions": [{"crd": CRDS[0], "kind": "Widget"}, {"crd": CRDS[1]}]}
+        })
+    };
+    assert!(Claimant::of(&deployment(1)).heard);
+    assert!(!Claimant::of(&deployment(2)).heard);
+    assert!(!Claimant::of(&serde_json::json!({})).heard);
+    let claims = Claimant::of(&deployment(1)).claims;
+    assert_eq!(claims[0], api(CRDS[0]));
+    assert_eq!(claims[1].kind, "");
+}
+
+proptest! {
+    #[test]
+    fn who_gets_what_never_depends_on_the_order_of_events(
+        mut world in worlds(),
+        events in prop::collection::vec((0usize..6, prop::bool::weighted(0.1)), 0..40),
+    ) {
+        for (index, removed) in events {
+            let name = format!("b{index}");
+            if !world.wanted.contains_key(&name) {
+                continue;
+            }
+            let before = world.definitions.clone();
+            if removed {
+                world.remove(&name);
+            } else {
+                world.reconcile(&name);
+                // What somebody has is taken from nobody.
+                for (crd, owner) in &before {
+                    prop_assert_eq!(world.definitions.get(crd), Some(owner));
+                }
+            }
+            for (crd, owner) in &world.definitions {
+                for (other, others) in &world.definitions {
+                    prop_assert!(owner == others || !api(crd).clashes_with(&api(other)));
+                }
+            }
+        }
+        world.settle();
+        prop_assert_eq!(&world.definitions, &expected(&world));
+    }
+}
