@@ -323,7 +323,12 @@ impl World {
             (Next::Nothing, _) => status = None,
             (Next::Begin(migration), _) => status = Some(migration),
             (Next::Mark, Some(migration)) => migration.mark(&self.resource_version.to_string(), None),
-            (Next::Rewrite, Some(migration)) if !self.turn_page(migration, writes) => return,
+            (Next::Rewrite, Some(migration)) => {
+                let turned = self.turn_page(migration, writes);
+                if !turned {
+                    return;
+                }
+            }
             _ => {}
         }
         if reports {
