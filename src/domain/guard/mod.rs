@@ -89,7 +89,8 @@ pub enum Refusal {
 ///
 /// When it may not.
 pub fn judge(review: &Review, operator: &str, bundle_deployment: Option<&Value>) -> Result<(), Refused> {
-    let (Some(old), Some(owner), Some(deployment)) = (review.before(), review.owner(), bundle_deployment) else {
+    let (Some(old), Some(owner), Some(deployment)) = (review.before(), review.owner(), bundle_deployment)
+    else {
         return Ok(());
     };
     if review.user() == operator || !is_claimed(old, deployment) {
