@@ -1,6 +1,6 @@
 //! Disarming what a new bundle no longer has, before the revision that serves it goes.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -12,8 +12,9 @@ use crate::{
     api::names,
     cluster::{Kind, RequestError, apply::Owner, kinds},
     domain::{
+        definition::storage_version,
         object::{self, ObjectKey},
-        plan::{Phase, Plan, calls_elsewhere, may_stop_converting},
+        plan::{Phase, Plan, Stage, calls_elsewhere, may_stop_converting, staged},
         status::{Standing, Step},
     },
 };
@@ -85,12 +86,41 @@ impl Reconciler {
             }
         }
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            let name = object::text(&live, "/metadata/name").unwrap_or_default();
-            if plan.conversions.iter().all(|conversion| conversion.crd != name) {
-                let stopped = self.stop_converting(&live, Step::Accepted).await?;
-                if stopped {
+            if converts(plan, &live) {
+                continue;
+            }
+            let Some(wanted) = wanted(plan, &live) else {
+                if self.stop_converting(&live, Step::Accepted).await? {
                     self.note_disarmed(owner);
                 }
+                continue;
+            };
+            // It ends when versions that the plan drops are no longer served: what would be in its way then?
+            if is_converting(&live) {
+                let mut expected = staged(wanted, Some(&live), Stage::Rollout);
+                expected["status"] = live["status"].clone();
+                self.gate_on_conversion(&expected, Step::Accepted).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the conversion away from definitions that the plan has, but converts no more.
+    pub(super) async fn disarm_conversions(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
+            let Some(key) = ObjectKey::of(&live) else { continue };
+            if converts(plan, &live) || wanted(plan, &live).is_none() {
+                continue;
+            }
+            // A watch that lags shows versions that are not served any more.
+            let live = if is_converting(&live) {
+                self.context.cluster.read(&key).await?.map(Arc::new)
+            } else {
+                Some(live)
+            };
+            let Some(live) = live else { continue };
+            if self.stop_converting(&live, Step::Installed).await? {
+                self.note_disarmed(owner);
             }
         }
         Ok(())
@@ -98,7 +128,7 @@ impl Reconciler {
 
     /// Takes the conversion of a CRD back to None, if that loses nothing. Says whether there was one.
     pub(super) async fn stop_converting(&self, live: &Value, step: Step) -> Result<bool, Halt> {
-        if object::text(live, "/spec/conversion/strategy") != Some("Webhook") {
+        if !is_converting(live) {
             // A crash may have left the entry of an earlier change.
             if let Some(key) = ObjectKey::of(live) {
                 self.context
@@ -108,6 +138,16 @@ impl Reconciler {
             }
             return Ok(false);
         }
+        self.gate_on_conversion(live, step).await?;
+        self.context
+            .applier
+            .set_conversion(live, &json!({"strategy": "None"}))
+            .await?;
+        Ok(true)
+    }
+
+    /// Refuses to end a conversion without which something would be lost.
+    async fn gate_on_conversion(&self, live: &Value, step: Step) -> Result<(), Halt> {
         let has_objects = self.has_objects(live).await?;
         if !may_stop_converting(live, has_objects) {
             let name = object::text(live, "/metadata/name").unwrap_or_default();
@@ -116,11 +156,7 @@ impl Reconciler {
             );
             return Err(Halt::Gate(Standing::failed(step, "ConversionInUse", message)));
         }
-        self.context
-            .applier
-            .set_conversion(live, &json!({"strategy": "None"}))
-            .await?;
-        Ok(true)
+        Ok(())
     }
 
     /// Waits until every API server has heard of what was disarmed.
@@ -156,15 +192,31 @@ impl Reconciler {
 pub(super) fn stored_kind(crd: &Value) -> Kind {
     let group = object::text(crd, "/spec/group").unwrap_or_default();
     let kind = object::text(crd, "/spec/names/kind").unwrap_or_default();
-    let storage = object::items(crd, "/spec/versions")
-        .iter()
-        .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
-        .and_then(|version| object::text(version, "/name"))
-        .unwrap_or_default();
+    let storage = storage_version(crd).unwrap_or_default();
     Kind {
         api_version: format!("{group}/{storage}").into(),
         kind: kind.to_owned().into(),
     }
+}
+
+fn is_converting(live: &Value) -> bool {
+    object::text(live, "/spec/conversion/strategy") == Some("Webhook")
+}
+
+/// Whether the plan converts a definition.
+fn converts(plan: &Plan, live: &Value) -> bool {
+    let name = object::text(live, "/metadata/name");
+    plan.conversions
+        .iter()
+        .any(|conversion| Some(conversion.crd.as_str()) == name)
+}
+
+/// A definition as the plan has it.
+fn wanted<'a>(plan: &'a Plan, live: &Value) -> Option<&'a Value> {
+    let key = ObjectKey::of(live);
+    plan.phases
+        .of(Phase::Definitions)
+        .find(|wanted| ObjectKey::of(wanted) == key)
 }
 
 #[cfg(test)]

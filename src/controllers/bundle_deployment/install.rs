@@ -70,6 +70,7 @@ impl Reconciler {
         let trust_bundles = self.trust_bundles(plan, survey)?;
         self.ensure_definitions(&owner, plan, &trust_bundles, Stage::Rollout, survey)
             .await?;
+        self.disarm_conversions(&owner, plan).await?;
         if self.rolls_out(plan).await? {
             self.gate_on_disarmed(&owner, Step::Installed)?;
         }
