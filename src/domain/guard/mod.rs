@@ -89,13 +89,14 @@ pub enum Refusal {
 ///
 /// When it may not.
 pub fn judge(review: &Review, operator: &str, bundle_deployment: Option<&Value>) -> Result<(), Refused> {
-    let (Some(old), Some(owner), Some(deployment)) = (review.old(), review.owner(), bundle_deployment) else {
+    let (Some(old), Some(owner), Some(deployment)) = (review.before(), review.owner(), bundle_deployment)
+    else {
         return Ok(());
     };
     if review.user() == operator || !is_claimed(old, deployment) {
         return Ok(());
     }
-    let refusals = match review.new() {
+    let refusals = match review.after() {
         Some(new) => of_change(old, new, owner),
         None => of_deletion(old, owner, deployment),
     };
