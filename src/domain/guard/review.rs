@@ -11,8 +11,8 @@ use crate::domain::{names, object};
 pub struct Review {
     uid: String,
     user: String,
-    old: Option<Value>,
-    new: Option<Value>,
+    before: Option<Value>,
+    after: Option<Value>,
 }
 
 /// Why a question cannot be answered: every problem of it.
@@ -66,14 +66,19 @@ impl Review {
                 (false, false)
             }
         };
-        let old = has_old.then(|| reader.object("request.oldObject"));
-        let new = has_new.then(|| reader.object("request.object"));
+        let before = has_old.then(|| reader.object("request.oldObject"));
+        let after = has_new.then(|| reader.object("request.object"));
         if !reader.problems.is_empty() {
             return Err(InvalidReview {
                 problems: reader.problems,
             });
         }
-        Ok(Self { uid, user, old, new })
+        Ok(Self {
+            uid,
+            user,
+            before,
+            after,
+        })
     }
 
     /// Who asks for the change.
@@ -83,12 +88,12 @@ impl Review {
 
     /// The definition as it is; `None` where it is created.
     pub fn before(&self) -> Option<&Value> {
-        self.old.as_ref()
+        self.before.as_ref()
     }
 
     /// The definition as it would be; `None` where it is deleted.
     pub fn after(&self) -> Option<&Value> {
-        self.new.as_ref()
+        self.after.as_ref()
     }
 
     /// The BundleDeployment that the definition belongs to as it is.

@@ -58,12 +58,16 @@ pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(bed: &Bed) 
     install_sample(bed).await?;
     leader.join(bed).await?;
     standby.join(bed).await?;
-    let settled = bed.settled(OPERATOR_NAMESPACE, replicas::SERVICE).await?;
-    anyhow::ensure!(
-        settled["status"]["endpoints"] == json!({"ready": 2, "current": 2}),
-        "{}",
-        settled["status"]["endpoints"]
-    );
+    until("both replicas serve the certificate", PATIENCE, async || {
+        let certificate = bed.settled(OPERATOR_NAMESPACE, replicas::SERVICE).await?;
+        let endpoints = certificate["status"]["endpoints"].clone();
+        Ok(if endpoints == json!({"ready": 2, "current": 2}) {
+            Ok(())
+        } else {
+            Err(endpoints.to_string())
+        })
+    })
+    .await?;
     for what in ["leaf", "ca"] {
         let rotated = steps::rotate(&bed.client, OPERATOR_NAMESPACE, replicas::SERVICE, what, PATIENCE);
         tokio::select! {
