@@ -356,6 +356,13 @@ impl Cluster {
         params: &ListParams,
     ) -> Result<Value, RequestError> {
         let requests = self.requests(kind, namespace).await?;
+        let page = self.send("list", &kind.to_string(), requests.list(params)).await;
+        if !page.as_ref().is_err_and(RequestError::is_not_found) {
+            return page;
+        }
+        // An empty list is no 404: the kind is served elsewhere now, or not at all.
+        self.forget(kind);
+        let requests = self.requests(kind, namespace).await?;
         self.send("list", &kind.to_string(), requests.list(params)).await
     }
 

@@ -7,10 +7,9 @@ use windlass::domain::bundle::Bundle;
 use super::traffic;
 use crate::{
     bed::Bed,
+    command::argument,
     request, sample,
-    steps::{
-        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, ready, succeed, until,
-    },
+    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, succeed, until},
 };
 
 const WIDGETS: &str = "widgets.sample.windlass.dev";
@@ -90,7 +89,6 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &Bed) -> an
 
 pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    bed.bundle("sample.v1")?;
     // Of an installer whose objects the garbage collector takes.
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let role = json!({"metadata": {"name": "former-owner"}, "rules": []});
@@ -125,15 +123,23 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &B
         })
     })
     .await?;
-    let mut deployment = steps::bundle_deployment("sample", "sample-system", "sample.v1");
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&deployment)).await?;
-    refused(bed, &["ApiOwned", "OLM's ClusterExtension widgets"]).await?;
-
-    deployment["spec"]["adopt"] = json!([{"kind": "CustomResourceDefinition", "name": WIDGETS}]);
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let patch = json!({"spec": {"adopt": deployment["spec"]["adopt"]}});
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
+    let bundle = sample::bundle("sample.v1");
+    let install = [
+        "install",
+        argument(&bundle)?,
+        "--namespace",
+        "sample-system",
+        "--name",
+        "sample",
+    ];
+    let said = bed.command.fail(&install).await?;
+    anyhow::ensure!(
+        said.contains("OLM's ClusterExtension widgets") && said.contains("--adopt"),
+        "{said}"
+    );
+    let name = format!("CustomResourceDefinition/{WIDGETS}");
+    let adopting = ["--adopt", &name, "--deletion-policy", "delete-crds"];
+    bed.command.succeed(&[&install[..], &adopting].concat()).await?;
     let adopted = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
         .await?
         .context("no CRD")?;
@@ -156,6 +162,13 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &B
             .as_ref()
             .is_some_and(|object| object["spec"]["width"] == "3"),
         "not converted: {converted:?}"
+    );
+    // What was adopted is removed as it was asked for.
+    bed.command.succeed(&["uninstall", "sample"]).await?;
+    let left = get(&bed.client, &format!("{CRDS}/{WIDGETS}")).await?;
+    anyhow::ensure!(
+        left.is_none(),
+        "the CRD stayed although the deletion policy is DeleteCRDs"
     );
     Ok(())
 }

@@ -19,6 +19,7 @@ mod install;
 mod kubectl;
 mod leader;
 mod migration;
+mod namespace;
 mod operation;
 mod refusal;
 mod removal;
@@ -152,7 +153,8 @@ scenarios! {
     removal::stored_old_versions_are_rewritten_before_conversion_ends,
     removal::definitions_go_only_when_asked_for_and_with_every_object,
     removal::a_deletion_while_the_operator_is_down_waits_for_it,
-    removal::a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost,
+    namespace::a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost,
+    namespace::what_is_deleted_while_the_operator_is_down_goes_when_it_is_back,
     leader::the_next_leader_finishes_the_rotation_of_one_that_was_killed,
     leader::a_paused_leader_writes_nothing_when_it_goes_on,
     leader::a_leader_that_is_asked_to_end_hands_over_at_once,

@@ -16,9 +16,6 @@ use crate::{
 /// A kind without webhooks of the CRD: what it needs must work all the time.
 const CONFIG_MAPS: &str = "/api/v1/namespaces/traffic/configmaps";
 
-/// How long a namespace may take to go, with pods that have a grace period.
-const LONG: std::time::Duration = std::time::Duration::from_secs(120);
-
 pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
@@ -249,57 +246,5 @@ pub(super) async fn a_deletion_while_the_operator_is_down_waits_for_it(bed: &Bed
     let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
     let crd = crd.context("the CRD is gone")?;
     anyhow::ensure!(crd["spec"]["conversion"]["strategy"] == "None", "{crd}");
-    Ok(())
-}
-
-pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost(
-    bed: &Bed,
-) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    // Its preferred version is not the one that is stored: whatever deletes all objects asks for a conversion.
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
-    let kept = widget(bed, traffic::NAMESPACE, "kept").await?;
-    widget(bed, "sample-system", "inside").await?;
-    let namespace = "/api/v1/namespaces/sample-system";
-    succeed(&bed.client, "DELETE", namespace, None).await?;
-    // Wanted again: everything comes back by itself.
-    let uid = |object: &serde_json::Value| object["metadata"]["uid"].clone();
-    let before = get(&bed.client, namespace).await?.as_ref().map(uid);
-    until("the namespace is another one", LONG, async || {
-        let now = get(&bed.client, namespace).await?;
-        Ok(match now {
-            Some(now) if Some(uid(&now)) != before => Ok(()),
-            now => Err(format!("{:?}", now.map(|now| now["status"].to_string()))),
-        })
-    })
-    .await?;
-    crate::steps::ready(&bed.client, "sample", LONG).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
-    traffic::finish(load).await?;
-    let object = get(&bed.client, &kept.replace("/v1/", "/v2/")).await?;
-    anyhow::ensure!(
-        object.is_some(),
-        "the object outside is not served at its new version"
-    );
-
-    // No longer wanted: the namespace first, then what installs into it.
-    widget(bed, "sample-system", "inside").await?;
-    succeed(&bed.client, "DELETE", namespace, None).await?;
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "DELETE", &path, None).await?;
-    until("the namespace is gone", LONG, async || {
-        Ok(match get(&bed.client, namespace).await? {
-            None => Ok(()),
-            Some(there) => Err(there["status"].to_string()),
-        })
-    })
-    .await?;
-    gone(&bed.client, &path).await?;
-    let object = get(&bed.client, &kept)
-        .await?
-        .context("the object outside is lost")?;
-    anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
     Ok(())
 }

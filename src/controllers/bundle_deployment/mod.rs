@@ -17,6 +17,7 @@ mod acceptance;
 mod arming;
 mod canary;
 mod crd_upgrade;
+mod deletion;
 mod disarming;
 mod finalizer;
 mod install;

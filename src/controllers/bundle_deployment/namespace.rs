@@ -40,7 +40,7 @@ impl Reconciler {
             .await?;
         Ok(match live {
             None => Namespace::Absent,
-            Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => Namespace::Terminating,
+            Some(live) if object::is_terminating(&live) => Namespace::Terminating,
             Some(_) => Namespace::Present,
         })
     }

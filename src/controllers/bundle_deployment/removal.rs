@@ -8,26 +8,21 @@ use tracing::info;
 
 use super::{
     Halt, Reconciler,
-    disarming::{ADMISSION_KINDS, stored_kind},
+    disarming::ADMISSION_KINDS,
     finalizer,
     namespace::Namespace,
     report::{DISARMED, Survey},
-    routing::OWNED_KINDS,
 };
 use crate::{
     api::{BundleDeployment, DeletionPolicy, WebhookState, names},
-    cluster::{Kind, RequestError, apply::Owner, kinds},
+    cluster::{Kind, apply::Owner, kinds},
     controllers::worker::Next,
     domain::{
         object::{self, ObjectKey},
         patch::relabelled,
-        plan::{Phase, Plan},
         status::{Standing, Step},
     },
 };
-
-/// How many objects a message names.
-const SHOWN: usize = 10;
 
 // === impl Reconciler ===
 
@@ -70,11 +65,7 @@ impl Reconciler {
         if waited < SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX) {
             return Err(disarmed);
         }
-        let left = self.delete_everything(&owner).await?;
-        if !left.is_empty() {
-            let message = format!("waiting until these are gone: {}", listed(&left));
-            return Err(Halt::Gate(Standing::waiting(Step::Armed, "Removing", message)));
-        }
+        self.delete_everything(&owner).await?;
         let kept = self.release_everything(&owner).await?;
         if !kept.is_empty() {
             let note = format!("these stay, with everything in them: {}", kept.join(", "));
@@ -125,119 +116,6 @@ impl Reconciler {
         )))
     }
 
-    /// Deletes the definitions with every object of them. The operator still runs and converts: it may have finalizers on
-    /// its objects, and the API server reads each before it deletes it.
-    async fn delete_definitions(&self, owner: &Owner, namespace: &str) -> Result<(), Halt> {
-        let mut left = Vec::new();
-        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
-            if self.is_unanswered(&live, namespace) {
-                // Nothing is going to be read from it that could be wrong.
-                self.context
-                    .applier
-                    .set_conversion(&live, &json!({"strategy": "None"}))
-                    .await?;
-            }
-            self.delete(&live).await?;
-            left.push(self.rest(&live).await?);
-        }
-        if left.is_empty() {
-            return Ok(());
-        }
-        let message = format!("waiting until these are gone: {}", left.join("; "));
-        Err(Halt::Gate(Standing::waiting(
-            Step::Armed,
-            "DeletingCRDs",
-            message,
-        )))
-    }
-
-    /// What is left of a definition that is being deleted, and what holds it.
-    async fn rest(&self, definition: &Value) -> Result<String, Halt> {
-        let name = object::text(definition, "/metadata/name").unwrap_or_default();
-        let held = match self.context.cluster.any(&stored_kind(definition)).await {
-            Ok(Some(object)) => object,
-            // The API server says what it cannot do.
-            Ok(None) | Err(RequestError::UnknownKind { .. }) => Value::Null,
-            Err(error) => return Ok(format!("{name} ({error})")),
-        };
-        let finalizers: Vec<_> = object::items(&held, "/metadata/finalizers")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        Ok(match ObjectKey::of(&held) {
-            Some(key) if !finalizers.is_empty() => format!(
-                "{name} (it still has {key}, which waits for whoever removes its finalizers {})",
-                finalizers.join(", ")
-            ),
-            Some(key) => format!("{name} (it still has {key})"),
-            None => name.to_owned(),
-        })
-    }
-
-    /// Deletes what was installed, last to first, each phase only when the one after it is gone. Says what is not gone
-    /// yet.
-    async fn delete_everything(&self, owner: &Owner) -> Result<Vec<ObjectKey>, Halt> {
-        for phase in Phase::ALL.into_iter().rev() {
-            let mut left = Vec::new();
-            for kind in OWNED_KINDS.iter().filter(|kind| Phase::of(&kind.kind) == phase) {
-                for live in self.owned(owner, kind) {
-                    self.delete(&live).await?;
-                    left.extend(ObjectKey::of(&live));
-                }
-            }
-            if !left.is_empty() {
-                return Ok(left);
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    /// Removes what the plan no longer has, last to first. CRDs that the bundle dropped stay with their objects.
-    pub(super) async fn remove_dropped(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
-        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
-        let mut dropped: Vec<_> = OWNED_KINDS
-            .iter()
-            .flat_map(|kind| self.owned(owner, kind))
-            .filter(|live| ObjectKey::of(live).is_some_and(|key| !kept.contains(&key)))
-            .collect();
-        dropped.sort_by_key(|live| {
-            std::cmp::Reverse(Phase::of(object::text(live, "/kind").unwrap_or_default()))
-        });
-        let serves = |live: &Value| {
-            let phase = Phase::of(object::text(live, "/kind").unwrap_or_default());
-            let is_canary = object::label(live, names::CANARY).is_some();
-            !is_canary && matches!(phase, Phase::Services | Phase::Certificates | Phase::Deployments)
-        };
-        if dropped.iter().any(|live| serves(live)) {
-            self.gate_on_disarmed(owner, Step::Armed)?;
-        }
-        for live in dropped {
-            self.delete(&live).await?;
-        }
-        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            if ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key)) {
-                self.release(&live, owner).await?;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) async fn delete(&self, live: &Value) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(live) else {
-            return Ok(());
-        };
-        if object::is_terminating(live) {
-            return Ok(());
-        }
-        self.context
-            .cluster
-            .delete(&key, object::text(live, "/metadata/uid"))
-            .await?;
-        self.context.applier.forget(&key);
-        info!(object = %key, "Deleted");
-        Ok(())
-    }
-
     /// Lets go of what stays: CRDs, since their objects would go with them, and the namespace. Returns their names.
     async fn release_everything(&self, owner: &Owner) -> Result<Vec<String>, Halt> {
         let mut kept = Vec::new();
@@ -251,7 +129,7 @@ impl Reconciler {
     }
 
     /// Takes our label off and says whose it was, so that another BundleDeployment may take it over.
-    async fn release(&self, live: &Value, owner: &Owner) -> Result<(), Halt> {
+    pub(super) async fn release(&self, live: &Value, owner: &Owner) -> Result<(), Halt> {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };
@@ -275,15 +153,6 @@ impl Reconciler {
     pub(super) async fn list_owned(&self, owner: &Owner, kind: &Kind) -> Result<Vec<Value>, Halt> {
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
         Ok(self.context.cluster.list(kind, None, Some(&selector)).await?)
-    }
-}
-
-/// The first few, as one text.
-fn listed(keys: &[ObjectKey]) -> String {
-    let shown: Vec<_> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
-    match keys.len().checked_sub(SHOWN) {
-        None | Some(0) => shown.join(", "),
-        Some(more) => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

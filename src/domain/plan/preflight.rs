@@ -57,8 +57,8 @@ pub enum Refusal {
     },
     /// The kind is that of another CustomResourceDefinition.
     #[error(
-        "{wanted} cannot be served: its kind {} of the group {} is that of {}, which belongs to {owner}; delete that first",
-        .there.kind, .there.group(), .there.crd
+        "{wanted} cannot be served beside the CustomResourceDefinition {}, which belongs to {owner}: both define the kind {} of the group {}",
+        .there.crd, .there.kind, .there.group()
     )]
     KindTaken {
         /// The CustomResourceDefinition of the bundle.
@@ -184,7 +184,7 @@ pub fn foreign(object: &ObjectKey, owner: &Owner) -> String {
     let way_out = match owner {
         Owner::BundleDeployment(_) => "an object has one owner".to_owned(),
         _ => format!(
-            "make sure that nothing else writes it, then take it over by naming {}/{} in spec.adopt",
+            "make sure that nothing else writes it, then take it over by naming {}/{} in spec.adopt (windlass install --adopt)",
             object.kind, object.name
         ),
     };

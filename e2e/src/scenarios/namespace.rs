@@ -1,0 +1,108 @@
+//! The namespace of an install is deleted first, with everything that serves its webhooks.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::{removal, traffic};
+use crate::{
+    bed::Bed,
+    steps::{BUNDLE_DEPLOYMENTS, get, gone, install, ready, succeed, until},
+};
+
+/// The namespace of the install.
+const SYSTEM: &str = "/api/v1/namespaces/sample-system";
+
+/// How long a namespace may take to go, with pods that have a grace period.
+const LONG: Duration = Duration::from_secs(120);
+
+/// Waits until the namespace and the BundleDeployment are gone; the object at `kept` must have stayed as it was.
+async fn both_go(bed: &Bed, kept: &str) -> anyhow::Result<()> {
+    until("the namespace is gone", LONG, async || {
+        Ok(match get(&bed.client, SYSTEM).await? {
+            None => Ok(()),
+            Some(there) => Err(there["status"].to_string()),
+        })
+    })
+    .await?;
+    gone(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+    let object = get(&bed.client, kept)
+        .await?
+        .context("the object outside is lost")?;
+    anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
+    Ok(())
+}
+
+pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    // Its preferred version is not the one that is stored: whatever deletes all objects asks for a conversion.
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    let kept = removal::widget(bed, traffic::NAMESPACE, "kept").await?;
+    removal::widget(bed, "sample-system", "inside").await?;
+    succeed(&bed.client, "DELETE", SYSTEM, None).await?;
+    // Wanted again: everything comes back by itself.
+    let uid = |object: &Value| object["metadata"]["uid"].clone();
+    let before = get(&bed.client, SYSTEM).await?.as_ref().map(uid);
+    until("the namespace is another one", LONG, async || {
+        let now = get(&bed.client, SYSTEM).await?;
+        Ok(match now {
+            Some(now) if Some(uid(&now)) != before => Ok(()),
+            now => Err(format!("{:?}", now.map(|now| now["status"].to_string()))),
+        })
+    })
+    .await?;
+    ready(&bed.client, "sample", LONG).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await;
+    traffic::finish(load).await?;
+    let object = get(&bed.client, &kept.replace("/v1/", "/v2/")).await?;
+    anyhow::ensure!(
+        object.is_some(),
+        "the object outside is not served at its new version"
+    );
+
+    // No longer wanted: the namespace first, then what installs into it.
+    removal::widget(bed, "sample-system", "inside").await?;
+    succeed(&bed.client, "DELETE", SYSTEM, None).await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    succeed(&bed.client, "DELETE", &path, None).await?;
+    until("the namespace is gone", LONG, async || {
+        Ok(match get(&bed.client, SYSTEM).await? {
+            None => Ok(()),
+            Some(there) => Err(there["status"].to_string()),
+        })
+    })
+    .await?;
+    gone(&bed.client, &path).await?;
+    let object = get(&bed.client, &kept)
+        .await?
+        .context("the object outside is lost")?;
+    anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
+    Ok(())
+}
+
+pub(super) async fn what_is_deleted_while_the_operator_is_down_goes_when_it_is_back(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    let kept = removal::widget(bed, traffic::NAMESPACE, "kept").await?;
+    removal::widget(bed, "sample-system", "inside").await?;
+    operator.kill().await?;
+    succeed(&bed.client, "DELETE", SYSTEM, None).await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    succeed(&bed.client, "DELETE", &path, None).await?;
+    // Nobody converts any more, and nobody is there yet to say so.
+    gone(
+        &bed.client,
+        "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator",
+    )
+    .await?;
+    let _operator = bed.operator.start()?;
+    both_go(bed, &kept).await
+}
