@@ -198,7 +198,7 @@ mod tests {
         for event in events {
             writeln!(log, "{event}")?;
         }
-        check(log.path(), did_everything)
+        check(&[log.path().to_owned()], did_everything)
     }
 
     fn event(verb: &str, resource: &str, decision: &str) -> Value {
