@@ -5,7 +5,7 @@ use std::{
     fmt,
     fs::File,
     io::{BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::Context;
@@ -26,48 +26,39 @@ pub struct Right {
     pub(crate) verb: String,
 }
 
+/// What the operator asked one API server for.
+#[derive(Debug, Default)]
+struct Asked {
+    used: BTreeSet<Right>,
+    /// By the path of the request.
+    forbidden: BTreeMap<String, Right>,
+}
+
 /// Checks that the operator was allowed everything that it asked for; and, where it has done all that it ever does, that
 /// it has no right that it did not use.
 ///
 /// # Errors
 ///
 /// Every request that was forbidden, and every right that was not used.
-pub fn check(log: &Path, did_everything: bool) -> anyhow::Result<()> {
-    let file = File::open(log).with_context(|| format!("reading the audit log {}", log.display()))?;
+pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
+    let roles = windlass::cli::manifests::objects()?;
+    let by_name = granted(&roles, |rule| rule["resourceNames"].is_array());
     let mut used = BTreeSet::new();
-    let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeMap::new());
-    for line in BufReader::new(file).lines() {
-        let event: Value = serde_json::from_str(&line?).context("reading the audit log")?;
-        if text(&event, "/user/username") != bed::operator_user() {
-            continue;
-        }
-        let right = Right::of(&event);
-        let asked = (right.clone(), text(&event, "/objectRef/namespace").to_owned());
-        if text(&event, "/annotations/authorization.k8s.io~1decision") == "forbid" {
-            forbidden.insert(asked, text(&event, "/requestURI").to_owned());
-        } else {
-            allowed.insert(asked);
-        }
-        // Whoever applies what is not there must be allowed to create it too.
-        if right.verb == "patch" && event["responseStatus"]["code"] == 201 {
-            used.insert(Right {
-                verb: "create".to_owned(),
-                ..right.clone()
-            });
-        }
-        used.insert(right);
+    let mut forbidden = BTreeMap::new();
+    for log in logs {
+        let asked =
+            Asked::read(log, &by_name).with_context(|| format!("reading the audit log {}", log.display()))?;
+        used.extend(asked.used);
+        forbidden.extend(asked.forbidden);
     }
     anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
-    // An API server that has just started forbids for a moment what it has not read the roles for yet.
-    forbidden.retain(|asked, _| !allowed.contains(asked));
     let mut problems: Vec<_> = forbidden
         .into_iter()
-        .map(|((right, _), path)| format!("forbidden: {right} ({path})"))
+        .map(|(path, right)| format!("forbidden: {right} ({path})"))
         .collect();
     if did_everything {
-        let granted = granted(&windlass::cli::manifests::objects()?);
         problems.extend(
-            unused(granted, &used)
+            unused(granted(&roles, |_| true), &used)
                 .iter()
                 .map(|right| format!("not used: {right}")),
         );
@@ -88,11 +79,12 @@ fn unused(granted: BTreeSet<Right>, used: &BTreeSet<Right>) -> Vec<Right> {
     named.difference(used).chain(any).cloned().collect()
 }
 
-/// The rights in the roles among `objects`.
-fn granted(objects: &[Value]) -> BTreeSet<Right> {
+/// The rights that the rules which `counts` takes give, of the roles among `objects`.
+fn granted(objects: &[Value], counts: impl Fn(&Value) -> bool) -> BTreeSet<Right> {
     let rules = objects
         .iter()
-        .flat_map(|object| object["rules"].as_array().into_iter().flatten());
+        .flat_map(|object| object["rules"].as_array().into_iter().flatten())
+        .filter(|rule| counts(rule));
     let mut rights = BTreeSet::new();
     for rule in rules {
         for group in words(rule, "apiGroups") {
@@ -116,6 +108,49 @@ fn words<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + us
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// Reads an audit log. What is allowed of an object that one of the rights `by_name` names says nothing about others.
+    fn read(log: &Path, by_name: &BTreeSet<Right>) -> anyhow::Result<Self> {
+        let mut used = BTreeSet::new();
+        let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeMap::new());
+        for line in BufReader::new(File::open(log)?).lines() {
+            let event: Value = serde_json::from_str(&line?)?;
+            if text(&event, "/user/username") != bed::operator_user() {
+                continue;
+            }
+            let right = Right::of(&event);
+            let name = match by_name.contains(&right) {
+                true => text(&event, "/objectRef/name"),
+                false => "",
+            };
+            let namespace = text(&event, "/objectRef/namespace");
+            let asked = (right.clone(), namespace.to_owned(), name.to_owned());
+            if text(&event, "/annotations/authorization.k8s.io~1decision") == "forbid" {
+                forbidden.insert(asked, text(&event, "/requestURI").to_owned());
+            } else {
+                allowed.insert(asked);
+            }
+            // Whoever applies what is not there must be allowed to create it too.
+            if right.verb == "patch" && event["responseStatus"]["code"] == 201 {
+                used.insert(Right {
+                    verb: "create".to_owned(),
+                    ..right.clone()
+                });
+            }
+            used.insert(right);
+        }
+        // An API server that has just started forbids for a moment what it has not read the roles for yet.
+        forbidden.retain(|asked, _| !allowed.contains(asked));
+        let forbidden = forbidden.into_iter().map(|((right, ..), path)| (path, right));
+        Ok(Self {
+            used,
+            forbidden: forbidden.collect(),
+        })
+    }
 }
 
 // === impl Right ===
@@ -163,7 +198,7 @@ mod tests {
         for event in events {
             writeln!(log, "{event}")?;
         }
-        check(log.path(), did_everything)
+        check(&[log.path().to_owned()], did_everything)
     }
 
     fn event(verb: &str, resource: &str, decision: &str) -> Value {
@@ -176,6 +211,29 @@ mod tests {
         checked(&[event("list", "pods", "allow")], false).unwrap();
         let error = checked(&[event("watch", "pods", "forbid")], false).unwrap_err();
         assert_eq!(error.to_string(), "forbidden: watch pods (/where)");
+    }
+
+    #[test]
+    fn a_request_that_was_forbidden_only_at_first_is_forgiven() {
+        let events = [event("list", "pods", "forbid"), event("list", "pods", "allow")];
+        checked(&events, false).unwrap();
+    }
+
+    #[test]
+    fn a_right_to_one_object_does_not_excuse_a_request_of_another() {
+        let lease = |name: &str, decision| {
+            let mut lease = event("get", "leases", decision);
+            lease["objectRef"] =
+                json!({"apiGroup": "coordination.k8s.io", "resource": "leases", "name": name});
+            lease
+        };
+        let own = lease("windlass", "allow");
+        checked(&[lease("windlass", "forbid"), own.clone()], false).unwrap();
+        let error = checked(&[lease("other", "forbid"), own], false).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "forbidden: get leases.coordination.k8s.io (/where)"
+        );
     }
 
     #[test]

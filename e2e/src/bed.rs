@@ -17,6 +17,7 @@ use windlass_node::Program;
 use crate::{
     cluster::{self, Cluster},
     command::Command,
+    gate::Gate,
     inventory::Inventory,
     operator::Operator,
     programs, request, sample,
@@ -106,15 +107,6 @@ impl Options {
 // === impl Bed ===
 
 impl Bed {
-    /// A bed on a new sandbox.
-    ///
-    /// # Errors
-    ///
-    /// When the sandbox, the node or the operator's RBAC cannot be set up.
-    pub async fn on_sandbox(options: Options) -> anyhow::Result<Self> {
-        Self::on(Cluster::sandbox().await?, options).await
-    }
-
     /// A bed on a cluster that nothing else uses.
     ///
     /// # Errors
@@ -218,12 +210,23 @@ impl Bed {
         Ok(path)
     }
 
+    /// `operator` behind a new gate.
+    ///
+    /// # Errors
+    ///
+    /// When the gate cannot be opened.
+    pub async fn gated(&self, operator: &Operator) -> anyhow::Result<(Operator, Gate)> {
+        let gate = Gate::open(self.operator_client().await?).await?;
+        let kubeconfig = self.write(&format!("{}.gate.kubeconfig", operator.pod), &gate.kubeconfig())?;
+        Ok((operator.with_kubeconfig(&kubeconfig), gate))
+    }
+
     /// A client with the operator's own rights.
     ///
     /// # Errors
     ///
     /// When its kubeconfig cannot be read.
-    pub async fn operator_client(&self) -> anyhow::Result<Client> {
+    async fn operator_client(&self) -> anyhow::Result<Client> {
         cluster::client(&fs::read_to_string(&self.operator.kubeconfig)?).await
     }
 
@@ -240,22 +243,6 @@ impl Bed {
         let bundle = request::text(&secret, "/data/ca.crt");
         anyhow::ensure!(!bundle.is_empty(), "{path} has no ca.crt");
         Ok(bundle.to_owned())
-    }
-
-    /// A valid trust bundle of somebody else, in base64.
-    ///
-    /// # Errors
-    ///
-    /// When the certificate cannot be made.
-    pub fn foreign_trust_bundle(&self) -> anyhow::Result<String> {
-        use base64::Engine;
-        let mut parameters = rcgen::CertificateParams::default();
-        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        parameters
-            .distinguished_name
-            .push(rcgen::DnType::CommonName, "a stranger");
-        let certificate = parameters.self_signed(&rcgen::KeyPair::generate()?)?;
-        Ok(base64::engine::general_purpose::STANDARD.encode(certificate.pem()))
     }
 
     /// Waits until a ServingCertificate is stable, with every endpoint and every target current.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
+use clap::Args;
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -20,6 +21,9 @@ use crate::{inventory::Inventory, request, steps};
 /// How long nobody answers when the sandbox's API server restarts; a real one takes some seconds.
 const RESTART: Duration = Duration::from_secs(2);
 
+/// How long a ServiceAccount's token lives: longer than any scenario.
+const TOKEN_SECONDS: u32 = 86_400;
+
 /// What a cluster can be made to suffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -31,8 +35,24 @@ pub enum Trouble {
     Errors,
 }
 
-/// How long a ServiceAccount's token lives: longer than any scenario.
-const TOKEN_SECONDS: u32 = 86_400;
+/// A cluster that was there before, as it is named on a command line.
+#[derive(Clone, Debug, Args)]
+pub struct Access {
+    /// The cluster, which must be for this alone: what appears in it meanwhile is deleted at the end. Its user must be an
+    /// admin.
+    #[arg(long, env = "E2E_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Where its API server reaches this machine, as an IPv4 network all of which is local here. The default is a network
+    /// for measurements, which nothing else uses.
+    #[arg(
+        long,
+        env = "E2E_POD_NETWORK",
+        value_name = "CIDR",
+        default_value = "198.18.0.0/16"
+    )]
+    pub pod_network: Network,
+}
 
 /// The cluster below a test bed.
 pub enum Cluster {
@@ -70,13 +90,12 @@ impl Cluster {
     }
 
     /// The cluster of the current context of a kubeconfig, whose user must be its admin. Its API server must reach
-    /// `pods`, all of which must be local to this machine or network namespace. `processes` is where its programs can be
-    /// found.
+    /// `pods`, all of which must be local to this machine or network namespace.
     ///
     /// # Errors
     ///
     /// When `pods` are not local, the kubeconfig cannot be read, or the cluster cannot be asked what is in it.
-    pub async fn named(kubeconfig: &Path, pods: Network, processes: Option<PathBuf>) -> anyhow::Result<Self> {
+    pub async fn named(kubeconfig: &Path, pods: Network) -> anyhow::Result<Self> {
         pods.check_local().with_context(|| {
             format!(
                 "{pods}, where pods are to get their addresses, is not local to this machine; as root, \
@@ -94,8 +113,17 @@ impl Cluster {
             kubeconfig,
             pods,
             before,
-            processes,
+            processes: None,
         })))
+    }
+
+    /// The same cluster, whose programs may be killed and paused: `folder` holds their process ids.
+    #[must_use]
+    pub fn with_processes(mut self, folder: Option<PathBuf>) -> Self {
+        if let Self::Named(named) = &mut self {
+            named.processes = folder;
+        }
+        self
     }
 
     /// The kubeconfig of the cluster's admin.

@@ -139,7 +139,7 @@ async fn end_pods(client: &Client, namespace: &Value) -> anyhow::Result<()> {
 async fn attempt(client: &Client, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<()> {
     let answer = request::send(client, method, path, body).await?;
     if answer.code >= 300 {
-        tracing::debug!(method, path, %answer, "Refused for now");
+        tracing::debug!(method, path, %answer, "Refused; what it was for is looked at again");
     }
     Ok(())
 }

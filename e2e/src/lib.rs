@@ -9,6 +9,7 @@ pub mod everything;
 pub mod gate;
 mod inventory;
 pub mod leaks;
+pub mod lending;
 pub mod load;
 pub mod operator;
 pub mod programs;

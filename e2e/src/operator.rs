@@ -103,7 +103,7 @@ impl Operator {
     /// When the process cannot be started.
     pub async fn keep_running(&self) -> anyhow::Result<Infallible> {
         loop {
-            let status = self.start()?.ended().await?;
+            let status = self.start()?.child.wait().await?;
             tracing::info!(%status, "The operator has ended, and is started again");
             tokio::time::sleep(RESTART_PAUSE).await;
         }
@@ -283,11 +283,9 @@ fn holds(pod: &str, lease: &Value) -> bool {
 /// The address at which a log says last that `/metrics` is served.
 fn served_at(log: &Path) -> Option<SocketAddr> {
     let log = fs::read_to_string(log).ok()?;
-    log.lines().rev().find_map(|line| {
-        let line: Value = serde_json::from_str(line).ok()?;
-        let is_asked = text(&line, "/message").contains("/metrics");
-        is_asked.then(|| text(&line, "/address").parse().ok())?
-    })
+    let line = log.lines().rfind(|line| line.contains("Serving /livez"))?;
+    let line: Value = serde_json::from_str(line).ok()?;
+    text(&line, "/address").parse().ok()
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

@@ -162,27 +162,18 @@ pub async fn condition(
         let Some(object) = get(client, path).await? else {
             return Ok(Err("no such object".to_owned()));
         };
-        let generation = &object["metadata"]["generation"];
-        let met = object["status"]["conditions"]
-            .as_array()
-            .is_some_and(|conditions| {
-                conditions.iter().any(|condition| {
-                    condition["type"] == condition_type
-                        && condition["status"] == status
-                        && condition["observedGeneration"] == *generation
-                })
-            });
+        let met = current(&object, condition_type, status).is_some();
         Ok(if met { Ok(object) } else { Err(conditions(&object)) })
     })
     .await
 }
 
-/// Whether an object has the condition `Ready`, observed at its present generation.
-pub fn is_ready(object: &Value) -> bool {
+/// The condition of an object with a type and a status, observed at its present generation.
+pub(crate) fn current<'a>(object: &'a Value, condition_type: &str, status: &str) -> Option<&'a Value> {
     let conditions = object["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|condition| {
-        condition["type"] == "Ready"
-            && condition["status"] == "True"
+    conditions.into_iter().flatten().find(|condition| {
+        condition["type"] == condition_type
+            && condition["status"] == status
             && condition["observedGeneration"] == object["metadata"]["generation"]
     })
 }

@@ -3,15 +3,12 @@
 use std::{path::Path, process::ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
-use windlass_e2e::{cluster::Cluster, scenarios::SCENARIOS, trial};
+use windlass_e2e::{cluster::Cluster, programs, scenarios::SCENARIOS, trial};
 
 fn main() -> ExitCode {
     // It fails only where one is installed already, and any will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    tracing_subscriber::fmt()
-        .with_env_filter(trial::LOG_FILTER)
-        .with_writer(std::io::stderr)
-        .init();
+    programs::log(trial::LOG_FILTER);
     let mut arguments = Arguments::from_args();
     // Scenarios mostly wait; a few more than there are cores keep those busy.
     arguments.test_threads.get_or_insert(4);

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use parking_lot::Mutex;
 use rustls::ServerConfig;
+use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -72,22 +73,17 @@ impl Sandbox {
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let authority = Authority::new().map_err(|error| StartError::Certificates(error.into()))?;
         let tls = authority.serving().map_err(StartError::Certificates)?;
-        let listening = front::bind(options.port).await;
-        let (listener, address) = listening.map_err(|source| StartError::Listen {
-            port: options.port,
-            source,
-        })?;
+        let (listener, address) = bind(options.port).await?;
         let server = Server::new(options.reinitializing);
         let stop = CancellationToken::new();
         controllers::start(&server, &authority.certificate(), &stop);
-        let front = CancellationToken::new();
-        tokio::spawn(front::serve(server.clone(), listener, tls.clone(), front.clone()));
+        let front = serve(&server, listener, &tls);
         Ok(Self {
             server,
             authority,
             address,
             tls,
-            front: Mutex::new(Some(front.drop_guard())),
+            front: Mutex::new(Some(front)),
             _stop: stop.drop_guard(),
         })
     }
@@ -144,13 +140,8 @@ impl Sandbox {
     pub async fn restart(&self, down: Duration) -> Result<(), StartError> {
         drop(self.front.lock().take());
         tokio::time::sleep(down).await;
-        let port = self.address.port();
-        let listening = front::bind(port).await;
-        let (listener, _) = listening.map_err(|source| StartError::Listen { port, source })?;
-        let front = CancellationToken::new();
-        let serving = front::serve(self.server.clone(), listener, self.tls.clone(), front.clone());
-        tokio::spawn(serving);
-        *self.front.lock() = Some(front.drop_guard());
+        let (listener, _) = bind(self.address.port()).await?;
+        *self.front.lock() = Some(serve(&self.server, listener, &self.tls));
         Ok(())
     }
 
@@ -168,4 +159,16 @@ impl Sandbox {
     pub fn store(&self) -> &Store {
         &self.server.shared().store
     }
+}
+
+async fn bind(port: u16) -> Result<(TcpListener, SocketAddr), StartError> {
+    let listening = front::bind(port).await;
+    listening.map_err(|source| StartError::Listen { port, source })
+}
+
+/// Answers at `listener` until what is returned is dropped.
+fn serve(server: &Server, listener: TcpListener, tls: &Arc<ServerConfig>) -> DropGuard {
+    let end = CancellationToken::new();
+    tokio::spawn(front::serve(server.clone(), listener, tls.clone(), end.clone()));
+    end.drop_guard()
 }

@@ -1,20 +1,20 @@
-//! Every scenario on the cluster that `E2E_KUBECONFIG` names, one after the other. `e2e/real` starts one.
+//! Every scenario on clusters that are there already, on each of them one after the other. `e2e/real` starts some.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use clap::Parser;
 use libtest_mimic::Trial;
 use windlass_e2e::{
     audit,
-    cluster::{Cluster, Trouble},
+    cluster::{Access, Trouble},
+    lending::{Existing, Lending},
     programs,
     scenarios::{SCENARIOS, Scenario},
     trial,
 };
-use windlass_node::Network;
 
-/// Runs scenarios on the cluster that a kubeconfig names. To have one started for them, use e2e/real.
+/// Runs scenarios on clusters that are there already. To have some started for them, use e2e/real.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -26,50 +26,22 @@ struct Arguments {
     #[arg(long)]
     list: bool,
 
-    /// The cluster, which must be for this alone: what appears in it during a scenario is deleted after it.
-    #[arg(
-        long,
-        env = "E2E_KUBECONFIG",
-        value_name = "FILE",
-        required_unless_present = "list"
-    )]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
 
-    /// Where its API server reaches this machine, as an IPv4 network all of which is local here. The default is a network
-    /// for measurements, which nothing else uses.
-    #[arg(
-        long,
-        env = "E2E_POD_NETWORK",
-        value_name = "CIDR",
-        default_value = "198.18.0.0/16"
-    )]
-    pod_network: Network,
-
-    /// A folder with the process ids of its etcd and kube-apiserver, which scenarios then kill and pause. Without it,
-    /// those that do are left out.
-    #[arg(long, env = "E2E_PROCESSES", value_name = "DIR")]
-    processes: Option<PathBuf>,
-
-    /// Its audit log: it must show that the operator was allowed whatever it asked for and, where all scenarios run,
-    /// that it used each right that it has.
-    #[arg(long, env = "E2E_AUDIT_LOG", value_name = "FILE")]
-    audit_log: Option<PathBuf>,
+    /// The folders of control planes, separated by colons, instead of that cluster: see e2e/controlplane/with. Each
+    /// scenario gets one for itself. Their audit logs must show that the operator was allowed whatever it asked for
+    /// and, where all scenarios run, that it used each right that it has.
+    #[arg(long, env = "E2E_CONTROL_PLANES", value_name = "DIR", value_delimiter = ':')]
+    control_planes: Vec<PathBuf>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .map_err(|_| anyhow!("another part of the program has already chosen a TLS provider"))?;
-    let runtime = tokio::runtime::Runtime::new()?;
-    if let Some(outcome) = runtime.block_on(programs::dispatch()) {
-        return outcome;
-    }
-    drop(runtime);
-    let arguments = Arguments::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(trial::LOG_FILTER)
-        .with_writer(std::io::stderr)
-        .init();
+    // Each scenario has a runtime of its own.
+    programs::main(trial::LOG_FILTER, |_| run(Arguments::parse()))
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let selected = selected(&arguments.scenarios)?;
     if arguments.list {
         for scenario in selected {
@@ -77,49 +49,70 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let kubeconfig = arguments.kubeconfig.context("no kubeconfig")?;
+    let clusters = clusters(&arguments)?;
     let program = std::env::current_exe()?;
-    let network = arguments.pod_network;
     let can = |trouble: &Trouble| match trouble {
-        Trouble::Restart | Trouble::Pause => arguments.processes.is_some(),
+        Trouble::Restart | Trouble::Pause => clusters.iter().all(Existing::may_be_killed),
         Trouble::Errors => false,
     };
-    let whole = selected.len() == SCENARIOS.len();
-    let mut trials: Vec<Trial> = selected
+    let did_everything = selected.len() == SCENARIOS.len();
+    let lending = Arc::new(Lending::new(clusters.clone()));
+    let trials: Vec<Trial> = selected
         .into_iter()
         .map(|scenario| {
             let missing = scenario.needs.iter().find(|trouble| !can(trouble));
             if let Some(trouble) = missing {
                 println!("{} is left out: {}", scenario.name, why_not(*trouble));
             }
-            let (kubeconfig, program) = (kubeconfig.clone(), program.clone());
-            let processes = arguments.processes.clone();
+            let (lending, program) = (lending.clone(), program.clone());
             Trial::test(scenario.name, move || {
-                trial::run(scenario, &program, async || {
-                    Cluster::named(&kubeconfig, network, processes).await
-                })
+                let lent = lending.lend()?;
+                trial::run(scenario, &program, async || lent.cluster().await)
             })
             .with_ignored_flag(missing.is_some())
         })
         .collect();
-    if let Some(log) = arguments.audit_log {
-        trials.push(Trial::test(
-            "the_operator_has_the_rights_that_it_needs",
-            move || audit::check(&log, whole).map_err(|error| format!("{error:#}").into()),
-        ));
-    }
-    let one_by_one = libtest_mimic::Arguments {
-        test_threads: Some(1),
+    let one_each = libtest_mimic::Arguments {
+        test_threads: Some(clusters.len()),
         ..libtest_mimic::Arguments::default()
     };
-    Ok(libtest_mimic::run(&one_by_one, trials).exit_code())
+    let mut conclusion = libtest_mimic::run(&one_each, trials);
+    let logs: Vec<PathBuf> = clusters.iter().filter_map(Existing::audit_log).collect();
+    if !logs.is_empty() {
+        let rights = Trial::test("the_operator_has_the_rights_that_it_needs", move || {
+            audit::check(&logs, did_everything).map_err(|error| format!("{error:#}").into())
+        });
+        let rights = libtest_mimic::run(&one_each, vec![rights]);
+        conclusion.num_failed += rights.num_failed;
+    }
+    Ok(conclusion.exit_code())
+}
+
+/// The clusters that are named.
+fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
+    if !arguments.control_planes.is_empty() {
+        let folders = arguments.control_planes.iter();
+        return folders.map(|folder| Existing::in_folder(folder)).collect();
+    }
+    let Access {
+        kubeconfig,
+        pod_network,
+    } = &arguments.access;
+    let kubeconfig = kubeconfig
+        .clone()
+        .context("no cluster: start this with e2e/real, or name one with --kubeconfig")?;
+    Ok(vec![Existing {
+        kubeconfig,
+        pods: *pod_network,
+        folder: None,
+    }])
 }
 
 /// Why a cluster cannot be made to suffer this.
 fn why_not(trouble: Trouble) -> &'static str {
     match trouble {
         Trouble::Restart | Trouble::Pause => {
-            "E2E_PROCESSES does not say where the etcd and kube-apiserver of this cluster run"
+            "nothing says where the etcd and kube-apiserver of this cluster run: --control-planes does"
         }
         Trouble::Errors => "only the sandbox fails at random",
     }

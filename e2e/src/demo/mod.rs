@@ -12,11 +12,11 @@ use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 use windlass::domain::bundle::Bundle;
-use windlass_node::{Network, Program};
+use windlass_node::Program;
 
 use crate::{
     bed::{Bed, Options},
-    cluster::Cluster,
+    cluster::{Access, Cluster},
     command::argument,
     load::{Clients, Load, Report},
     progress::Progress,
@@ -67,19 +67,9 @@ pub struct Arguments {
     #[arg(long, default_value_t = 2.0)]
     secret_delay: f64,
 
-    /// A cluster to use instead of the sandbox; it must be for this alone, and is left as it was.
-    #[arg(long, env = "E2E_KUBECONFIG", value_name = "FILE", hide = true)]
-    kubeconfig: Option<PathBuf>,
-
-    /// Where its API server reaches this machine, as an IPv4 network all of which is local here.
-    #[arg(
-        long,
-        env = "E2E_POD_NETWORK",
-        value_name = "CIDR",
-        default_value = "127.244.0.0/16",
-        hide = true
-    )]
-    pod_network: Network,
+    /// A cluster to use instead of the sandbox.
+    #[command(flatten)]
+    access: Access,
 }
 
 /// What the demo breaks on request.
@@ -135,13 +125,13 @@ pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Repor
         })
         .collect();
     let bed = async {
-        let cluster = match &arguments.kubeconfig {
-            Some(kubeconfig) => Cluster::named(kubeconfig, arguments.pod_network, None).await?,
+        let cluster = match &arguments.access.kubeconfig {
+            Some(kubeconfig) => Cluster::named(kubeconfig, arguments.access.pod_network).await?,
             None => Cluster::sandbox().await?,
         };
         Bed::on(cluster, options).await
     };
-    let title = match &arguments.kubeconfig {
+    let title = match &arguments.access.kubeconfig {
         Some(_) => "Preparing the cluster: a node, CustomResourceDefinitions, the operator's rights",
         None => "Starting a cluster: API server, controllers, a node",
     };

@@ -7,12 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::operation::{self, Operation};
-use crate::{
-    bed::Bed,
-    gate::{Cut, Gate},
-    snapshot::Snapshot,
-    steps::until,
-};
+use crate::{bed::Bed, gate::Cut, snapshot::Snapshot, steps::until};
 
 /// More lives than any operation has positions.
 const MOST_LIVES: usize = 400;
@@ -70,10 +65,7 @@ async fn resumes(bed: &Bed, operation: Operation) -> anyhow::Result<()> {
 
 /// How the operation ends when nobody disturbs it, and in how many writes.
 async fn undisturbed(bed: &Bed, operation: Operation) -> anyhow::Result<(Snapshot, u64)> {
-    let gate = Gate::open(bed.operator_client().await?).await?;
-    let operator = bed
-        .operator
-        .with_kubeconfig(&bed.write("gate.kubeconfig", &gate.kubeconfig())?);
+    let (operator, gate) = bed.gated(&bed.operator).await?;
     let running = operator.start()?;
     operation.prepare(bed).await?;
     operation::settled(bed).await?;
@@ -99,16 +91,14 @@ async fn killed_at_every_write(
     operation: Operation,
     end: &Snapshot,
 ) -> anyhow::Result<Vec<String>> {
-    let client = bed.operator_client().await?;
     let before = operation.ask(bed).await?;
     let mut positions = Vec::new();
     for life in 0..MOST_LIVES {
         let cut = if life % 2 == 0 { Cut::Before } else { Cut::After };
         // Each life has a gate of its own: what a dead one still had under way reaches nobody.
-        let gate = Gate::open(client.clone()).await?;
+        let (operator, gate) = bed.gated(&bed.operator).await?;
         gate.cut_at(1, cut);
-        let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;
-        let running = bed.operator.with_kubeconfig(&kubeconfig).start()?;
+        let running = operator.start()?;
         let ended = tokio::select! {
             () = gate.closed() => None,
             ended = ends(bed, operation, &before, end) => Some(ended),

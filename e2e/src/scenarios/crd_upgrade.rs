@@ -24,13 +24,7 @@ async fn refused(bed: &Bed, spec: &Value) -> anyhow::Result<String> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
     succeed(&bed.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
     let object = steps::condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?;
-    let conditions = object["status"]["conditions"]
-        .as_array()
-        .context("no conditions")?;
-    let accepted = conditions
-        .iter()
-        .find(|condition| condition["type"] == "Accepted")
-        .context("not said whether it is accepted")?;
+    let accepted = steps::current(&object, "Accepted", "False").context("not said whether it is accepted")?;
     anyhow::ensure!(accepted["reason"] == "UnsafeCrdUpgrade", "{accepted}");
     Ok(text(accepted, "/message").to_owned())
 }
@@ -95,13 +89,15 @@ async fn warned(bed: &Bed) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events";
     steps::until("the change is told in an event", PATIENCE, async || {
         let events = steps::list(&bed.client, path).await?;
-        let warning = events
+        let warnings = events
             .iter()
-            .find(|event| event["reason"] == "CrdUpgradeWarnings");
-        let note = warning.map(|event| text(event, "/note").to_owned());
-        Ok(match note {
-            Some(note) if note.contains("enum") && note.contains("(warning)") => Ok(()),
-            note => Err(format!("{note:?}")),
+            .filter(|event| event["reason"] == "CrdUpgradeWarnings");
+        let notes: Vec<_> = warnings.map(|event| text(event, "/note")).collect();
+        let is_told = |note: &&str| note.contains("enum") && note.contains("(warning)");
+        Ok(if notes.iter().any(is_told) {
+            Ok(())
+        } else {
+            Err(format!("{notes:?}"))
         })
     })
     .await

@@ -4,23 +4,17 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::{
+    foreign::{self, version},
     rotation::CERTIFICATE,
-    stubs::{self, version},
 };
 use crate::{
     bed::Bed,
-    gate::Gate,
     request::text,
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, succeed, until},
 };
 
 /// The collection of Cluster API's ExtensionConfigs.
 pub(super) const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs";
-
-/// The annotation by which a target asks for the sample's trust bundle.
-fn annotation() -> Value {
-    json!({"windlass.dev/inject-ca-from": format!("sample-system/{CERTIFICATE}")})
-}
 
 /// A target that others create.
 struct Target {
@@ -39,16 +33,30 @@ impl Target {
     }
 }
 
+/// Metadata of a target that asks for the sample's trust bundle.
+fn metadata(name: &str) -> Value {
+    json!({"name": name, "annotations": {"windlass.dev/inject-ca-from": format!("sample-system/{CERTIFICATE}")}})
+}
+
+/// The sample's Service, as one that is called at `path`.
+fn service(path: &str) -> Value {
+    json!({"namespace": "sample-system", "name": CERTIFICATE, "path": path, "port": 443})
+}
+
+/// A webhook configuration, `platform`, that asks for the sample's trust bundle and that nothing is sent through.
+pub(super) fn configuration(kind: &str) -> Value {
+    let rule = json!({"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "resources": ["nothings"], "operations": ["CREATE"]});
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": metadata("platform"),
+        "webhooks": [{
+            "name": "one.example.com", "clientConfig": {"service": service("/validate")}, "rules": [rule],
+            "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
 /// A target of each kind that others create.
 fn annotated_targets() -> Vec<Target> {
-    let service =
-        |path: &str| json!({"namespace": "sample-system", "name": CERTIFICATE, "path": path, "port": 443});
-    let rule = json!({"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "resources": ["nothings"], "operations": ["CREATE"]});
-    let webhooks = json!([{
-        "name": "one.example.com", "clientConfig": {"service": service("/validate")}, "rules": [rule],
-        "sideEffects": "None", "admissionReviewVersions": ["v1"],
-    }]);
-    let metadata = |name: &str| json!({"name": name, "annotations": annotation()});
     let target = |collection, object, bundle, other| Target {
         collection,
         object,
@@ -61,15 +69,13 @@ fn annotated_targets() -> Vec<Target> {
     vec![
         target(
             VALIDATING,
-            json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-                   "metadata": metadata("platform"), "webhooks": webhooks}),
+            configuration("ValidatingWebhookConfiguration"),
             webhook,
             path(webhook_path),
         ),
         target(
             MUTATING,
-            json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-                   "metadata": metadata("platform"), "webhooks": webhooks}),
+            configuration("MutatingWebhookConfiguration"),
             webhook,
             path(webhook_path),
         ),
@@ -112,7 +118,7 @@ fn annotated_targets() -> Vec<Target> {
 
 /// Cluster API's CRD, as far as an ExtensionConfig needs it here.
 pub(super) fn extension_config_crd() -> Value {
-    stubs::definition(
+    foreign::definition(
         "runtime.cluster.x-k8s.io/v1beta2",
         "ExtensionConfig",
         "extensionconfigs",
@@ -124,13 +130,13 @@ pub(super) fn extension_config_crd() -> Value {
 /// they may come and go.
 async fn install_beside_targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    stubs::define(bed, &extension_config_crd()).await?;
+    foreign::define(bed, &extension_config_crd()).await?;
     let karmada = (
         "config.karmada.io/v1alpha1",
         "ResourceInterpreterWebhookConfiguration",
     );
     let plural = "resourceinterpreterwebhookconfigurations";
-    stubs::define(bed, &stubs::definition(karmada.0, karmada.1, plural, false)).await?;
+    foreign::define(bed, &foreign::definition(karmada.0, karmada.1, plural, false)).await?;
     let targets = annotated_targets();
     for target in &targets {
         succeed(&bed.client, "POST", target.collection, Some(&target.object)).await?;
@@ -142,8 +148,7 @@ async fn install_beside_targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
 pub(super) fn extension_config() -> Value {
     json!({
         "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
-        "metadata": {"name": "hooks", "annotations": annotation()},
-        "spec": {"clientConfig": {"service": {"namespace": "sample-system", "name": CERTIFICATE, "path": "/hooks", "port": 443}}},
+        "metadata": metadata("hooks"), "spec": {"clientConfig": {"service": service("/hooks")}},
     })
 }
 
@@ -167,7 +172,7 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Resul
     for (path, pointer) in &targets {
         carries(bed, path, pointer, &trust).await?;
     }
-    let stranger = bed.foreign_trust_bundle()?;
+    let stranger = foreign::trust_bundle()?;
     for (path, pointer) in &targets {
         let patch = json!([{"op": "replace", "path": pointer, "value": stranger}]);
         succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
@@ -177,12 +182,11 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Resul
 }
 
 pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &Bed) -> anyhow::Result<()> {
-    let gate = Gate::open(bed.operator_client().await?).await?;
-    let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;
-    let _operator = bed.operator.with_kubeconfig(&kubeconfig).start()?;
+    let (operator, gate) = bed.gated(&bed.operator).await?;
+    let _operator = operator.start()?;
     let targets = install_beside_targets(bed).await?;
     let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
-    let stranger = bed.foreign_trust_bundle()?;
+    let stranger = foreign::trust_bundle()?;
     for target in &targets {
         let path = target.path();
         carries(bed, &path, target.bundle, &trust).await?;

@@ -1,17 +1,12 @@
 //! Private keys stay in their Secrets.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc};
 
-use anyhow::Context;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, runtime::watcher};
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
 use tokio_util::sync::CancellationToken;
 
 use super::{operation::Operation, traffic};
@@ -19,6 +14,7 @@ use crate::{
     bed::Bed,
     everything,
     leaks::Leaks,
+    operator::Running,
     steps::{PATIENCE, get, serving_certificates, succeed, until},
 };
 
@@ -54,7 +50,7 @@ pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(bed: &Bed) -> a
             Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
         })
         .await?;
-        seen.extend(look(bed, operation).await?);
+        seen.extend(look(bed, &running, operation).await?);
     }
     running.kill().await?;
     stop.cancel();
@@ -133,7 +129,9 @@ async fn gather(client: Client, keys: Keys) {
 }
 
 /// All that there is to see but Secrets: objects, their status, events, metrics.
-async fn look(bed: &Bed, operation: Operation) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+async fn look(bed: &Bed, running: &Running, operation: Operation) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let metrics = running.ask("/metrics").await?;
+    anyhow::ensure!(metrics.contains(" 200 "), "no metrics: {metrics}");
     let objects = everything::objects(&bed.client, |collection| collection.resource != "secrets").await?;
     let objects: Vec<_> = objects.into_iter().map(|(_, object)| object).collect();
     Ok(vec![
@@ -141,28 +139,6 @@ async fn look(bed: &Bed, operation: Operation) -> anyhow::Result<Vec<(String, Ve
             format!("the objects after {operation:?}"),
             serde_json::to_vec(&objects)?,
         ),
-        (format!("the metrics after {operation:?}"), metrics(bed).await?),
+        (format!("the metrics after {operation:?}"), metrics.into_bytes()),
     ])
-}
-
-/// What `/metrics` says; the log says where that is.
-async fn metrics(bed: &Bed) -> anyhow::Result<Vec<u8>> {
-    let log = String::from_utf8_lossy(&std::fs::read(&bed.operator.log)?).into_owned();
-    let line = log
-        .lines()
-        .rfind(|line| line.contains("Serving /livez"))
-        .context("the log does not say where metrics are served")?;
-    let line: serde_json::Value = serde_json::from_str(line)?;
-    let address = line["address"].as_str().context("no address")?;
-    let asked = async {
-        let mut stream = TcpStream::connect(address).await?;
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await?;
-        anyhow::Ok(answer)
-    };
-    let answer = tokio::time::timeout(Duration::from_secs(10), asked).await??;
-    anyhow::ensure!(answer.starts_with(b"HTTP/1.1 200"), "no metrics");
-    Ok(answer)
 }

@@ -15,10 +15,7 @@ const QUIET: Duration = Duration::from_secs(3);
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) async fn nothing_is_written_when_nothing_changes(bed: &Bed) -> anyhow::Result<()> {
-    let gate = Gate::open(bed.operator_client().await?).await?;
-    let operator = bed
-        .operator
-        .with_kubeconfig(&bed.write("gate.kubeconfig", &gate.kubeconfig())?);
+    let (operator, gate) = bed.gated(&bed.operator).await?;
     let running = operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     settled(&gate).await?;

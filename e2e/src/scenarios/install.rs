@@ -3,7 +3,7 @@
 use anyhow::Context;
 use serde_json::json;
 
-use super::traffic;
+use super::{traffic, upgrade::serves};
 use crate::{
     bed::Bed,
     request::{self, text},
@@ -133,13 +133,8 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
         .await?
         .context("no CRD")?;
-    let served = crd["spec"]["versions"].as_array().is_some_and(|versions| {
-        versions
-            .iter()
-            .any(|version| version["name"] == "v2" && version["served"] == true)
-    });
     anyhow::ensure!(
-        served,
+        serves(&crd, "v2"),
         "the new version is not served: {}",
         crd["spec"]["versions"]
     );

@@ -10,7 +10,7 @@ use crate::{
     bed::Bed,
     gate::{Cut, Gate},
     load::Load,
-    operator::{Operator, Running},
+    operator::Running,
     request,
     steps::{CRDS, LEASE, PATIENCE, get, install, serving_certificates, succeed, until},
 };
@@ -195,10 +195,10 @@ pub(super) async fn leases_that_make_no_sense_are_refused(bed: &Bed) -> anyhow::
 
 impl Replicas {
     async fn start(bed: &Bed) -> anyhow::Result<Self> {
-        let (operator, leaders_gate) = gated(bed, "one").await?;
+        let (operator, leaders_gate) = bed.gated(&bed.operator.replica("one")).await?;
         let leader = operator.start()?;
         install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-        let (operator, standbys_gate) = gated(bed, "other").await?;
+        let (operator, standbys_gate) = bed.gated(&bed.operator.replica("other")).await?;
         let standby = operator.start()?;
         // The one that stands by has seen everything, and done nothing.
         until("the standby is ready", PATIENCE, async || {
@@ -258,13 +258,6 @@ impl Generations {
             target: self.target + 1,
         }
     }
-}
-
-/// A replica that speaks to the API server through a gate of its own.
-async fn gated(bed: &Bed, pod: &str) -> anyhow::Result<(Operator, Gate)> {
-    let gate = Gate::open(bed.operator_client().await?).await?;
-    let kubeconfig = bed.write(&format!("{pod}.kubeconfig"), &gate.kubeconfig())?;
-    Ok((bed.operator.replica(pod).with_kubeconfig(&kubeconfig), gate))
 }
 
 /// Waits until `replica` leads; how long that took.

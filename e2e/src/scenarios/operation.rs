@@ -117,7 +117,7 @@ impl Operation {
         Ok(match self {
             Self::Install | Self::Upgrade => {
                 let object = get(&bed.client, &deployed()).await?.unwrap_or_default();
-                steps::is_ready(&object)
+                steps::current(&object, "Ready", "True").is_some()
             }
             Self::LeafRotation => now.leaf != before.leaf && is_settled(bed).await?,
             Self::CaRotation => now.authority > before.authority && is_settled(bed).await?,

@@ -5,10 +5,9 @@ use std::{fs, path::PathBuf};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::stubs;
+use super::foreign;
 use crate::{
     bed::Bed,
-    gate::Gate,
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, delete, get, gone, ready, succeed, until},
 };
 
@@ -76,7 +75,7 @@ fn every_kind() -> Vec<Bundled> {
         built_in: true,
         content,
     };
-    let stub = |api_version, kind, plural, namespaced| Bundled {
+    let served_by_others = |api_version, kind, plural, namespaced| Bundled {
         api_version,
         kind,
         plural,
@@ -149,20 +148,20 @@ fn every_kind() -> Vec<Bundled> {
             false,
             json!({"value": 1000, "description": "for nobody"}),
         ),
-        stub(
+        served_by_others(
             "autoscaling.k8s.io/v1",
             "VerticalPodAutoscaler",
             "verticalpodautoscalers",
             true,
         ),
-        stub(monitoring, "PrometheusRule", "prometheusrules", true),
-        stub(monitoring, "ServiceMonitor", "servicemonitors", true),
-        stub(monitoring, "PodMonitor", "podmonitors", true),
-        stub(console, "ConsoleYAMLSample", "consoleyamlsamples", false),
-        stub(console, "ConsoleQuickStart", "consolequickstarts", false),
-        stub(console, "ConsoleCLIDownload", "consoleclidownloads", false),
-        stub(console, "ConsoleLink", "consolelinks", false),
-        stub(console, "ConsolePlugin", "consoleplugins", false),
+        served_by_others(monitoring, "PrometheusRule", "prometheusrules", true),
+        served_by_others(monitoring, "ServiceMonitor", "servicemonitors", true),
+        served_by_others(monitoring, "PodMonitor", "podmonitors", true),
+        served_by_others(console, "ConsoleYAMLSample", "consoleyamlsamples", false),
+        served_by_others(console, "ConsoleQuickStart", "consolequickstarts", false),
+        served_by_others(console, "ConsoleCLIDownload", "consoleclidownloads", false),
+        served_by_others(console, "ConsoleLink", "consolelinks", false),
+        served_by_others(console, "ConsolePlugin", "consoleplugins", false),
     ]
 }
 
@@ -187,12 +186,11 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
 ) -> anyhow::Result<()> {
     let kinds = every_kind();
     for kind in kinds.iter().filter(|kind| !kind.built_in) {
-        let definition = stubs::definition(kind.api_version, kind.kind, kind.plural, kind.namespaced);
-        stubs::define(bed, &definition).await?;
+        let definition = foreign::definition(kind.api_version, kind.kind, kind.plural, kind.namespaced);
+        foreign::define(bed, &definition).await?;
     }
-    let gate = Gate::open(bed.operator_client().await?).await?;
-    let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;
-    let _operator = bed.operator.with_kubeconfig(&kubeconfig).start()?;
+    let (operator, gate) = bed.gated(&bed.operator).await?;
+    let _operator = operator.start()?;
     bundle(bed, &kinds, "one")?;
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
     ready(&bed.client, "own", PATIENCE).await?;

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{drift, stubs, traffic};
+use super::{drift, foreign, traffic};
 use crate::{
     bed::Bed,
     request::text,
@@ -87,19 +87,11 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     for (crd, longest) in [(&mut closed, 10), (&mut open, 51_200)] {
         *crd.pointer_mut(schema).context("no schema")? = short_trust_bundles(longest);
     }
-    stubs::define(bed, &open).await?;
+    foreign::define(bed, &open).await?;
     let refusing = drift::extension_config();
     succeed(&bed.client, "POST", drift::EXTENSION_CONFIGS, Some(&refusing)).await?;
     let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
-    until("there are four targets", PATIENCE, async || {
-        let targets = get(&bed.client, &path).await?.unwrap_or_default()["status"]["targets"].take();
-        Ok(if targets["current"] == 4 {
-            Ok(())
-        } else {
-            Err(targets.to_string())
-        })
-    })
-    .await?;
+    one_more_target(bed).await?;
     // What it carries it may keep, but it can take nothing else.
     let definition = format!("{CRDS}/{}", text(&open, "/metadata/name"));
     let replace =
@@ -129,6 +121,20 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     load.at_least(50).await;
     traffic::finish(load).await?;
     Ok(())
+}
+
+/// Waits until the sample's three targets and one more carry its trust bundle.
+pub(super) async fn one_more_target(bed: &Bed) -> anyhow::Result<()> {
+    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
+    until("there are four targets", PATIENCE, async || {
+        let targets = get(&bed.client, &path).await?.unwrap_or_default()["status"]["targets"].take();
+        Ok(if targets["current"] == 4 {
+            Ok(())
+        } else {
+            Err(targets.to_string())
+        })
+    })
+    .await
 }
 
 /// A schema in which a CA bundle has so many characters at the most.

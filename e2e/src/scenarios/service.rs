@@ -34,57 +34,26 @@ pub(super) async fn a_certificate_follows_its_service(bed: &Bed) -> anyhow::Resu
     let path = format!("{certificates}/hook");
     // It is issued all the same: pods that mount the Secret wait for it.
     served_as(bed, "hook").await?;
-    says(bed, &path, "Ready", "False", Reason::NoService, "Service hook").await?;
+    let is_not_ready = async |reason, name: &str| says(bed, &path, "Ready", "False", reason, name).await;
+    is_not_ready(Reason::NoService, "Service hook").await?;
 
     let services = format!("/api/v1/namespaces/{NAMESPACE}/services");
     succeed(&bed.client, "POST", &services, Some(&service("hook"))).await?;
-    says(
-        bed,
-        &path,
-        "Ready",
-        "False",
-        Reason::NoReadyEndpoints,
-        "Service hook",
-    )
-    .await?;
+    is_not_ready(Reason::NoReadyEndpoints, "Service hook").await?;
 
     let slices = slices(NAMESPACE);
     succeed(&bed.client, "POST", &slices, Some(&slice("hook", "https"))).await?;
     says(bed, &path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
     delete(&bed.client, &format!("{slices}/nowhere")).await?;
-    says(
-        bed,
-        &path,
-        "Ready",
-        "False",
-        Reason::NoReadyEndpoints,
-        "Service hook",
-    )
-    .await?;
+    is_not_ready(Reason::NoReadyEndpoints, "Service hook").await?;
 
     delete(&bed.client, &format!("{services}/hook")).await?;
     succeed(&bed.client, "POST", &services, Some(&service("renamed"))).await?;
-    says(
-        bed,
-        &path,
-        "Ready",
-        "False",
-        Reason::NoService,
-        "spec.serviceName",
-    )
-    .await?;
+    is_not_ready(Reason::NoService, "spec.serviceName").await?;
     let patch = json!({"spec": {"serviceName": "renamed"}});
     succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
     served_as(bed, "renamed").await?;
-    says(
-        bed,
-        &path,
-        "Ready",
-        "False",
-        Reason::NoReadyEndpoints,
-        "Service renamed",
-    )
-    .await
+    is_not_ready(Reason::NoReadyEndpoints, "Service renamed").await
 }
 
 /// Half of the endpoints of a Service do not answer: they are named, what the others serve goes on, and targets are

@@ -59,40 +59,37 @@ pub(super) async fn start_in(
     versions: &[&str],
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
-    namespace(bed, name).await?;
-    Ok(Load::start(
-        &bed.client,
-        name,
-        &[Resource::widgets(versions, expectation)],
-        WORKERS,
-        PAUSE,
-        Clients::Strict,
-    ))
+    let widgets = Resource::widgets(versions, expectation);
+    begin(bed, name, widgets, PAUSE, Clients::Strict).await
 }
 
 /// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.
 pub(super) async fn start_slowly(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
-    namespace(bed, NAMESPACE).await?;
-    Ok(Load::start(
-        &bed.client,
-        NAMESPACE,
-        &[Resource::widgets(versions, Expectation::Admitted)],
-        WORKERS,
-        LONG_PAUSE,
-        Clients::Strict,
-    ))
+    let widgets = Resource::widgets(versions, Expectation::Admitted);
+    begin(bed, NAMESPACE, widgets, LONG_PAUSE, Clients::Strict).await
 }
 
 /// The same by clients that send a request again while the API server itself is down.
 pub(super) async fn start_outlasting(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
-    namespace(bed, NAMESPACE).await?;
+    let widgets = Resource::widgets(versions, Expectation::Admitted);
+    begin(bed, NAMESPACE, widgets, LONG_PAUSE, Clients::OutlastOutages).await
+}
+
+async fn begin(
+    bed: &Bed,
+    name: &str,
+    widgets: Resource,
+    pause: Duration,
+    clients: Clients,
+) -> anyhow::Result<Load> {
+    namespace(bed, name).await?;
     Ok(Load::start(
         &bed.client,
-        NAMESPACE,
-        &[Resource::widgets(versions, Expectation::Admitted)],
+        name,
+        &[widgets],
         WORKERS,
-        LONG_PAUSE,
-        Clients::OutlastOutages,
+        pause,
+        clients,
     ))
 }
 

@@ -7,13 +7,18 @@
 use std::time::Duration;
 
 use futures::future::{Either, select};
+use windlass_sandbox::server::Fault;
 
 use super::{
     operation::{self, Before, Operation},
     traffic,
 };
-use crate::{bed::Bed, bed::operator_user, cluster::Trouble, snapshot::Snapshot, steps::until};
-use windlass_sandbox::server::Fault;
+use crate::{
+    bed::{Bed, operator_user},
+    cluster::Trouble,
+    snapshot::Snapshot,
+    steps::until,
+};
 
 /// What is done, one after the other.
 const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, Operation::Upgrade];
@@ -124,9 +129,7 @@ async fn suffer(bed: &Bed, trouble: Trouble, operation: Operation, before: &Befo
             for code in CODES {
                 for carried_out in [false, true] {
                     faults.add(Fault {
-                        users: vec![operator_user()],
-                        verbs: Vec::new(),
-                        resources: Vec::new(),
+                        user: operator_user(),
                         probability: PROBABILITY / 2.0,
                         code,
                         carried_out,

@@ -11,8 +11,8 @@ use crate::{
     request::text,
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, conditions, delete, get, install, list,
-        ready, succeed, until,
+        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, conditions, current, delete, get, install,
+        list, ready, succeed, until,
     },
 };
 
@@ -253,18 +253,9 @@ async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> 
         PATIENCE,
         async || {
             let object = get(&bed.client, &path).await?.context("no BundleDeployment")?;
-            let generation = &object["metadata"]["generation"];
-            let says = object["status"]["conditions"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .any(|condition| {
-                    condition["type"] == "Ready"
-                        && condition["status"] == "False"
-                        && condition["reason"] == reason
-                        && condition["observedGeneration"] == *generation
-                        && text(condition, "/message").contains(words)
-                });
+            let says = current(&object, "Ready", "False").is_some_and(|condition| {
+                condition["reason"] == reason && text(condition, "/message").contains(words)
+            });
             Ok(if says {
                 Ok(object)
             } else {
@@ -293,7 +284,8 @@ async fn serving(bed: &Bed) -> anyhow::Result<Value> {
     }))
 }
 
-fn serves(crd: &Value, version: &str) -> bool {
+/// Whether a CRD serves a version.
+pub(super) fn serves(crd: &Value, version: &str) -> bool {
     crd["spec"]["versions"].as_array().is_some_and(|versions| {
         versions
             .iter()

@@ -1,10 +1,11 @@
 //! The command line.
 
-use std::{fmt, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use clap::Parser;
 use windlass::api::GoDuration;
-use windlass_node::Network;
+
+use crate::cluster::Access;
 
 /// A server that reads its Secret later than this is restarted by the operator, which would measure something else.
 const LONGEST_SECRET_DELAY: Duration = Duration::from_secs(150);
@@ -70,19 +71,9 @@ pub struct Arguments {
     #[arg(long)]
     pub plan: bool,
 
-    /// Runs on this cluster, which must be for this alone: what appears in it meanwhile is deleted at the end. Default: a
-    /// real etcd, kube-apiserver and kube-controller-manager are started.
-    #[arg(long, env = "E2E_KUBECONFIG", value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// Where that cluster's API server reaches this machine, as an IPv4 network all of which is local here.
-    #[arg(
-        long,
-        env = "E2E_POD_NETWORK",
-        value_name = "CIDR",
-        default_value = "198.18.0.0/16"
-    )]
-    pub pod_network: Network,
+    /// Where it runs. Default: a real etcd, kube-apiserver and kube-controller-manager are started.
+    #[command(flatten)]
+    pub access: Access,
 }
 
 /// A range of durations.

@@ -32,10 +32,7 @@ pub(super) async fn measure(
     progress: &Progress,
 ) -> anyhow::Result<Outcome> {
     let bundle = bed.bundle("sample.v1")?;
-    let started = Started::new(bed).await?;
-    progress
-        .step("Installing the sample bundle", started.install(bed, &bundle))
-        .await?;
+    let started = Started::new(bed, &bundle, progress).await?;
     let title = format!("Settling {} ServingCertificates", arguments.certificates);
     progress
         .step(&title, settle(arguments.certificates, bed, &started))

@@ -61,9 +61,9 @@ async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<Bed> 
     let cluster = if arguments.sandbox {
         Cluster::sandbox().await?
     } else {
-        let kubeconfig = arguments.kubeconfig.as_deref();
+        let kubeconfig = arguments.access.kubeconfig.as_deref();
         let kubeconfig = kubeconfig.context("no cluster: start this with e2e/soak, or use --sandbox")?;
-        Cluster::named(kubeconfig, arguments.pod_network, None).await?
+        Cluster::named(kubeconfig, arguments.access.pod_network).await?
     };
     let options = Options {
         refresh_delay: arguments.scaled_delay(),

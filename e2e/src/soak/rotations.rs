@@ -59,10 +59,7 @@ pub(super) async fn measure(
             &format!("replicas: {}", arguments.replicas),
         )?;
     }
-    let started = Started::new(bed).await?;
-    progress
-        .step("Installing the sample bundle", started.install(bed, &bundle))
-        .await?;
+    let started = Started::new(bed, &bundle, progress).await?;
     bed.settled(NAMESPACE, CERTIFICATE).await?;
     let targets = Targets::watch(&bed.client, NAMESPACE, CERTIFICATE).await?;
     let namespace = json!({"metadata": {"name": TRAFFIC}});

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{bed::Bed, gate::Gate, operator::Running, steps};
+use crate::{bed::Bed, gate::Gate, operator::Running, progress::Progress, steps};
 
 /// The operator and the gate before it.
 pub(super) struct Started {
@@ -13,17 +13,12 @@ pub(super) struct Started {
 // === impl Started ===
 
 impl Started {
-    /// Starts the operator.
-    pub(super) async fn new(bed: &Bed) -> anyhow::Result<Self> {
-        let gate = Gate::open(bed.operator_client().await?).await?;
-        let kubeconfig = bed.write("gate.kubeconfig", &gate.kubeconfig())?;
-        let operator = bed.operator.with_kubeconfig(&kubeconfig).start()?;
+    /// Starts the operator, and installs the sample `bundle`.
+    pub(super) async fn new(bed: &Bed, bundle: &Path, progress: &Progress) -> anyhow::Result<Self> {
+        let (operator, gate) = bed.gated(&bed.operator).await?;
+        let operator = operator.start()?;
+        let installed = steps::install(&bed.client, "sample", "sample-system", bundle);
+        progress.step("Installing the sample bundle", installed).await?;
         Ok(Self { gate, operator })
-    }
-
-    /// Installs the sample bundle.
-    pub(super) async fn install(&self, bed: &Bed, bundle: &Path) -> anyhow::Result<()> {
-        steps::install(&bed.client, "sample", "sample-system", bundle).await?;
-        Ok(())
     }
 }

@@ -102,6 +102,38 @@ impl State {
     }
 }
 
+#[cfg(test)]
+impl State {
+    /// A container that runs.
+    pub(crate) fn running(ready: bool) -> Self {
+        let phase = Phase::Running {
+            started_at: Timestamp::UNIX_EPOCH,
+        };
+        Self {
+            phase,
+            started: true,
+            ready,
+            ..Self::default()
+        }
+    }
+
+    /// A container that has ended for good.
+    pub(crate) fn ended(exit_code: i32) -> Self {
+        let ended = Terminated {
+            exit_code,
+            reason: None,
+            message: None,
+            started_at: Timestamp::UNIX_EPOCH,
+            finished_at: Timestamp::UNIX_EPOCH,
+        };
+        Self {
+            phase: Phase::Terminated(ended),
+            finished: true,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for State {
     fn default() -> Self {
         Self {

@@ -121,12 +121,10 @@ fn is_over(members: &[Member]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::container::{Phase, Terminated};
 
     fn members(restart_policy: &str) -> Vec<Member> {
         let spec: PodSpec = serde_json::from_value(json!({
@@ -139,31 +137,11 @@ mod tests {
     }
 
     fn running() -> Option<State> {
-        let phase = Phase::Running {
-            started_at: Timestamp::UNIX_EPOCH,
-        };
-        Some(State {
-            phase,
-            started: true,
-            ready: true,
-            ..State::default()
-        })
+        Some(State::running(true))
     }
 
     fn ended(exit_code: i32) -> Option<State> {
-        let (started_at, finished_at) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-        let ended = Terminated {
-            exit_code,
-            reason: None,
-            message: None,
-            started_at,
-            finished_at,
-        };
-        Some(State {
-            phase: Phase::Terminated(ended),
-            finished: true,
-            ..State::default()
-        })
+        Some(State::ended(exit_code))
     }
 
     #[test]

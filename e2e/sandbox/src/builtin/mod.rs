@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub use events::event_in;
 pub use validation::validate;
 
-/// Fills in what the real server fills in.
+/// Fills in what the real server fills in, and leaves out what it leaves out.
 pub fn default(group: &str, kind: &str, object: &mut Value) {
     match (group, kind) {
         ("", "Namespace") => namespace(object),
@@ -28,9 +28,7 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => webhooks(object, false),
         ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => webhooks(object, true),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::crd::default(object),
-        ("apiregistration.k8s.io", "APIService") if object["spec"]["service"].is_object() => {
-            set(&mut object["spec"]["service"], "port", json!(443));
-        }
+        ("apiregistration.k8s.io", "APIService") => client_config(object.pointer_mut("/spec")),
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => {
             set(&mut object["spec"], "replicas", json!(1));
@@ -179,12 +177,23 @@ fn webhooks(object: &mut Value, mutating: bool) {
         if mutating {
             set(webhook, "reinvocationPolicy", json!("Never"));
         }
-        if webhook["clientConfig"]["service"].is_object() {
-            set(&mut webhook["clientConfig"]["service"], "port", json!(443));
-        }
+        client_config(webhook.get_mut("clientConfig"));
         for rule in each(webhook, "rules") {
             set(rule, "scope", json!("*"));
         }
+    }
+}
+
+/// A `service`, and a `caBundle`, of which Go writes no bytes where there are none (`omitempty`).
+pub(crate) fn client_config(config: Option<&mut Value>) {
+    let Some(config) = config.filter(|config| config.is_object()) else {
+        return;
+    };
+    if config["service"].is_object() {
+        set(&mut config["service"], "port", json!(443));
+    }
+    if let Some(fields) = config.as_object_mut() {
+        fields.retain(|name, value| name != "caBundle" || !(value.is_null() || value == ""));
     }
 }
 
@@ -211,6 +220,40 @@ fn binding(object: &mut Value) {
     for subject in each(object, "subjects") {
         if subject["kind"] != "ServiceAccount" {
             set(subject, "apiGroup", json!(rbac));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_trust_bundle_is_none() {
+        let config = json!({"service": {"namespace": "n", "name": "s"}, "caBundle": ""});
+        for (group, kind, mut object, pointer) in [
+            (
+                "admissionregistration.k8s.io",
+                "ValidatingWebhookConfiguration",
+                json!({"webhooks": [{"clientConfig": config}]}),
+                "/webhooks/0/clientConfig",
+            ),
+            (
+                "apiextensions.k8s.io",
+                "CustomResourceDefinition",
+                json!({"spec": {"conversion": {"webhook": {"clientConfig": config}}}}),
+                "/spec/conversion/webhook/clientConfig",
+            ),
+            (
+                "apiregistration.k8s.io",
+                "APIService",
+                json!({"spec": config}),
+                "/spec",
+            ),
+        ] {
+            default(group, kind, &mut object);
+            let expected = json!({"service": {"namespace": "n", "name": "s", "port": 443}});
+            assert_eq!(object.pointer(pointer), Some(&expected), "{kind}");
         }
     }
 }

@@ -6,6 +6,8 @@ mod validation;
 
 use serde_json::{Value, json};
 
+use crate::builtin;
+
 pub(crate) use definition::compare_versions;
 pub use definition::{Column, Definition, Names, Version};
 pub(crate) use validation::bundle_problem;
@@ -29,10 +31,5 @@ pub fn default(crd: &mut Value) {
             names["listKind"] = json!(format!("{kind}List"));
         }
     }
-    let service = crd.pointer_mut("/spec/conversion/webhook/clientConfig/service");
-    if let Some(service) = service.filter(|service| service.is_object())
-        && service["port"].is_null()
-    {
-        service["port"] = json!(443);
-    }
+    builtin::client_config(crd.pointer_mut("/spec/conversion/webhook/clientConfig"));
 }

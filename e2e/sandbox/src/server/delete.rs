@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     StatusError, Subject, admission,
-    storage::{Collection, Key, version},
+    storage::{Key, version},
 };
 
 /// The grace period of pods that do not name one, in seconds.
@@ -80,13 +80,7 @@ pub(super) async fn collection(
     served: &Served,
 ) -> Result<Reply, StatusError> {
     let selectors = Selectors::parse(call, served, "")?;
-    let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
-    let scope = Collection {
-        group: served.storage_group(),
-        resource: &served.resource,
-        namespace,
-    };
-    let (stored, revision) = server.0.store.list(scope);
+    let (stored, revision) = server.0.store.list(served.collection(&target.namespace));
     let mut items = Vec::new();
     for (key, object) in stored {
         let object = server.present(served, &object).await?;

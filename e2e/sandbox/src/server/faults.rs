@@ -2,21 +2,16 @@
 
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-
 use tokio::sync::watch;
 
-use super::{User, call::Target};
+use super::User;
 use crate::StatusError;
 
 /// One way to misbehave.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// The users that it hits; empty for all.
-    pub users: Vec<String>,
-    /// The verbs that it hits; empty for all.
-    pub verbs: Vec<String>,
-    /// The resources that it hits; empty for all.
-    pub resources: Vec<String>,
+    /// The user whose requests it hits.
+    pub user: String,
     /// How often, from 0 (never) to 1 (always).
     pub probability: f64,
     /// The HTTP status code that is answered: 409, 410, 429, 500 or 503.
@@ -97,16 +92,12 @@ impl Faults {
     }
 
     /// What hits this request, if anything does.
-    pub(super) fn strike(&self, user: &User, verb: &str, target: &Target) -> Option<Strike> {
+    pub(super) fn strike(&self, user: &User) -> Option<Strike> {
         let mut state = self.state.lock();
         let State { random, faults, .. } = &mut *state;
-        let hits = |list: &[String], value: &str| list.is_empty() || list.iter().any(|entry| entry == value);
-        let fault = faults.iter().find(|fault| {
-            hits(&fault.users, &user.name)
-                && hits(&fault.verbs, verb)
-                && hits(&fault.resources, &target.resource)
-                && random.random_bool(fault.probability.clamp(0.0, 1.0))
-        })?;
+        let fault = faults
+            .iter()
+            .find(|fault| fault.user == user.name && random.random_bool(fault.probability.clamp(0.0, 1.0)))?;
         let reason = match fault.code {
             409 => "Conflict",
             410 => "Expired",

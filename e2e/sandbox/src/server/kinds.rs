@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use parking_lot::RwLock;
 
-use crate::crd::Definition;
+use crate::{crd::Definition, storage::Collection};
 
 /// A resource as it is served in one version.
 #[derive(Clone, Debug)]
@@ -257,6 +257,15 @@ impl Served {
             ""
         } else {
             &self.group
+        }
+    }
+
+    /// Its objects in a namespace, or all of them where that is empty.
+    pub fn collection<'a>(&'a self, namespace: &'a str) -> Collection<'a> {
+        Collection {
+            group: self.storage_group(),
+            resource: &self.resource,
+            namespace: (!namespace.is_empty()).then_some(namespace),
         }
     }
 

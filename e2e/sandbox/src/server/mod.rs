@@ -126,7 +126,7 @@ impl Server {
         let verb = target.verb(&call)?;
         authorization::check(&self.0.store, &call.user, verb, &target)?;
         self.0.faults.resumed().await;
-        let outcome = match self.0.faults.strike(&call.user, verb, &target) {
+        let outcome = match self.0.faults.strike(&call.user) {
             None => self.dispatch(&call, &target, verb).await,
             Some(strike) => {
                 if strike.carried_out {

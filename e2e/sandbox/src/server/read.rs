@@ -14,7 +14,7 @@ use super::{
 use crate::{
     StatusError, Subject,
     field::{self, Fault, FieldError},
-    storage::{Collection, Key},
+    storage::Key,
 };
 
 /// How long a list at a future resourceVersion waits for it.
@@ -72,12 +72,7 @@ pub(super) async fn collection(
     server.check_initialised(served)?;
     let selectors = Selectors::parse(call, served, &target.name)?;
     wait_for(server, call.query("resourceVersion")).await?;
-    let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
-    let scope = Collection {
-        group: served.storage_group(),
-        resource: &served.resource,
-        namespace,
-    };
+    let scope = served.collection(&target.namespace);
     let (stored, mut revision) = server.0.store.list(scope);
     let mut start = None;
     if let Some((at, after)) = parse_continue(call.query("continue"))? {

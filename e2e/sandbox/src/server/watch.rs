@@ -31,7 +31,7 @@ struct Watch {
     server: Server,
     call: Call,
     served: Served,
-    namespace: Option<String>,
+    namespace: String,
     selectors: Selectors,
     bookmarks: bool,
     deadline: Instant,
@@ -61,7 +61,7 @@ pub(super) async fn open(
         server: server.clone(),
         call: call.clone(),
         served: served.clone(),
-        namespace: (!target.namespace.is_empty()).then(|| target.namespace.clone()),
+        namespace: target.namespace.clone(),
         selectors: Selectors::parse(call, served, &target.name)?,
         bookmarks: call.flag("allowWatchBookmarks"),
         deadline: Instant::now() + Duration::from_secs(seconds),
@@ -110,11 +110,7 @@ fn check_options(call: &Call) -> Result<(), StatusError> {
 
 impl Watch {
     fn collection(&self) -> Collection<'_> {
-        Collection {
-            group: self.served.storage_group(),
-            resource: &self.served.resource,
-            namespace: self.namespace.as_deref(),
-        }
+        self.served.collection(&self.namespace)
     }
 
     /// ADDED for all that is there; with the bookmark that ends it where that was asked for.

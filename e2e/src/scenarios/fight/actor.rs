@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::super::rotation::CERTIFICATE;
 use crate::{
     bed::Bed,
+    load::Latencies,
     request::text,
     steps::{PATIENCE, get, serving_certificates, succeed},
 };
@@ -48,7 +49,6 @@ pub(super) struct Fight {
     pub(super) windows: Vec<(Instant, Instant)>,
     /// The phases of the rotation that were seen meanwhile.
     pub(super) phases: BTreeSet<String>,
-    latencies: Vec<Duration>,
 }
 
 // === impl Target ===
@@ -76,12 +76,13 @@ impl Target {
 // === impl Fight ===
 
 impl Fight {
-    /// The time within which so many of 100 writes were repaired.
-    pub(super) fn latency(&self, percent: usize) -> Duration {
-        let mut sorted = self.latencies.clone();
-        sorted.sort_unstable();
-        let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-        sorted.get(index).copied().unwrap_or_default()
+    /// How long each write stood.
+    pub(super) fn latencies(&self) -> Latencies {
+        let mut latencies = Latencies::default();
+        for (written, repaired) in &self.windows {
+            latencies.record(*repaired - *written);
+        }
+        latencies
     }
 }
 
@@ -108,9 +109,6 @@ impl Actor {
             fight.phases.insert(self.phase().await?);
             let windows = try_join_all(self.targets.iter().map(|target| self.write(target))).await?;
             fight.writes += windows.len() as u64;
-            fight
-                .latencies
-                .extend(windows.iter().map(|(written, repaired)| *repaired - *written));
             fight.windows.extend(windows);
         }
         let written = u64::try_from(self.generations().await? - before)?;

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use self::actor::{Actor, Fight, MANAGER, Target};
 use super::{
-    rotation::{CERTIFICATE, ROTATION},
+    drift, foreign,
+    rotation::{self, CERTIFICATE, ROTATION},
     traffic,
 };
 use crate::{
@@ -60,7 +61,7 @@ pub(super) async fn an_empty_trust_bundle_costs_calls_only_until_it_is_repaired(
 pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired(
     bed: &Bed,
 ) -> anyhow::Result<()> {
-    let stranger = bed.foreign_trust_bundle()?;
+    let stranger = foreign::trust_bundle()?;
     let (report, fights) = fights(bed, |_| stranger.clone()).await?;
     failed_only_in(&report, &fights)
 }
@@ -70,18 +71,16 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let path = format!("{VALIDATING}/platform");
-    succeed(&bed.client, "POST", VALIDATING, Some(&bystander())).await?;
-    until("there are four targets", PATIENCE, async || {
-        let targets = certificate(bed).await?["status"]["targets"].take();
-        Ok(if targets["current"] == 4 {
-            Ok(())
-        } else {
-            Err(targets.to_string())
-        })
-    })
+    succeed(
+        &bed.client,
+        "POST",
+        VALIDATING,
+        Some(&drift::configuration("ValidatingWebhookConfiguration")),
+    )
     .await?;
+    rotation::one_more_target(bed).await?;
     let target = Target::of(&get(&bed.client, &path).await?.context("no target")?, &path);
-    let actor = Actor::new(bed, vec![target.clone()], bed.foreign_trust_bundle()?);
+    let actor = Actor::new(bed, vec![target.clone()], foreign::trust_bundle()?);
     let (before, started) = (actor.generation(&target).await?, Instant::now());
     let answers = actor.answer_for(seconds()).await?;
     let writes = u64::try_from(actor.generation(&target).await? - before)?;
@@ -96,19 +95,6 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
     announced(bed, "platform", Some(MANAGER)).await?;
     bed.settled("sample-system", CERTIFICATE).await?;
     Ok(())
-}
-
-/// A configuration that asks for the trust bundle, and that nothing is sent through.
-fn bystander() -> Value {
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "platform", "annotations": {"windlass.dev/inject-ca-from": format!("sample-system/{CERTIFICATE}")}},
-        "webhooks": [{
-            "name": "one.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"namespace": "sample-system", "name": CERTIFICATE, "path": "/validate", "port": 443}},
-            "rules": [{"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "resources": ["nothings"], "operations": ["CREATE"]}],
-        }],
-    })
 }
 
 /// A fight at each stage of a rotation, under load; `bundle` makes what is put into the targets from an older bundle of
@@ -147,14 +133,14 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
         })
         .await?;
         bed.settled("sample-system", CERTIFICATE).await?;
-        let after = load.report();
+        let (after, latencies) = (load.report(), fight.latencies());
         tracing::info!(
             ?stage,
             writes = fight.writes,
             repairs = fight.repairs,
-            p50 = ?fight.latency(50),
-            p99 = ?fight.latency(99),
-            longest = ?fight.latency(100),
+            p50 = ?latencies.percentile(50),
+            p99 = ?latencies.percentile(99),
+            longest = ?latencies.percentile(100),
             phases = ?fight.phases,
             requests = after.requests - before.requests,
             failed = after.failed - before.failed,
@@ -213,7 +199,7 @@ async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
     .await
 }
 
-/// Waits until the status names the target as contested, by `by` if that can be known, and never by ourselves.
+/// Waits until the status names the target as contested, by `by` and nobody else.
 async fn named(bed: &Bed, target: &str, by: Option<&str>) -> anyhow::Result<()> {
     until(
         &format!("the status says who contests {target}"),
@@ -223,9 +209,7 @@ async fn named(bed: &Bed, target: &str, by: Option<&str>) -> anyhow::Result<()> 
             let contested = &certificate["status"]["targets"]["contested"];
             let is_named = contested.as_array().is_some_and(|listed| {
                 listed.iter().any(|listed| {
-                    let manager = text(listed, "/fieldManager");
-                    let is_known = by.map_or(!manager.starts_with("windlass-"), |by| manager == by);
-                    listed["name"] == target && is_known
+                    listed["name"] == target && text(listed, "/fieldManager") == by.unwrap_or_default()
                 })
             });
             Ok(if is_named {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     bed::Bed,
     request::{self, Answer},
+    scenarios::foreign,
     steps::{CRDS, get},
 };
 
@@ -122,7 +123,7 @@ fn harmless(live: &Value) -> Vec<Write> {
 
 /// Tries every forbidden write: each is refused in words that help, and changes nothing.
 pub(super) async fn refused(bed: &Bed) -> anyhow::Result<()> {
-    let (before, stranger) = (live(bed).await?, bed.foreign_trust_bundle()?);
+    let (before, stranger) = (live(bed).await?, foreign::trust_bundle()?);
     for position in 0..forbidden(&before, &stranger).len() {
         let (write, answer) = send(bed, |live| forbidden(live, &stranger).swap_remove(position)).await?;
         let what = write.what;

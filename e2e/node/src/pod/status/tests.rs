@@ -20,31 +20,11 @@ fn members(init: Option<State>, a: Option<State>, b: Option<State>) -> Vec<Membe
 }
 
 fn running(ready: bool) -> Option<State> {
-    let phase = Phase::Running {
-        started_at: Timestamp::UNIX_EPOCH,
-    };
-    Some(State {
-        phase,
-        started: true,
-        ready,
-        ..State::default()
-    })
+    Some(State::running(ready))
 }
 
 fn ended(exit_code: i32) -> Option<State> {
-    let (started_at, finished_at) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-    let ended = Terminated {
-        exit_code,
-        reason: None,
-        message: None,
-        started_at,
-        finished_at,
-    };
-    Some(State {
-        phase: Phase::Terminated(ended),
-        finished: true,
-        ..State::default()
-    })
+    Some(State::ended(exit_code))
 }
 
 fn crashed() -> Option<State> {

@@ -1,5 +1,6 @@
-//! Kinds of others that a plain cluster does not serve, as far as scenarios need them.
+//! What others bring: kinds that a plain cluster does not serve, as far as scenarios need them, and trust bundles.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,7 +15,7 @@ pub(super) fn definition(api_version: &str, kind: &str, plural: &str, namespaced
     let mut metadata = json!({"name": format!("{plural}.{group}")});
     if group.ends_with(".k8s.io") {
         // Without it the API server takes the group for one that it protects.
-        metadata["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a stub"});
+        metadata["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
     }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata,
@@ -41,6 +42,17 @@ pub(super) async fn define(bed: &Bed, definition: &Value) -> anyhow::Result<()> 
         Ok(found.map(drop).ok_or_else(|| "404".to_owned()))
     })
     .await
+}
+
+/// A valid trust bundle of somebody else, in base64.
+pub(super) fn trust_bundle() -> anyhow::Result<String> {
+    let mut parameters = rcgen::CertificateParams::default();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    parameters
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "a stranger");
+    let certificate = parameters.self_signed(&rcgen::KeyPair::generate()?)?;
+    Ok(STANDARD.encode(certificate.pem()))
 }
 
 /// A version of a CustomResourceDefinition that takes any object.
