@@ -111,12 +111,15 @@ pub async fn serve(
         client,
         operator: OnceCell::new(),
     };
-    let router = Router::new()
+    connections::serve(listener, tls, router(guard), shutdown).await;
+    Ok(())
+}
+
+fn router(guard: Guard) -> Router {
+    Router::new()
         .route(PATH, post(answer))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
-        .with_state(Arc::new(guard));
-    connections::serve(listener, tls, router, shutdown).await;
-    Ok(())
+        .with_state(Arc::new(guard))
 }
 
 async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
@@ -162,5 +165,94 @@ impl Guard {
             user.and_then(|user| user.username).ok_or(IdentifyError::Nobody)
         };
         self.operator.get_or_try_init(identify).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{
+        body::{Body, to_bytes},
+        http::{Request, Response},
+    };
+    use serde_json::{Value, json};
+    use tower::{BoxError, ServiceExt, service_fn};
+
+    use super::*;
+
+    const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
+
+    /// Asks, where the API server answers `identity` to who this is, and the index has seen everything or nothing yet.
+    async fn ask(identity: Value, is_complete: bool, question: String) -> (StatusCode, String) {
+        let answering = service_fn(move |_: Request<kube::client::Body>| {
+            let body = kube::client::Body::from(identity.to_string().into_bytes());
+            async move { Ok::<_, BoxError>(Response::new(body)) }
+        });
+        let index = Index::new();
+        let watch = Watch::all(kinds::BUNDLE_DEPLOYMENT);
+        index.begin_relist(&watch);
+        index.relist(
+            &watch,
+            json!({"apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"}}),
+        );
+        if is_complete {
+            index.finish_relist(&watch);
+        }
+        let guard = Guard {
+            index: Arc::new(index),
+            client: Client::new(answering, "default"),
+            operator: OnceCell::new(),
+        };
+        let request = Request::post(PATH).body(Body::from(question)).unwrap();
+        let response = router(guard).oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = to_bytes(response.into_body(), LONGEST_BODY).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    fn identity() -> Value {
+        json!({"metadata": {}, "status": {"userInfo": {"username": OPERATOR}}})
+    }
+
+    fn deletion(user: &str) -> String {
+        let definition = json!({
+            "metadata": {"name": "widgets.example.com", "labels": {"windlass.dev/bundle-deployment": "sample"}},
+            "spec": {"conversion": {"strategy": "Webhook"}},
+        });
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": user}, "oldObject": definition,
+                "resource": {"group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions"},
+            },
+        })
+        .to_string()
+    }
+
+    #[tokio::test]
+    async fn only_the_operator_itself_may_do_what_is_guarded() {
+        for (user, allowed) in [(OPERATOR, true), ("somebody", false)] {
+            let (status, body) = ask(identity(), true, deletion(user)).await;
+            let answer: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(status, StatusCode::OK);
+            assert_eq!(answer["response"]["allowed"], allowed, "{user}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_known_is_not_answered() {
+        let (status, body) = ask(identity(), false, deletion("somebody")).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+        let (status, body) = ask(json!({"metadata": {}}), true, deletion("somebody")).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+        assert!(body.contains("does not say who this is"), "{body}");
+    }
+
+    #[tokio::test]
+    async fn what_makes_no_sense_is_a_bad_request() {
+        for body in ["", "{", "[]", "{}"] {
+            let (status, said) = ask(identity(), true, body.to_owned()).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
+            assert!(said.starts_with("this is no AdmissionReview"), "{said}");
+        }
     }
 }
