@@ -28,6 +28,9 @@ const COUNT: usize = 30;
 /// What clients send in a second.
 const RATE: u32 = 50;
 
+/// How long an upgrade under load may take.
+const LOADED: std::time::Duration = std::time::Duration::from_secs(180);
+
 /// How often the definition is looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
@@ -57,7 +60,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
 
     let sightings = Sightings::begin(bed);
     upgrade(bed, &sample::storing_newest(bed)?).await?;
-    until("v2 is served", PATIENCE, async || {
+    until("v2 is served", LOADED, async || {
         let path = format!("/apis/{}/v2/widgets?limit=1", sample::GROUP);
         let answer = request::send(&bed.client, "GET", &path, None).await?;
         Ok(if answer.code == 404 {
@@ -69,7 +72,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     .await?;
     let all = ["v1", "v1beta1", "v2"];
     let newest = traffic::start_at_rate(bed, "traffic-v2", &all, Expectation::Converted, RATE / 5).await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
+    ready(&bed.client, "sample", LOADED).await?;
     let seen = sightings.end().await?;
     anyhow::ensure!(
         seen.stored == [json!(["v1"]), json!(["v1", "v2"]), json!(["v2"])],
@@ -110,7 +113,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     load.at_least(100).await;
     bed.bundle("sample.v3")?;
     upgrade(bed, "sample.v3").await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
+    ready(&bed.client, "sample", LOADED).await?;
     is_stored_as(bed, &["v2"]).await?;
     has_versions(bed, &["v2"]).await?;
     load.at_least(100).await;
