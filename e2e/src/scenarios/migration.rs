@@ -25,9 +25,6 @@ const KEPT: &str = "kept";
 /// How many.
 const COUNT: usize = 30;
 
-/// What clients send in a second.
-const RATE: u32 = 50;
-
 /// How long an upgrade under load may take.
 const LOADED: std::time::Duration = std::time::Duration::from_secs(180);
 
@@ -55,7 +52,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     store(bed, KEPT, COUNT).await?;
     let old = ["v1", "v1beta1"];
     let before = kept(bed, "v1").await?;
-    let load = traffic::start_at_rate(bed, traffic::NAMESPACE, &old, Expectation::Admitted, RATE).await?;
+    let load = traffic::start(bed, &old).await?;
     load.at_least(100).await;
 
     let sightings = Sightings::begin(bed);
@@ -71,7 +68,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     })
     .await?;
     let all = ["v1", "v1beta1", "v2"];
-    let newest = traffic::start_at_rate(bed, "traffic-v2", &all, Expectation::Converted, RATE / 5).await?;
+    let newest = traffic::start_in(bed, "traffic-v2", &all, Expectation::Converted).await?;
     ready(&bed.client, "sample", LOADED).await?;
     let seen = sightings.end().await?;
     anyhow::ensure!(
@@ -109,7 +106,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     }
 
     let before = kept(bed, "v2").await?;
-    let load = traffic::start_at_rate(bed, traffic::NAMESPACE, &["v2"], Expectation::Admitted, RATE).await?;
+    let load = traffic::start(bed, &["v2"]).await?;
     load.at_least(100).await;
     bed.bundle("sample.v3")?;
     upgrade(bed, "sample.v3").await?;

@@ -177,11 +177,11 @@ async fn upgrade(
         let deployed = get(&bed.client, &path).await?.context("no BundleDeployment")?;
         let migration = &deployed["status"]["storageMigrations"][0];
         if migration.is_null() {
-            let mut seen = seen.lock();
-            if seen.begun.is_some() && is_stored_anew(bed).await? {
-                seen.ended.get_or_insert_with(Instant::now);
+            if seen.lock().begun.is_none() || !is_stored_anew(bed).await? {
+                continue;
             }
-            if seen.ended.is_some() && is_ready(&deployed) {
+            seen.lock().ended.get_or_insert_with(Instant::now);
+            if is_ready(&deployed) {
                 return Ok(started);
             }
             continue;
