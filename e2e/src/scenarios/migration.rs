@@ -25,8 +25,8 @@ const KEPT: &str = "kept";
 /// How many.
 const COUNT: usize = 30;
 
-/// What clients send in a second.
-const RATE: u32 = 50;
+/// How long an upgrade under load may take.
+const LOADED: std::time::Duration = std::time::Duration::from_secs(180);
 
 /// How often the definition is looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
@@ -52,12 +52,12 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     store(bed, KEPT, COUNT).await?;
     let old = ["v1", "v1beta1"];
     let before = kept(bed, "v1").await?;
-    let load = traffic::start_at_rate(bed, traffic::NAMESPACE, &old, Expectation::Admitted, RATE).await?;
+    let load = traffic::start(bed, &old).await?;
     load.at_least(100).await;
 
     let sightings = Sightings::begin(bed);
     upgrade(bed, &sample::storing_newest(bed)?).await?;
-    until("v2 is served", PATIENCE, async || {
+    until("v2 is served", LOADED, async || {
         let path = format!("/apis/{}/v2/widgets?limit=1", sample::GROUP);
         let answer = request::send(&bed.client, "GET", &path, None).await?;
         Ok(if answer.code == 404 {
@@ -68,8 +68,8 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     })
     .await?;
     let all = ["v1", "v1beta1", "v2"];
-    let newest = traffic::start_at_rate(bed, "traffic-v2", &all, Expectation::Converted, RATE / 5).await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
+    let newest = traffic::start_in(bed, "traffic-v2", &all, Expectation::Converted).await?;
+    ready(&bed.client, "sample", LOADED).await?;
     let seen = sightings.end().await?;
     anyhow::ensure!(
         seen.stored == [json!(["v1"]), json!(["v1", "v2"]), json!(["v2"])],
@@ -106,11 +106,11 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     }
 
     let before = kept(bed, "v2").await?;
-    let load = traffic::start_at_rate(bed, traffic::NAMESPACE, &["v2"], Expectation::Admitted, RATE).await?;
+    let load = traffic::start(bed, &["v2"]).await?;
     load.at_least(100).await;
     bed.bundle("sample.v3")?;
     upgrade(bed, "sample.v3").await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
+    ready(&bed.client, "sample", LOADED).await?;
     is_stored_as(bed, &["v2"]).await?;
     has_versions(bed, &["v2"]).await?;
     load.at_least(100).await;

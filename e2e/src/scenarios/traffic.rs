@@ -63,20 +63,6 @@ pub(super) async fn start_in(
     begin(bed, name, widgets, PAUSE, Clients::Strict).await
 }
 
-/// Sends that many requests a second to widgets of a namespace at `versions` until stopped, whether or not those before
-/// were answered.
-pub(super) async fn start_at_rate(
-    bed: &Bed,
-    name: &str,
-    versions: &[&str],
-    expectation: Expectation,
-    per_second: u32,
-) -> anyhow::Result<Load> {
-    namespace(bed, name).await?;
-    let widgets = Resource::widgets(versions, expectation);
-    Ok(Load::start_at_rate(&bed.client, name, &[widgets], per_second))
-}
-
 /// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.
 pub(super) async fn start_slowly(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);

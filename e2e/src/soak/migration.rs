@@ -174,12 +174,11 @@ async fn upgrade(
         let deployed = get(&bed.client, &path).await?.context("no BundleDeployment")?;
         let migration = &deployed["status"]["storageMigrations"][0];
         if migration.is_null() {
-            let is_done = is_stored_anew(bed).await?;
-            let mut seen = seen.lock();
-            if seen.begun.is_some() && is_done {
-                seen.ended.get_or_insert_with(Instant::now);
+            if seen.lock().begun.is_none() || !is_stored_anew(bed).await? {
+                continue;
             }
-            if seen.ended.is_some() && current(&deployed, "Ready", "True").is_some() {
+            seen.lock().ended.get_or_insert_with(Instant::now);
+            if current(&deployed, "Ready", "True").is_some() {
                 return Ok(started);
             }
             continue;

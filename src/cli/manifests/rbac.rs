@@ -63,7 +63,7 @@ anything.
 Secrets cannot be narrowed down by label: only those of ServingCertificates and of bundles are read and written.
 Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.
 Stored objects are rewritten after an upgrade has moved their storage version: for as long as that takes, and for the
-resources of that CRD only, the operator grants itself `patch` by a ClusterRole of its own.
+resources of that CRD only, the operator grants itself `get` and `patch` by a ClusterRole of its own.
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
 Pods are created for the canaries of upgrades, and only these are deleted.";
 

@@ -1,7 +1,7 @@
 //! The right to rewrite the objects of one CustomResourceDefinition, for as long as they are rewritten.
 //!
 //! The operator's own role cannot name the resources of bundles that come later, and `patch` on everything would be too
-//! much to have all the time.
+//! much to have all the time. `get` is for objects that somebody else writes at the same moment.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub fn grant(live: &Value, user: &str) -> [Value; 2] {
     let role = json!({
         "apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [{
-            "apiGroups": [text("/spec/group")], "resources": [text("/spec/names/plural")], "verbs": ["patch"],
+            "apiGroups": [text("/spec/group")], "resources": [text("/spec/names/plural")], "verbs": ["get", "patch"],
         }],
     });
     let account = user
@@ -48,13 +48,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_verb_on_one_resource_is_granted_to_whoever_asks() {
+    fn one_resource_is_granted_to_whoever_asks() {
         let live = json!({"metadata": {"name": "widgets.example.com"},
             "spec": {"group": "example.com", "names": {"plural": "widgets"}}});
         let [role, binding] = grant(&live, "system:serviceaccount:windlass-system:windlass");
         assert_eq!(
             role["rules"],
-            json!([{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["patch"]}])
+            json!([{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get", "patch"]}])
         );
         assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
         assert_eq!(

@@ -316,6 +316,7 @@ impl World {
     fn step(&mut self, writes: usize, reports: bool) {
         let live = self.live();
         let mut status = self.status.clone();
+        let mut survives = true;
         match (
             next(&live, status.as_ref(), at(self.now), self.settle),
             &mut status,
@@ -324,14 +325,11 @@ impl World {
             (Next::Begin(migration), _) => status = Some(migration),
             (Next::Mark, Some(migration)) => migration.mark(&self.resource_version.to_string(), None),
             (Next::Rewrite, Some(migration)) => {
-                let turned = self.turn_page(migration, writes);
-                if !turned {
-                    return;
-                }
+                survives = self.turn_page(migration, writes);
             }
             _ => {}
         }
-        if reports {
+        if reports && survives {
             self.status = status;
         }
     }
