@@ -30,7 +30,10 @@ const COLLECTIONS: &[&str] = &[
 ];
 
 /// How long a removal may take: a namespace takes a real server some 10 seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// How long an API server takes to take up a change of a CRD.
+const TAKING_UP: Duration = Duration::from_secs(1);
 
 /// The paths of the objects that are in the cluster-wide collections.
 #[derive(Clone, Debug)]
@@ -86,6 +89,7 @@ fn path(collection: &str, object: &Value) -> String {
 /// Deletes an object, and frees it from what would hold it.
 async fn remove(client: &Client, collection: &str, object: &Value) -> anyhow::Result<()> {
     match collection {
+        CRDS if is_converting(object) => return stop_converting(client, object).await,
         CRDS => release(client, object).await?,
         NAMESPACES => end_pods(client, object).await?,
         _ => {}
@@ -96,13 +100,21 @@ async fn remove(client: &Client, collection: &str, object: &Value) -> anyhow::Re
     Ok(())
 }
 
-/// Takes away what holds the objects of a CRD: a conversion whose webhook has ended, and finalizers that nobody handles
-/// any more.
+fn is_converting(crd: &Value) -> bool {
+    crd["spec"]["conversion"]["strategy"] == "Webhook"
+}
+
+/// Takes away a conversion whose webhook has ended. An API server that is to delete a CRD while it takes up another change
+/// of it waits a minute and more for the storage that it has just given up.
+async fn stop_converting(client: &Client, crd: &Value) -> anyhow::Result<()> {
+    let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+    attempt(client, "PATCH", &path(CRDS, crd), Some(&none)).await?;
+    tokio::time::sleep(TAKING_UP).await;
+    Ok(())
+}
+
+/// Takes finalizers away that nobody handles any more from the objects of a CRD.
 async fn release(client: &Client, crd: &Value) -> anyhow::Result<()> {
-    if crd["spec"]["conversion"]["strategy"] == "Webhook" {
-        let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
-        attempt(client, "PATCH", &path(CRDS, crd), Some(&none)).await?;
-    }
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let Some(stored) = versions.into_iter().find(|version| version["storage"] == true) else {
         return Ok(());

@@ -4,7 +4,7 @@ use std::{
     fs,
     ops::Deref,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use anyhow::Context;
@@ -23,15 +23,25 @@ pub struct Existing {
     pub folder: Option<PathBuf>,
 }
 
-/// Those that are not lent at the moment.
+/// Clusters, each of which has one user at a time.
 #[derive(Debug)]
-pub struct Lending(Mutex<Vec<Existing>>);
+pub struct Lending {
+    stock: Mutex<Stock>,
+    changed: Condvar,
+}
 
-/// A cluster that is given back when this is dropped.
+#[derive(Debug)]
+struct Stock {
+    free: Vec<Existing>,
+    lent: usize,
+}
+
+/// A cluster that has a user. What is not given back is never lent again.
 #[derive(Debug)]
 pub struct Lent<'a> {
     cluster: Existing,
-    to: &'a Lending,
+    from: &'a Lending,
+    is_clean: bool,
 }
 
 // === impl Existing ===
@@ -79,26 +89,51 @@ impl Existing {
 impl Lending {
     /// Nothing is lent yet.
     pub fn new(clusters: Vec<Existing>) -> Self {
-        Self(Mutex::new(clusters))
+        Self {
+            stock: Mutex::new(Stock {
+                free: clusters,
+                lent: 0,
+            }),
+            changed: Condvar::new(),
+        }
     }
 
-    /// Lends one.
+    /// Lends a cluster, as soon as one is free.
     ///
     /// # Errors
     ///
-    /// When all are lent.
+    /// When none is left that was given back.
     pub fn lend(&self) -> anyhow::Result<Lent<'_>> {
-        let cluster = self.free().pop().context("every cluster is in use")?;
-        Ok(Lent { cluster, to: self })
+        let mut stock = self
+            .changed
+            .wait_while(self.stock(), |stock| stock.free.is_empty() && stock.lent > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        let cluster = stock
+            .free
+            .pop()
+            .context("an earlier scenario left something behind on each of the clusters")?;
+        stock.lent += 1;
+        Ok(Lent {
+            cluster,
+            from: self,
+            is_clean: false,
+        })
     }
 
-    fn free(&self) -> MutexGuard<'_, Vec<Existing>> {
-        // Each use is one push or pop, after which it is whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn stock(&self) -> MutexGuard<'_, Stock> {
+        // Nothing that uses it can fail half-way.
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Lent ===
+
+impl Lent<'_> {
+    /// Gives it back: it is as it was before.
+    pub fn give_back(mut self) {
+        self.is_clean = true;
+    }
+}
 
 impl Deref for Lent<'_> {
     type Target = Existing;
@@ -110,6 +145,51 @@ impl Deref for Lent<'_> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        self.to.free().push(self.cluster.clone());
+        let mut stock = self.from.stock();
+        stock.lent -= 1;
+        if self.is_clean {
+            stock.free.push(self.cluster.clone());
+        }
+        drop(stock);
+        self.from.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(name: &str) -> Existing {
+        Existing {
+            kubeconfig: name.into(),
+            pods: "198.18.0.0/16".parse().unwrap(),
+            folder: None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_back_is_never_lent_again() {
+        let lending = Lending::new(vec![cluster("one"), cluster("other")]);
+        let other = lending.lend().unwrap();
+        assert_eq!(other.kubeconfig, Path::new("other"));
+        drop(other);
+        for _ in 0..3 {
+            let one = lending.lend().unwrap();
+            assert_eq!(one.kubeconfig, Path::new("one"));
+            one.give_back();
+        }
+        drop(lending.lend().unwrap());
+        lending.lend().unwrap_err();
+    }
+
+    #[test]
+    fn whoever_comes_later_waits() {
+        let lending = Lending::new(vec![cluster("one")]);
+        let one = lending.lend().unwrap();
+        std::thread::scope(|scope| {
+            let later = scope.spawn(|| lending.lend().map(Lent::give_back));
+            one.give_back();
+            later.join().unwrap().unwrap();
+        });
     }
 }

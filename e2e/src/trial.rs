@@ -8,6 +8,7 @@ use libtest_mimic::Failed;
 use crate::{
     bed::{Bed, Options},
     cluster::Cluster,
+    lending::Lending,
     scenarios::Scenario,
 };
 
@@ -24,13 +25,44 @@ pub fn run(
     program: &Path,
     cluster: impl AsyncFnOnce() -> anyhow::Result<Cluster>,
 ) -> Result<(), Failed> {
+    try_out(scenario, program, cluster).0
+}
+
+/// Runs a scenario on a cluster that is lent to it, and gives that back if nothing of the scenario is left in it.
+///
+/// # Errors
+///
+/// As [`run`]; also when no cluster is left.
+pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &Lending) -> Result<(), Failed> {
+    let lent = lending.lend()?;
+    let (outcome, is_clean) = try_out(scenario, program, async || lent.cluster().await);
+    if is_clean {
+        lent.give_back();
+    }
+    outcome
+}
+
+/// How a scenario ended, and whether the cluster is as it was before.
+fn try_out(
+    scenario: &Scenario,
+    program: &Path,
+    cluster: impl AsyncFnOnce() -> anyhow::Result<Cluster>,
+) -> (Result<(), Failed>, bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
-        .build()?;
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return (Err(error.into()), true),
+    };
     runtime.block_on(async {
         let started = Instant::now();
-        let mut bed = Bed::on(cluster().await?, Options::new(program)).await?;
+        let bed = async { Bed::on(cluster().await?, Options::new(program)).await };
+        let mut bed = match bed.await {
+            Ok(bed) => bed,
+            Err(error) => return (Err(format!("{error:?}").into()), false),
+        };
         let outcome = scenario.run(&bed).await;
         let evidence = match &outcome {
             Ok(()) => String::new(),
@@ -42,9 +74,10 @@ pub fn run(
             seconds = started.elapsed().as_secs_f32(),
             "Ended"
         );
-        outcome
-            .and(stopped)
-            .map_err(|error| format!("{error:?}\n{evidence}").into())
+        let is_clean = stopped.is_ok();
+        let outcome = outcome.and(stopped);
+        let outcome = outcome.map_err(|error| format!("{error:?}\n{evidence}").into());
+        (outcome, is_clean)
     })
 }
 

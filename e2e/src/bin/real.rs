@@ -66,8 +66,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             }
             let (lending, program) = (lending.clone(), program.clone());
             Trial::test(scenario.name, move || {
-                let lent = lending.lend()?;
-                trial::run(scenario, &program, async || lent.cluster().await)
+                trial::run_on_lent(scenario, &program, &lending)
             })
             .with_ignored_flag(missing.is_some())
         })
