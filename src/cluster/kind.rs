@@ -99,6 +99,15 @@ impl Kind {
         }
     }
 
+    /// The kind that the CustomResourceDefinition `definition` defines, in one of its versions.
+    pub fn of_definition(definition: &Value, version: &str) -> Self {
+        let text = |pointer| object::text(definition, pointer).unwrap_or_default();
+        Self {
+            api_version: format!("{}/{version}", text("/spec/group")).into(),
+            kind: text("/spec/names/kind").to_owned().into(),
+        }
+    }
+
     /// Names one object of this kind.
     pub fn object(&self, namespace: Option<&str>, name: &str) -> ObjectKey {
         ObjectKey {
@@ -161,6 +170,24 @@ impl Resources {
                 namespaced: entry.get("namespaced").and_then(Value::as_bool).unwrap_or(false),
             };
             known.insert(kind, served);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_definition_defines_its_kind_in_each_version() {
+        let definition =
+            json!({"spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}}});
+        for version in ["v1", "v2alpha1"] {
+            let kind = Kind::of_definition(&definition, version);
+            assert_eq!(kind.group_version(), ("example.com", version));
+            assert_eq!(kind.kind, "Widget");
         }
     }
 }

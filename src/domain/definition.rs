@@ -39,6 +39,16 @@ pub fn storage_version(definition: &Value) -> Option<&str> {
         .map(name)
 }
 
+/// The name of the version in which objects are read and written: the storage version, where it is served, since that
+/// needs no conversion of what is stored in it; else the first that is served.
+pub fn reachable_version(definition: &Value) -> Option<&str> {
+    let served = || versions(definition).iter().filter(|version| is_served(version));
+    served()
+        .find(|version| is_storage(version))
+        .or_else(|| served().next())
+        .map(name)
+}
+
 /// `status.storedVersions`: the names of the versions in which objects may be stored.
 pub fn stored_versions(definition: &Value) -> Vec<&str> {
     object::items(definition, "/status/storedVersions")
@@ -49,4 +59,31 @@ pub fn stored_versions(definition: &Value) -> Vec<&str> {
 
 fn flag(version: &Value, name: &str) -> bool {
     version.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_reached_in_the_storage_version_where_it_is_served() {
+        for (versions, expected) in [
+            (&[("v1", true, false), ("v2", true, true)][..], Some("v2")),
+            (
+                &[("v1", true, false), ("v2", false, true), ("v3", true, false)],
+                Some("v1"),
+            ),
+            (&[("v1", false, false), ("v2", false, true)], None),
+            (&[], None),
+        ] {
+            let versions: Vec<_> = versions
+                .iter()
+                .map(|(name, served, storage)| json!({"name": name, "served": served, "storage": storage}))
+                .collect();
+            let definition = json!({"spec": {"versions": versions}});
+            assert_eq!(reachable_version(&definition), expected);
+        }
+    }
 }

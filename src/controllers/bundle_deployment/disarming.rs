@@ -190,13 +190,7 @@ impl Reconciler {
 
 /// The kind that a CRD defines, in the version in which its objects are stored.
 pub(super) fn stored_kind(crd: &Value) -> Kind {
-    let group = object::text(crd, "/spec/group").unwrap_or_default();
-    let kind = object::text(crd, "/spec/names/kind").unwrap_or_default();
-    let storage = storage_version(crd).unwrap_or_default();
-    Kind {
-        api_version: format!("{group}/{storage}").into(),
-        kind: kind.to_owned().into(),
-    }
+    Kind::of_definition(crd, storage_version(crd).unwrap_or_default())
 }
 
 fn is_converting(live: &Value) -> bool {

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    definition::{storage_version, stored_versions},
+    definition::{reachable_version, storage_version, stored_versions},
     object,
 };
 
@@ -111,18 +111,6 @@ pub fn is_stored_in_one_version(live: &Value) -> bool {
 /// Whether `live` stores as `wanted` says, and all its objects are stored so.
 pub fn is_as_wanted(wanted: &Value, live: &Value) -> bool {
     storage_version(wanted) == storage_version(live) && is_stored_in_one_version(live)
-}
-
-/// The version in which the objects of `live` are read and written: the storage version, where it is served. That needs
-/// no conversion of what is rewritten already.
-pub fn reachable_version(live: &Value) -> Option<&str> {
-    let versions = object::items(live, "/spec/versions").iter();
-    let mut served: Vec<_> = versions
-        .filter(|version| version["served"] == true)
-        .filter_map(|version| object::text(version, "/name"))
-        .collect();
-    served.sort_by_key(|version| Some(*version) != storage_version(live));
-    served.first().copied()
 }
 
 /// What makes `live` say that its objects are stored in its storage version only; it fits no later `live`.

@@ -101,17 +101,6 @@ fn it_begins_anew_with_every_change_of_the_definition_and_when_the_clock_went_ba
 }
 
 #[test]
-fn objects_are_reached_in_their_storage_version_where_it_is_served() {
-    for (versions, expected) in [
-        (&[("v1", true, false), ("v2", true, true)][..], Some("v2")),
-        (&[("v1", true, false), ("v2", false, true)][..], Some("v1")),
-        (&[("v1", false, false), ("v2", false, true)][..], None),
-    ] {
-        assert_eq!(reachable_version(&crd(versions, &[])), expected);
-    }
-}
-
-#[test]
 fn what_was_written_after_the_mark_is_left_alone() {
     let mut migration = begun(&moved(), 0);
     assert!(migration.must_rewrite("7"));

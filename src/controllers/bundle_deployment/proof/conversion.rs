@@ -11,6 +11,7 @@ use crate::{
     },
     domain::{
         conversion_review::ConversionReview,
+        definition::{self, reachable_version},
         object,
         plan::{Phase, Plan, sample_object},
         render::Conversion,
@@ -54,10 +55,7 @@ impl Reconciler {
             server_name: conversion.server_name(),
             path: conversion.path.clone(),
         };
-        let versions: Vec<_> = object::items(crd, "/spec/versions")
-            .iter()
-            .filter_map(|version| object::text(version, "/name"))
-            .collect();
+        let versions: Vec<_> = definition::versions(crd).iter().map(definition::name).collect();
         let subject = format!(
             "{webhook:?} {} {versions:?} {:?}",
             conversion.crd, conversion.review_versions
@@ -70,7 +68,7 @@ impl Reconciler {
         if fresh.is_empty() {
             return Ok(Vec::new());
         }
-        let stored = self.stored_object(crd).await?;
+        let stored = self.stored_object(&conversion.crd).await?;
         let sample = stored.unwrap_or_else(|| sample_object(crd, &plan.examples));
         let mut problems = Vec::new();
         for endpoint in fresh {
@@ -153,27 +151,16 @@ impl Reconciler {
         Ok(converted.into_iter().next().unwrap_or(Value::Null))
     }
 
-    /// An object as it is stored, if there is one.
-    async fn stored_object(&self, crd: &Value) -> Result<Option<Value>, RequestError> {
-        let text = |pointer| object::text(crd, pointer).unwrap_or_default();
-        let key = kinds::CUSTOM_RESOURCE_DEFINITION.object(None, text("/metadata/name"));
+    /// An object of a CustomResourceDefinition as it is stored, if there is one.
+    async fn stored_object(&self, crd: &str) -> Result<Option<Value>, RequestError> {
+        let key = kinds::CUSTOM_RESOURCE_DEFINITION.object(None, crd);
         let Some(live) = self.context.index.find(&key) else {
             return Ok(None);
         };
-        let flag = |version: &Value, name: &str| version.get(name).and_then(Value::as_bool) == Some(true);
-        let mut served: Vec<_> = object::items(&live, "/spec/versions")
-            .iter()
-            .filter(|version| flag(version, "served"))
-            .collect();
-        // What is stored is read in the version that it is stored in, where that is served: that needs no conversion.
-        served.sort_by_key(|version| !flag(version, "storage"));
-        let Some(version) = served.first().and_then(|version| object::text(version, "/name")) else {
+        let Some(version) = reachable_version(&live) else {
             return Ok(None);
         };
-        let kind = Kind {
-            api_version: format!("{}/{version}", text("/spec/group")).into(),
-            kind: text("/spec/names/kind").to_owned().into(),
-        };
+        let kind = Kind::of_definition(&live, version);
         self.context.cluster.any(&kind).await
     }
 }

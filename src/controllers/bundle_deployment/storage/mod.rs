@@ -16,12 +16,12 @@ use crate::{
     api::names,
     cluster::{Kind, apply::Owner, kinds},
     domain::{
-        object::{self, ObjectKey},
+        definition::reachable_version,
+        object::ObjectKey,
         plan::{Phase, Plan},
         status::{Standing, Step},
         storage_migration::{
-            Migration, Next, grant, is_as_wanted, is_stored_in_one_version, next, reachable_version,
-            reduction,
+            Migration, Next, grant, is_as_wanted, is_stored_in_one_version, next, reduction,
         },
     },
 };
@@ -217,15 +217,7 @@ impl Survey {
 
 /// The kind in which the objects of `live` are rewritten.
 fn objects(live: &Value) -> Kind {
-    let group = object::text(live, "/spec/group").unwrap_or_default();
-    let version = reachable_version(live).unwrap_or_default();
-    Kind {
-        api_version: format!("{group}/{version}").into(),
-        kind: object::text(live, "/spec/names/kind")
-            .unwrap_or_default()
-            .to_owned()
-            .into(),
-    }
+    Kind::of_definition(live, reachable_version(live).unwrap_or_default())
 }
 
 fn settling(migration: &Migration, left: Duration) -> Halt {
