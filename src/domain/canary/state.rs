@@ -33,7 +33,7 @@ const LONGEST_WORDS: usize = 300;
 /// Reads the state of a pod.
 pub fn state(pod: &Value) -> State {
     let text = |pointer: &str| object::text(pod, pointer).unwrap_or_default();
-    if pod.pointer("/metadata/deletionTimestamp").is_some() {
+    if object::is_terminating(pod) {
         return State::Waiting {
             reason: "CanaryStarting",
             message: "is being deleted; another one follows".to_owned(),

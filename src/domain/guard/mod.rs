@@ -16,7 +16,11 @@ mod tests;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::domain::{names, object};
+use crate::domain::{
+    definition::{stored_versions, version},
+    names,
+    object::{self, is_terminating},
+};
 
 pub use review::{InvalidReview, Review};
 
@@ -142,19 +146,11 @@ fn of_deletion(old: &Value, owner: &str, deployment: &Value) -> Vec<Refusal> {
 
 /// The versions that objects are stored in and that `new` no longer has.
 fn lost_versions(old: &Value, new: &Value) -> Vec<String> {
-    let kept: Vec<_> = versions(new).collect();
-    object::items(old, "/status/storedVersions")
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(|stored| versions(old).any(|version| version == *stored) && !kept.contains(stored))
+    stored_versions(old)
+        .into_iter()
+        .filter(|stored| version(old, stored).is_some() && version(new, stored).is_none())
         .map(str::to_owned)
         .collect()
-}
-
-fn versions(crd: &Value) -> impl Iterator<Item = &str> {
-    object::items(crd, "/spec/versions")
-        .iter()
-        .filter_map(|version| object::text(version, "/name"))
 }
 
 fn is_claimed(crd: &Value, deployment: &Value) -> bool {
@@ -164,10 +160,6 @@ fn is_claimed(crd: &Value, deployment: &Value) -> bool {
         || object::items(deployment, "/status/conversions")
             .iter()
             .any(|conversion| object::text(conversion, "/crd") == name)
-}
-
-fn is_terminating(object: &Value) -> bool {
-    object::text(object, "/metadata/deletionTimestamp").is_some()
 }
 
 fn name(crd: &Value) -> String {
