@@ -22,7 +22,7 @@ use crate::{
     controllers::worker::{Next, chain},
     domain::{
         object::{self, ObjectKey},
-        plan::{Phase, Plan, Stage, staged, stops_serving, waits_for_proof},
+        plan::{Phase, Plan, Stage, dropped_versions, staged, stops_serving, waits_for_proof},
         status::{Standing, Step},
     },
 };
@@ -127,7 +127,7 @@ impl Reconciler {
                 .context
                 .index
                 .find(&key)
-                .and_then(|secret| STANDARD.decode(object::text(&secret, "/data/ca.crt")?).ok());
+                .and_then(|secret| object::data(&secret, "ca.crt"));
             let waiting = |message| {
                 Halt::Gate(Standing::waiting(
                     Step::Installed,
@@ -187,7 +187,7 @@ impl Reconciler {
                 .iter()
                 .find(|conversion| conversion.crd == key.name);
             let Some(conversion) = conversion else {
-                self.context.applier.ensure(&body, owner).await.map_err(refused)?;
+                self.ensure(&body, owner).await?;
                 continue;
             };
             let mut armed = body.clone();
@@ -217,14 +217,7 @@ impl Reconciler {
     ) -> Result<Option<Arc<Value>>, RequestError> {
         let seen = self.live(key).await?;
         let is_as_wanted = seen.as_deref().is_none_or(|seen| {
-            let has = |name: &Value| {
-                object::items(wanted, "/spec/versions")
-                    .iter()
-                    .any(|version| version.get("name") == Some(name))
-            };
-            let drops = object::items(seen, "/spec/versions")
-                .iter()
-                .any(|version| !version.get("name").is_some_and(has));
+            let drops = dropped_versions(wanted, seen).next().is_some();
             !drops && !waits_for_proof(wanted, seen) && !stops_serving(wanted, seen)
         });
         if is_as_wanted {

@@ -36,10 +36,7 @@ pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
         }
     }
     let stored = stored_versions(live);
-    for dropped in versions(live) {
-        if version(wanted, name(dropped)).is_some() {
-            continue;
-        }
+    for dropped in dropped_versions(wanted, live) {
         let mut dropped = dropped.clone();
         if stage == Stage::Rollout || stored.contains(&name(&dropped)) {
             dropped["served"] = json!(false);
@@ -70,6 +67,13 @@ pub fn stops_serving(wanted: &Value, live: &Value) -> bool {
         .iter()
         .filter(|version| is_served(version))
         .any(|version| !serves(wanted, name(version)))
+}
+
+/// The versions of `live` that `wanted` no longer has.
+pub fn dropped_versions<'a>(wanted: &'a Value, live: &'a Value) -> impl Iterator<Item = &'a Value> {
+    versions(live)
+        .iter()
+        .filter(|there| version(wanted, name(there)).is_none())
 }
 
 /// The versions that `wanted` no longer has while objects may still be stored in them.

@@ -9,7 +9,8 @@ mod sample;
 
 pub use admission::{DEFAULT_PORT, calls_elsewhere};
 pub use crds::{
-    Stage, dropped_but_stored, may_stop_converting, staged, stops_serving, unservable, waits_for_proof,
+    Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable,
+    waits_for_proof,
 };
 pub use phases::{Phase, Phases};
 pub use preflight::{Refusal, Scene, foreign, listed, preflight};
