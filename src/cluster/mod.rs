@@ -5,6 +5,7 @@ pub mod apply;
 pub mod clock;
 pub mod endpoints;
 pub mod events;
+mod identity;
 pub mod index;
 pub mod keys;
 pub mod kind;

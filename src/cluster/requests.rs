@@ -12,6 +12,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use thiserror::Error;
+use tokio::sync::OnceCell;
 
 use crate::{
     cluster::{
@@ -29,6 +30,8 @@ use crate::{
 pub struct Cluster {
     client: Client,
     resources: Arc<Resources>,
+    /// What the API server calls the user of `client`, once it has said it.
+    pub(super) user: Arc<OnceCell<String>>,
     timeout: Duration,
 }
 
@@ -83,6 +86,9 @@ pub enum RequestError {
         /// The kind.
         kind: Kind,
     },
+    /// The API server names no user.
+    #[error("the API server does not say who this is")]
+    Nobody,
     /// The object lacks an apiVersion, a kind or a name.
     #[error("an object without apiVersion, kind or metadata.name cannot be sent")]
     Nameless,
@@ -156,6 +162,7 @@ impl Cluster {
         Self {
             client,
             resources: Arc::default(),
+            user: Arc::default(),
             timeout,
         }
     }

@@ -1,7 +1,6 @@
 //! Rewriting stored objects: pages of metadata, and writes that change nothing but the version in which an object is
 //! stored.
 
-use http::Request;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -147,22 +146,6 @@ impl Cluster {
         };
         let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
         self.send("patch the status of", &key.to_string(), request).await
-    }
-
-    /// What the API server calls the user that sends these requests.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cluster::read`].
-    pub async fn user(&self) -> Result<String, RequestError> {
-        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-        let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(review.to_string().into_bytes())
-            .map_err(kube::core::request::Error::BuildRequest);
-        let answer = self.send("create", "SelfSubjectReview", request).await?;
-        let user = object::text(&answer, "/status/userInfo/username");
-        Ok(user.unwrap_or_default().to_owned())
     }
 }
 

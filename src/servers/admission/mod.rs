@@ -17,15 +17,14 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::{Api, Client, api::PostParams};
+use kube::Client;
 use thiserror::Error;
-use tokio::{net::TcpListener, sync::OnceCell};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::{
-    cluster::{Index, kinds, watches::Watch},
+    cluster::{Cluster, Index, kinds, watches::Watch},
     domain::guard::{self, Review},
     telemetry::chain,
 };
@@ -60,9 +59,8 @@ pub struct Admission {
 /// What every request is answered from.
 struct Guard {
     index: Arc<Index>,
-    client: Client,
-    /// The user that the operator is.
-    operator: OnceCell<String>,
+    /// Knows who the operator is.
+    cluster: Cluster,
 }
 
 /// AdmissionReviews cannot be served.
@@ -74,17 +72,6 @@ pub enum ServeError {
     /// TLS cannot be set up.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-}
-
-/// Who the operator is cannot be found out.
-#[derive(Debug, Error)]
-enum IdentifyError {
-    #[error("cannot ask the API server who this is")]
-    Request(#[source] kube::Error),
-    #[error("the API server does not say in time who this is")]
-    Timeout,
-    #[error("the API server does not say who this is")]
-    Nobody,
 }
 
 /// Serves until `shutdown`, and answers what it was asked before then.
@@ -108,8 +95,7 @@ pub async fn serve(
     let tls = Certificate::new(index.clone(), secret).tls()?;
     let guard = Guard {
         index,
-        client,
-        operator: OnceCell::new(),
+        cluster: Cluster::new(client, IDENTIFICATION),
     };
     connections::serve(listener, tls, router(guard), shutdown).await;
     Ok(())
@@ -132,7 +118,7 @@ async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
         let message = "not every BundleDeployment has been seen yet";
         return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
     }
-    let operator = match guard.operator().await {
+    let operator = match guard.cluster.user().await {
         Ok(operator) => operator,
         Err(error) => {
             warn!(error = chain(&error), "Cannot answer an AdmissionReview");
@@ -147,25 +133,6 @@ async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
         info!(user = review.user(), %refused, "Refused a change of a CustomResourceDefinition");
     }
     Json(review.answer(&verdict)).into_response()
-}
-
-// === impl Guard ===
-
-impl Guard {
-    /// The user that the operator is: the API server knows, whatever this process is and runs as.
-    async fn operator(&self) -> Result<&String, IdentifyError> {
-        let identify = || async {
-            let reviews = Api::<SelfSubjectReview>::all(self.client.clone());
-            let (params, question) = (PostParams::default(), SelfSubjectReview::default());
-            let answer = tokio::time::timeout(IDENTIFICATION, reviews.create(&params, &question))
-                .await
-                .map_err(|_| IdentifyError::Timeout)?
-                .map_err(IdentifyError::Request)?;
-            let user = answer.status.and_then(|status| status.user_info);
-            user.and_then(|user| user.username).ok_or(IdentifyError::Nobody)
-        };
-        self.operator.get_or_try_init(identify).await
-    }
 }
 
 #[cfg(test)]
@@ -199,8 +166,7 @@ mod tests {
         }
         let guard = Guard {
             index: Arc::new(index),
-            client: Client::new(answering, "default"),
-            operator: OnceCell::new(),
+            cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
         };
         let request = Request::post(PATH).body(Body::from(question)).unwrap();
         let response = router(guard).oneshot(request).await.unwrap();

@@ -97,7 +97,7 @@ impl Reconciler {
         let known = survey.migration(&key.name).cloned();
         let next = next(live, known.as_ref(), now, settle);
         if !matches!(next, Next::Nothing | Next::Serve) {
-            for object in grant(live, &self.context.cluster.user().await?) {
+            for object in grant(live, self.context.cluster.user().await?) {
                 self.context
                     .applier
                     .ensure(&object, owner)
