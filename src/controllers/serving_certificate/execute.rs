@@ -14,7 +14,6 @@ use super::{
     scene::Scene,
     secrets,
     serving_secret::{Contents, ServingSecret},
-    targets,
     wanted::Wanted,
 };
 use crate::{
@@ -25,7 +24,7 @@ use crate::{
         injection::{self, Injection},
         object::{self, ObjectKey},
         pki::{Credentials, PrivateKey},
-        rotation::{Change, Leaf, Publication, Step, TargetId, Timing, TrustBundle},
+        rotation::{Change, Leaf, Publication, Step, Timing, TrustBundle},
     },
 };
 
@@ -200,15 +199,14 @@ impl Reconciler {
         &self,
         wanted: &Wanted,
         scene: &Scene,
-        target: &TargetId,
+        target: &ObjectKey,
         bundle: &TrustBundle,
         timing: &Timing,
     ) -> Result<Effect, ReconcileError> {
-        let key = targets::key_of(target);
         let seen = scene
             .targets
             .iter()
-            .find(|seen| ObjectKey::of(seen).as_ref() == Some(&key));
+            .find(|seen| ObjectKey::of(seen).as_ref() == Some(target));
         let refused = scene
             .observation
             .targets

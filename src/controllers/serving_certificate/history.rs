@@ -12,7 +12,7 @@ use crate::{
     controllers::injection::Injected,
     domain::{
         object::ObjectKey,
-        rotation::{self, Clock, Contest, Mark, Observation, TargetId, Timing, TrustBundle},
+        rotation::{self, Clock, Contest, Mark, Observation, Timing, TrustBundle},
     },
 };
 
@@ -25,7 +25,7 @@ pub(super) struct Intervention<'a> {
     /// Whose trust bundle it was.
     pub(super) certificate: &'a ObjectKey,
     /// What it went into.
-    pub(super) target: &'a TargetId,
+    pub(super) target: &'a ObjectKey,
     /// The trust bundle.
     pub(super) trust: &'a TrustBundle,
     /// Whether the target had carried it before: to be asked before it is written, because watches may be faster than
@@ -45,7 +45,7 @@ pub(super) struct Intervention<'a> {
 struct Targets {
     /// When one of them was last seen without the next CA.
     regressed: Option<Mark>,
-    each: HashMap<TargetId, History>,
+    each: HashMap<ObjectKey, History>,
 }
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Histories {
         let Clock { mark, .. } = observation.clock;
         let mut histories = self.0.lock();
         let targets = histories.entry(certificate.clone()).or_default();
-        let asks = |id: &TargetId| observation.targets.iter().any(|target| target.id == *id);
+        let asks = |id: &ObjectKey| observation.targets.iter().any(|target| target.id == *id);
         targets.each.retain(|id, _| asks(id));
         for target in &mut observation.targets {
             let history = targets.each.entry(target.id.clone()).or_default();
@@ -92,7 +92,7 @@ impl Histories {
     }
 
     /// Whether a target was last known to carry `trust`.
-    pub(super) fn carried(&self, certificate: &ObjectKey, target: &TargetId, trust: &TrustBundle) -> bool {
+    pub(super) fn carried(&self, certificate: &ObjectKey, target: &ObjectKey, trust: &TrustBundle) -> bool {
         let histories = self.0.lock();
         let history = histories
             .get(certificate)

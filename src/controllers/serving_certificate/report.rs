@@ -3,15 +3,16 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{ReconcileError, Reconciler, scene::Obstacle, targets as asking, wanted::Wanted};
+use super::{ReconcileError, Reconciler, scene::Obstacle, wanted::Wanted};
 use crate::{
     api::{
         CaStatus, Conditions, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase,
         ServingCertificateStatus, TargetsStatus, Verdict, names,
     },
     controllers::status::merge_patch,
-    domain::rotation::{
-        self, Authority, Blocked, Change, Contest, Leaf, Observation, Plan, Reason, Step, TargetId,
+    domain::{
+        object::ObjectKey,
+        rotation::{self, Authority, Blocked, Change, Contest, Leaf, Observation, Plan, Reason, Step},
     },
 };
 
@@ -110,17 +111,16 @@ impl Reconciler {
     }
 
     /// Counts a repair, and says in an event from time to time whose writes are repaired.
-    pub(super) async fn announce_repair(&self, wanted: &Wanted, target: &TargetId, contest: &Contest) {
+    pub(super) async fn announce_repair(&self, wanted: &Wanted, target: &ObjectKey, contest: &Contest) {
         self.context.metrics.repaired(&target.kind, &target.name);
         if !contest.is_notable() {
             return;
         }
         let note = format!("{target}: {contest}");
         tracing::warn!(certificate = %wanted.key, "{note}");
-        let related = asking::key_of(target);
         let events = &self.context.events;
         events
-            .warn_of(&wanted.object, &related, "Inject", "TargetContested", &note)
+            .warn_of(&wanted.object, target, "Inject", "TargetContested", &note)
             .await;
     }
 

@@ -13,7 +13,7 @@ use crate::{
         injection::{CaBundle, Holder, InvalidRequest, Request, TargetKind},
         object::{self, ObjectKey},
         pki::DnsNames,
-        rotation::{self, TargetId},
+        rotation,
     },
 };
 
@@ -60,7 +60,7 @@ pub(super) fn read(
         return None;
     }
     Some(rotation::Target {
-        id: id_of(&ObjectKey::of(target)?),
+        id: ObjectKey::of(target)?,
         bundle: common(&carried, trust),
         refused: Request::of(target).err().map(|error| error.to_string()),
         contested: None,
@@ -74,26 +74,6 @@ pub(super) fn holders<'t>(target: &'t Value, names: &DnsNames) -> impl Iterator<
         .unwrap_or_default()
         .into_iter()
         .filter(|holder| holder.host.as_deref().is_some_and(|host| names.cover(host)))
-}
-
-/// Names a target as a rotation does.
-pub(super) fn id_of(key: &ObjectKey) -> TargetId {
-    TargetId {
-        api_version: key.api_version.clone(),
-        kind: key.kind.clone(),
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-    }
-}
-
-/// Names a target as the API server does.
-pub(super) fn key_of(id: &TargetId) -> ObjectKey {
-    ObjectKey {
-        api_version: id.api_version.clone(),
-        kind: id.kind.clone(),
-        namespace: id.namespace.clone(),
-        name: id.name.clone(),
-    }
 }
 
 fn carried(holder: &Holder<'_>, certificates: &mut Certificates) -> Option<rotation::TrustBundle> {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::domain::rotation::{
-    contest::Contested, endpoints, observation::TargetId, request::Request, situation::Situation,
+use crate::domain::{
+    object::ObjectKey,
+    rotation::{contest::Contested, endpoints, request::Request, situation::Situation},
 };
 
 /// Something that stands in the way until someone sees to it.
@@ -12,14 +13,14 @@ pub enum Blocked {
     /// A target refuses the trust bundle. The other targets get it, and what this one trusts stays trusted.
     Target {
         /// Which object.
-        target: TargetId,
+        target: ObjectKey,
         /// What the API server said.
         message: String,
     },
     /// Somebody else takes the trust bundle from a target. It is given back each time.
     Contest {
         /// Which object.
-        target: TargetId,
+        target: ObjectKey,
         /// By whom, and how often.
         contested: Contested,
     },

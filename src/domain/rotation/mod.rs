@@ -50,7 +50,7 @@ pub use self::{
     clock::{Clock, Mark},
     conditions::{Conditions, Reason, Verdict},
     contest::{Contest, Contested},
-    observation::{Endpoint, Observation, Rollout, Served, Service, Serving, Target, TargetId, Versioned},
+    observation::{Endpoint, Observation, Rollout, Served, Service, Serving, Target, Versioned},
     report::Phase,
     request::{ParseRequestError, Request},
     step::{Leaf, Publication, Step},

@@ -1,10 +1,13 @@
 //! What was read before a rotation is planned.
 
-use crate::domain::rotation::{
-    authorities::Authorities,
-    certificate::{Certificate, Chain, Fingerprint, TrustBundle},
-    clock::{Clock, Mark},
-    contest::Contested,
+use crate::domain::{
+    object::ObjectKey,
+    rotation::{
+        authorities::Authorities,
+        certificate::{Certificate, Chain, Fingerprint, TrustBundle},
+        clock::{Clock, Mark},
+        contest::Contested,
+    },
 };
 
 /// Everything that a plan is made from. All of it is read from the cluster; `targets` and `endpoints` are complete.
@@ -60,7 +63,7 @@ pub struct Serving {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Which object.
-    pub id: TargetId,
+    pub id: ObjectKey,
     /// What it carries; nothing, if that is absent, or more or less than CA certificates in PEM. An object with
     /// several webhooks carries what all of them do.
     pub bundle: Option<TrustBundle>,
@@ -68,19 +71,6 @@ pub struct Target {
     pub refused: Option<String>,
     /// That somebody else has taken the trust bundle from it.
     pub contested: Option<Contested>,
-}
-
-/// Names a target.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TargetId {
-    /// Its apiVersion.
-    pub api_version: String,
-    /// Its kind.
-    pub kind: String,
-    /// Its namespace, if its kind has any.
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
 }
 
 /// The Service that is served.
@@ -140,17 +130,6 @@ impl Target {
         self.bundle
             .as_ref()
             .is_some_and(|bundle| bundle.contains(authority))
-    }
-}
-
-// === impl TargetId ===
-
-impl std::fmt::Display for TargetId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
-            None => write!(f, "{} {}", self.kind, self.name),
-        }
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use crate::domain::rotation::{
-    authorities::Change,
-    certificate::{Certificate, Fingerprint, KeyId, TrustBundle, Validity},
-    observation::TargetId,
+use crate::domain::{
+    object::ObjectKey,
+    rotation::{
+        authorities::Change,
+        certificate::{Certificate, Fingerprint, KeyId, TrustBundle, Validity},
+    },
 };
 
 /// One write.
@@ -23,7 +25,7 @@ pub enum Step {
     /// Give a target the trust bundle, if it still carries what was observed.
     InjectTarget {
         /// Which object.
-        target: TargetId,
+        target: ObjectKey,
         /// What it is to carry.
         bundle: TrustBundle,
     },

@@ -1,6 +1,9 @@
 //! What lags behind: API servers behind targets, and pods behind the Secret.
 
-use crate::domain::rotation::{Chain, Endpoint, Served, Target, TargetId, TrustBundle};
+use crate::domain::{
+    object::ObjectKey,
+    rotation::{Chain, Endpoint, Served, Target, TrustBundle},
+};
 
 /// A target, and the API servers that read it late.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -58,7 +61,7 @@ impl WebhookConfiguration {
 
     pub(super) fn observe(&self, index: u8) -> Target {
         Target {
-            id: TargetId {
+            id: ObjectKey {
                 api_version: "v1".to_owned(),
                 kind: "Webhook".to_owned(),
                 namespace: None,

@@ -8,11 +8,14 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::rotation::{
-    Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Issuer, KeyId, Leaf, Mark,
-    Observation, Phase, Plan, Publication, Rollout, Service, Serving, Step, TargetId, Timing, Trust,
-    TrustBundle, Validity, Versioned, has_regressed, plan, repairs,
-    tests::lag::{Pod, Stage, WebhookConfiguration},
+use crate::domain::{
+    object::ObjectKey,
+    rotation::{
+        Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Issuer, KeyId, Leaf, Mark,
+        Observation, Phase, Plan, Publication, Rollout, Service, Serving, Step, Timing, Trust, TrustBundle,
+        Validity, Versioned, has_regressed, plan, repairs,
+        tests::lag::{Pod, Stage, WebhookConfiguration},
+    },
 };
 
 /// The steady clock goes no further than this many seconds before an event is just long ago.
@@ -455,6 +458,6 @@ fn version<T: Hash>(content: &T) -> String {
     hasher.finish().to_string()
 }
 
-fn index(target: &TargetId) -> usize {
+fn index(target: &ObjectKey) -> usize {
     target.name.parse().unwrap()
 }
