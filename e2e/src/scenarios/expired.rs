@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use windlass::domain::{
-    pki::{self, CertificateAuthority, Credentials, DnsNames, PrivateKey, Terms},
-    rotation::{Authorities, Authority, Certificate, Digest, KeyId, Validity},
+    pki::{CertificateAuthority, Credentials, DnsNames, PrivateKey, Terms, Validity},
+    rotation::{Authorities, Authority, Certificate, Digest, KeyId},
     trust_bundle::TrustBundle,
 };
 
@@ -27,7 +27,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 pub(super) fn secrets(service: &str, namespace: &str) -> anyhow::Result<Expired> {
     let names = DnsNames::of_service(service, namespace, &[])?;
     let issued = Timestamp::from_second((Timestamp::now() - 365 * DAY).as_second())?;
-    let validity = pki::Validity {
+    let validity = Validity {
         not_before: issued,
         not_after: issued + 30 * DAY,
     };
@@ -71,20 +71,13 @@ pub(super) fn secrets(service: &str, namespace: &str) -> anyhow::Result<Expired>
 fn authority(generation: u32, authority: &CertificateAuthority) -> Authority {
     let certificate = authority.certificate();
     let key_id = KeyId::from_identifier(certificate.subject_key_identifier().unwrap_or_default());
-    let pki::Validity {
-        not_before,
-        not_after,
-    } = certificate.validity();
     Authority {
         generation,
         certificate: Certificate {
             fingerprint: Digest(certificate.fingerprint()),
             key_id,
             issuer_key_id: key_id,
-            validity: Validity {
-                not_before,
-                not_after,
-            },
+            validity: certificate.validity(),
         },
         signs_since: None,
         has_key: true,

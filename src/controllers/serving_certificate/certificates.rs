@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::domain::{
     pki,
-    rotation::{self, Digest, Fingerprint, KeyId, Validity},
+    rotation::{self, Digest, Fingerprint, KeyId},
     trust_bundle::{self, TrustBundleError},
 };
 
@@ -89,18 +89,11 @@ pub(super) fn summary(certificate: &pki::Certificate) -> rotation::Certificate {
         None if certificate.is_signed_by(certificate) => key_id,
         None => NOBODY,
     };
-    let pki::Validity {
-        not_before,
-        not_after,
-    } = certificate.validity();
     rotation::Certificate {
         fingerprint: Digest(certificate.fingerprint()),
         key_id,
         issuer_key_id,
-        validity: Validity {
-            not_before,
-            not_after,
-        },
+        validity: certificate.validity(),
     }
 }
 

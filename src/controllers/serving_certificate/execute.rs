@@ -170,7 +170,7 @@ impl Reconciler {
                     .find(|signer| summary(signer.certificate()).key_id == *by);
                 let signer = signer.ok_or(mint::MintError::NoKey)?;
                 let key = PrivateKey::from(keys::generate(&wanted.spec.private_key).await?);
-                let terms = mint::terms(scene.observation.clock.now, validity);
+                let terms = mint::terms(scene.observation.clock.now, *validity);
                 (signer.issue(&scene.names, &key, &terms)?, key)
             }
         };

@@ -6,8 +6,8 @@ use super::certificates::{Certificates, UnknownCertificate, summary};
 use crate::{
     cluster::keys,
     domain::{
-        pki::{self, CertificateAuthority, DnsNames, IssueError, PrivateKey, Terms},
-        rotation::{AuthorityTemplate, Certificate, Change, Issuer, Validity},
+        pki::{CertificateAuthority, DnsNames, IssueError, PrivateKey, Terms, Validity},
+        rotation::{AuthorityTemplate, Certificate, Change, Issuer},
     },
 };
 
@@ -46,7 +46,7 @@ impl Issuer for Mint<'_> {
 
     fn authority(&mut self, template: &AuthorityTemplate) -> Result<Certificate, MintError> {
         let key = self.keys.pop().ok_or(MintError::NoKey)?;
-        let terms = terms(self.now, &template.validity);
+        let terms = terms(self.now, template.validity);
         let authority = CertificateAuthority::self_signed(self.names, template.generation, key, &terms)?;
         let summary = self.certificates.learn(authority.certificate());
         self.signers.push(authority);
@@ -57,7 +57,7 @@ impl Issuer for Mint<'_> {
         &mut self,
         subject: &Certificate,
         issuer: &Certificate,
-        validity: &Validity,
+        validity: Validity,
     ) -> Result<Certificate, MintError> {
         let issuer = self
             .signers
@@ -71,14 +71,11 @@ impl Issuer for Mint<'_> {
 }
 
 /// The terms of a certificate with a new serial number.
-pub(super) fn terms(now: jiff::Timestamp, validity: &Validity) -> Terms {
+pub(super) fn terms(now: jiff::Timestamp, validity: Validity) -> Terms {
     Terms {
         serial: keys::serial(),
         now,
-        validity: pki::Validity {
-            not_before: validity.not_before,
-            not_after: validity.not_after,
-        },
+        validity,
     }
 }
 

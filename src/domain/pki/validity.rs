@@ -1,11 +1,13 @@
 //! When a certificate is valid; and the only place where the time types of the X.509 crates meet ours.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use x509_parser::time::ASN1Time;
 
 /// The time in which a certificate is valid, both ends included. Certificates count in whole seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Validity {
     /// The first second.
     pub not_before: Timestamp,
@@ -23,6 +25,20 @@ impl Validity {
             not_after: self.not_after.min(end),
             ..self
         }
+    }
+
+    /// The part of both, as a cross certificate needs it.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self {
+            not_before: self.not_before.max(other.not_before),
+            ..self.capped(other.not_after)
+        }
+    }
+
+    /// Whether `now` lies in it.
+    pub fn contains(&self, now: Timestamp) -> bool {
+        whole_second(self.not_before) <= whole_second(now) && !self.is_over(now)
     }
 
     /// Whether `now` lies after it.
@@ -68,18 +84,19 @@ mod tests {
     const HALF: SignedDuration = SignedDuration::from_millis(500);
 
     #[test]
-    fn the_end_belongs_to_it() {
+    fn both_ends_belong_to_it() {
         let validity = Validity {
             not_before: NOW,
             not_after: NOW + DAY,
         };
-        for (moment, over) in [
-            (NOW - SECOND, false),
-            (NOW, false),
-            (NOW + DAY, false),
-            (NOW + DAY + HALF, false),
-            (NOW + DAY + SECOND, true),
+        for (moment, contained, over) in [
+            (NOW - SECOND, false, false),
+            (NOW, true, false),
+            (NOW + DAY, true, false),
+            (NOW + DAY + HALF, true, false),
+            (NOW + DAY + SECOND, false, true),
         ] {
+            assert_eq!(validity.contains(moment), contained, "{moment}");
             assert_eq!(validity.is_over(moment), over, "{moment}");
         }
     }
@@ -90,6 +107,7 @@ mod tests {
             not_before: NOW + HALF,
             not_after: NOW + DAY + HALF,
         };
+        assert!(validity.contains(NOW));
         assert!(!validity.is_over(NOW + DAY));
         assert!(validity.is_over(NOW + DAY + SECOND));
     }
@@ -102,6 +120,19 @@ mod tests {
         };
         assert_eq!(validity.capped(NOW + DAY * 2), validity);
         assert_eq!(validity.capped(NOW + SECOND).not_after, NOW + SECOND);
+    }
+
+    #[test]
+    fn an_intersection_begins_with_the_later_and_ends_with_the_earlier() {
+        let validity = |from: Timestamp, days: i32| Validity {
+            not_before: from,
+            not_after: from + DAY * days,
+        };
+        let (one, other) = (validity(NOW, 3), validity(NOW + DAY, 1));
+        assert_eq!(one.intersection(other), other);
+        assert_eq!(other.intersection(one), other);
+        let later = validity(NOW + DAY, 5);
+        assert_eq!(one.intersection(later), validity(NOW + DAY, 2));
     }
 
     #[test]

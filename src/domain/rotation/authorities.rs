@@ -9,9 +9,12 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::rotation::{
-    certificate::{Certificate, Fingerprint, KeyId, TrustBundle, Validity},
-    clock::Mark,
+use crate::domain::{
+    pki::Validity,
+    rotation::{
+        certificate::{Certificate, Fingerprint, KeyId, TrustBundle},
+        clock::Mark,
+    },
 };
 
 /// The CAs of one ServingCertificate.
@@ -157,7 +160,7 @@ pub trait Issuer {
         &mut self,
         subject: &Certificate,
         issuer: &Certificate,
-        validity: &Validity,
+        validity: Validity,
     ) -> Result<Certificate, Self::Error>;
 }
 
@@ -232,7 +235,7 @@ impl Authorities {
             }
             Change::RecordPublished(published) => authorities.published = Some(published.clone()),
             Change::RecordTrust(trust) => authorities.trust = *trust,
-            Change::Promote { at, cross } => authorities.promote(*at, cross.as_ref(), issuer)?,
+            Change::Promote { at, cross } => authorities.promote(*at, *cross, issuer)?,
             Change::Retire { key_ids, next } => {
                 authorities
                     .retiring
@@ -266,7 +269,7 @@ impl Authorities {
     fn promote<I: Issuer>(
         &mut self,
         at: Timestamp,
-        cross: Option<&Validity>,
+        cross: Option<Validity>,
         issuer: &mut I,
     ) -> Result<(), I::Error> {
         let Some(next) = self.next.take() else {

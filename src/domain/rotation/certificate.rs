@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use crate::domain::pki::Validity;
+
 /// So many bytes that identify something, written in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -43,16 +45,6 @@ pub struct Certificate {
     /// When it holds.
     #[serde(flatten)]
     pub validity: Validity,
-}
-
-/// When a certificate holds; both ends are part of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Validity {
-    /// The first moment.
-    pub not_before: Timestamp,
-    /// The last moment.
-    pub not_after: Timestamp,
 }
 
 /// What a server sends: a serving certificate and, while the CA before is valid, the cross certificate that lets a
@@ -141,29 +133,12 @@ impl Certificate {
     /// Whether its last moment is over. Where a certificate that does not hold yet is as good as one that does, this is
     /// asked: it was made by us, so the calendar must have jumped back.
     pub fn has_ended_at(&self, moment: Timestamp) -> bool {
-        self.validity.not_after < moment
+        self.validity.is_over(moment)
     }
 
     /// Whether the key of that CA signed it.
     pub fn is_signed_by(&self, authority: &Self) -> bool {
         self.issuer_key_id == authority.key_id
-    }
-}
-
-// === impl Validity ===
-
-impl Validity {
-    /// Whether the moment is part of it.
-    pub fn contains(&self, moment: Timestamp) -> bool {
-        (self.not_before..=self.not_after).contains(&moment)
-    }
-
-    /// The part of both, as a cross certificate needs it.
-    pub fn intersection(&self, other: &Self) -> Self {
-        Self {
-            not_before: self.not_before.max(other.not_before),
-            not_after: self.not_after.min(other.not_after),
-        }
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::rotation::{
-    authorities::{AuthorityTemplate, Change, Published, Trust},
-    certificate::Validity,
-    endpoints,
-    request::Request,
-    situation::{Situation, Urgency},
+use crate::domain::{
+    pki::Validity,
+    rotation::{
+        authorities::{AuthorityTemplate, Change, Published, Trust},
+        endpoints,
+        request::Request,
+        situation::{Situation, Urgency},
+    },
 };
 
 /// The change that is due, if any.
@@ -123,7 +125,7 @@ fn promote(situation: &Situation<'_>) -> Option<Change> {
     let cross = situation
         .signer()
         .filter(|current| !authorities.distrusts(&current.certificate))
-        .map(|current| current.certificate.validity.intersection(&next.validity))
+        .map(|current| current.certificate.validity.intersection(next.validity))
         .filter(|validity| validity.contains(situation.now()));
     Some(Change::Promote {
         at: situation.now(),

@@ -46,7 +46,7 @@ use self::situation::Situation;
 pub use self::{
     authorities::{Authorities, Authority, AuthorityTemplate, Change, Issuer, Published, Trust},
     blocked::Blocked,
-    certificate::{Certificate, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustBundle, Validity},
+    certificate::{Certificate, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustBundle},
     clock::{Clock, Mark},
     conditions::{Conditions, Reason, Verdict},
     contest::{Contest, Contested},

@@ -1,10 +1,13 @@
 //! What the serving Secret is to hold.
 
-use crate::domain::rotation::{
-    certificate::{Certificate, Chain, Validity},
-    observation::{Serving, Versioned},
-    situation::{Situation, Urgency},
-    step::{Leaf, Publication, Step},
+use crate::domain::{
+    pki::Validity,
+    rotation::{
+        certificate::{Certificate, Chain},
+        observation::{Serving, Versioned},
+        situation::{Situation, Urgency},
+        step::{Leaf, Publication, Step},
+    },
 };
 
 /// The write of the serving Secret that is due, if any.

@@ -4,9 +4,10 @@ use std::fmt;
 
 use crate::domain::{
     object::ObjectKey,
+    pki::Validity,
     rotation::{
         authorities::Change,
-        certificate::{Certificate, Fingerprint, KeyId, TrustBundle, Validity},
+        certificate::{Certificate, Fingerprint, KeyId, TrustBundle},
     },
 };
 

@@ -3,7 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
-use crate::domain::rotation::certificate::{Certificate, Fingerprint, Validity};
+use crate::domain::{
+    pki::Validity,
+    rotation::certificate::{Certificate, Fingerprint},
+};
 
 /// The durations of a rotation. The first two are the user's, the others are parameters so that tests and the demo
 /// can scale them down.
@@ -137,11 +140,8 @@ impl Timing {
 
     /// The validity of a serving certificate that this CA issues now. It never outlives the CA.
     pub fn leaf_validity(&self, now: Timestamp, authority: &Certificate) -> Validity {
-        let validity = self.validity(now, self.leaf_life);
-        Validity {
-            not_before: validity.not_before,
-            not_after: validity.not_after.min(authority.validity.not_after),
-        }
+        self.validity(now, self.leaf_life)
+            .capped(authority.validity.not_after)
     }
 
     /// When a serving certificate is renewed: after two thirds of its life.

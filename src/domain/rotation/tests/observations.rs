@@ -2,14 +2,17 @@
 
 use proptest::prelude::*;
 
-use crate::domain::rotation::{
-    Authorities, Certificate, Digest, KeyId, Leaf, Observation, Phase, Reason, Request, Served, Step, Timing,
-    Validity, plan,
-    tests::{
-        HOUR,
-        lag::Stage,
-        settled, step, until,
-        world::{self, World, timing},
+use crate::domain::{
+    pki::Validity,
+    rotation::{
+        Authorities, Certificate, Digest, KeyId, Leaf, Observation, Phase, Reason, Request, Served, Step,
+        Timing, plan,
+        tests::{
+            HOUR,
+            lag::Stage,
+            settled, step, until,
+            world::{self, World, timing},
+        },
     },
 };
 

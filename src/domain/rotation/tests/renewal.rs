@@ -2,11 +2,14 @@
 
 use jiff::SignedDuration;
 
-use crate::domain::rotation::{
-    Chain, Change, Leaf, Phase, Reason, Step, Timing, Validity,
-    tests::{
-        DAY, HOUR, changes, generation, settled, step,
-        world::{self, World, timing},
+use crate::domain::{
+    pki::Validity,
+    rotation::{
+        Chain, Change, Leaf, Phase, Reason, Step, Timing,
+        tests::{
+            DAY, HOUR, changes, generation, settled, step,
+            world::{self, World, timing},
+        },
     },
 };
 

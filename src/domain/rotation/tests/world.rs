@@ -10,10 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{
     object::ObjectKey,
+    pki::Validity,
     rotation::{
         Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Issuer, KeyId, Leaf, Mark,
         Observation, Phase, Plan, Publication, Rollout, Service, Serving, Step, Timing, Trust, TrustBundle,
-        Validity, Versioned, has_regressed, plan, repairs,
+        Versioned, has_regressed, plan, repairs,
         tests::lag::{Pod, Stage, WebhookConfiguration},
     },
 };
@@ -420,11 +421,11 @@ impl Issuer for Numbered {
         &mut self,
         subject: &Certificate,
         issuer: &Certificate,
-        validity: &Validity,
+        validity: Validity,
     ) -> Result<Certificate, Infallible> {
         self.0 += 1;
         let (key, issuer) = (subject.key_id, issuer.key_id);
-        Ok(certificate(self.0, Some(key), Some(issuer), *validity))
+        Ok(certificate(self.0, Some(key), Some(issuer), validity))
     }
 }
 
