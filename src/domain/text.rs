@@ -1,4 +1,4 @@
-//! Text of strangers, made fit to be printed.
+//! Text for people: that of strangers made harmless, lists made short.
 
 use std::fmt;
 
@@ -6,6 +6,17 @@ use std::fmt;
 /// beside it.
 #[derive(Clone, Copy, Debug)]
 pub struct OneLine<'a>(pub &'a str);
+
+/// How several things are listed in one line, if not too many.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing {
+    /// The most that are shown.
+    pub most: usize,
+    /// What stands between two of them.
+    pub separator: &'static str,
+    /// What follows on how many there are beyond those.
+    pub way_to_rest: &'static str,
+}
 
 /// Whether a terminal may do anything else with a character than show it: control characters, among them those of C1,
 /// and those that are invisible or change the direction of writing.
@@ -44,9 +55,40 @@ impl fmt::Display for OneLine<'_> {
     }
 }
 
+// === impl Listing ===
+
+impl Listing {
+    /// Lists the first of `items`, and says how many more there are.
+    pub fn of(&self, items: &[impl fmt::Display]) -> String {
+        let mut shown: Vec<_> = items.iter().take(self.most).map(ToString::to_string).collect();
+        let more = items.len().saturating_sub(self.most);
+        if more > 0 {
+            shown.push(format!("and {more} more{}", self.way_to_rest));
+        }
+        shown.join(self.separator)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_shows_the_first_few_and_counts_the_others() {
+        let listing = Listing {
+            most: 2,
+            separator: "; ",
+            way_to_rest: ": look there",
+        };
+        for (items, expected) in [
+            (&[][..], ""),
+            (&["a"], "a"),
+            (&["a", "b"], "a; b"),
+            (&["a", "b", "c", "d"], "a; b; and 2 more: look there"),
+        ] {
+            assert_eq!(listing.of(items), expected);
+        }
+    }
 
     #[test]
     fn what_a_terminal_would_act_upon_is_escaped() {

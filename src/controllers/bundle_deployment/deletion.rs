@@ -11,11 +11,16 @@ use crate::{
         object::{self, ObjectKey},
         plan::{Phase, Plan},
         status::{Standing, Step},
+        text::Listing,
     },
 };
 
-/// How many objects a message names.
-const SHOWN: usize = 10;
+/// How a message lists objects.
+const OBJECTS: Listing = Listing {
+    most: 10,
+    separator: ", ",
+    way_to_rest: "",
+};
 
 // === impl Reconciler ===
 
@@ -81,7 +86,7 @@ impl Reconciler {
                 }
             }
             if !left.is_empty() {
-                let message = format!("waiting until these are gone: {}", listed(&left));
+                let message = format!("waiting until these are gone: {}", OBJECTS.of(&left));
                 return Err(Halt::Gate(Standing::waiting(Step::Armed, "Removing", message)));
             }
         }
@@ -132,29 +137,5 @@ impl Reconciler {
         self.context.applier.forget(&key);
         info!(object = %key, "Deleted");
         Ok(())
-    }
-}
-
-/// The first few, as one text.
-fn listed(keys: &[ObjectKey]) -> String {
-    let shown: Vec<_> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
-    match keys.len().checked_sub(SHOWN) {
-        None | Some(0) => shown.join(", "),
-        Some(more) => format!("{} and {more} more", shown.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_names_the_first_few() {
-        let keys: Vec<_> = (0..12)
-            .map(|index| kinds::CONFIG_MAP.object(Some("n"), &format!("c{index}")))
-            .collect();
-        assert_eq!(listed(&keys[..2]), "ConfigMap n/c0, ConfigMap n/c1");
-        assert!(!listed(&keys[..10]).contains("more"));
-        assert!(listed(&keys).ends_with("ConfigMap n/c9 and 2 more"));
     }
 }

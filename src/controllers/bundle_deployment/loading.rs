@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt::Display,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,14 +19,18 @@ use crate::{
         plan::Plan,
         render::{self, Certificates, DeploymentConfig, Durations, Options},
         status::{Standing, Step},
-        text::hexadecimal,
+        text::{Listing, hexadecimal},
         upgrade::Predecessors,
     },
     sources,
 };
 
-/// How many problems a status shows; `windlass check` shows them all.
-const SHOWN: usize = 10;
+/// How a status lists problems.
+const PROBLEMS: Listing = Listing {
+    most: 10,
+    separator: "; ",
+    way_to_rest: ": windlass check shows them all",
+};
 
 /// Remembers what was loaded last for each BundleDeployment: planning a large bundle takes a while.
 #[derive(Default)]
@@ -169,9 +172,9 @@ fn digest(files: &Files) -> String {
 fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<Loaded, (&'static str, String)> {
     let problems = check::check_files(files);
     if !problems.is_empty() {
-        return Err(("BundleInvalid", listed(&problems)));
+        return Err(("BundleInvalid", PROBLEMS.of(&problems)));
     }
-    let bundle = Bundle::parse(files).map_err(|problems| ("BundleInvalid", listed(&problems)))?;
+    let bundle = Bundle::parse(files).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
     let config = match &spec.config {
         Some(config) => DeploymentConfig::from_value("spec.config", config),
         None => Ok(DeploymentConfig::default()),
@@ -179,7 +182,7 @@ fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<Loaded, (&'static 
     let options = Options {
         namespace: spec.namespace.clone(),
         watch_namespaces: spec.watch_namespaces.clone(),
-        config: config.map_err(|problems| ("ConfigInvalid", listed(&problems)))?,
+        config: config.map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?,
         certificates: Certificates::Windlass {
             durations: Some(Durations {
                 certificate: spec.certificates.duration.to_string(),
@@ -188,7 +191,7 @@ fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<Loaded, (&'static 
         },
     };
     let rendered =
-        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", listed(&errors)))?;
+        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.of(&errors)))?;
     let csv = bundle.csv();
     let status = BundleStatus {
         package: bundle.package.clone(),
@@ -201,17 +204,6 @@ fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<Loaded, (&'static 
         plan: Plan::new(rendered, csv, options.config.serving.canary),
         predecessors: Predecessors::of(csv),
     })
-}
-
-fn listed(problems: &[impl Display]) -> String {
-    let mut shown: Vec<String> = problems.iter().take(SHOWN).map(ToString::to_string).collect();
-    if problems.len() > SHOWN {
-        shown.push(format!(
-            "and {} more: windlass check shows them all",
-            problems.len() - SHOWN
-        ));
-    }
-    shown.join("; ")
 }
 
 fn refused(reason: &str, message: impl Into<String>) -> Halt {

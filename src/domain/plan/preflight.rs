@@ -9,6 +9,7 @@ use crate::domain::{
     crd_upgrade::{Enforcement, Finding},
     names,
     object::{self, ObjectKey},
+    text::Listing,
 };
 
 /// Who wants to install what, and what is in the cluster.
@@ -89,8 +90,12 @@ pub enum Refusal {
 
 const DEFINITION: &str = "CustomResourceDefinition";
 
-/// How many findings a message shows; `windlass check --crd-upgrade` shows them all.
-const SHOWN: usize = 10;
+/// How a message lists findings.
+const FINDINGS: Listing = Listing {
+    most: 10,
+    separator: "; ",
+    way_to_rest: ": windlass check --crd-upgrade shows them all",
+};
 
 // === impl Refusal ===
 
@@ -193,14 +198,7 @@ pub fn foreign(object: &ObjectKey, owner: &Owner) -> String {
 
 /// The first findings as one text.
 pub fn listed(findings: &[Finding]) -> String {
-    let mut shown: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
-    if findings.len() > SHOWN {
-        shown.push(format!(
-            "and {} more: windlass check --crd-upgrade shows them all",
-            findings.len() - SHOWN
-        ));
-    }
-    shown.join("; ")
+    FINDINGS.of(findings)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::{
         plan::{Phase, Plan, sample_object},
         render::Conversion,
         round_trip,
+        text::Listing,
     },
 };
 
@@ -30,8 +31,12 @@ struct Interview<'a> {
     versions: &'a [&'a str],
 }
 
-/// How many lost fields a message names.
-const SHOWN: usize = 5;
+/// How a message lists lost fields.
+const LOSSES: Listing = Listing {
+    most: 5,
+    separator: ", ",
+    way_to_rest: "",
+};
 
 // === impl Reconciler ===
 
@@ -120,15 +125,11 @@ impl Reconciler {
         if losses.is_empty() {
             return Ok(there);
         }
-        let mut shown: Vec<_> = losses.iter().take(SHOWN).map(ToString::to_string).collect();
-        if losses.len() > SHOWN {
-            shown.push(format!("and {} more", losses.len() - SHOWN));
-        }
         Err(format!(
             "{}: an object that was converted from {} to {version} and back is another: {}",
             interview.endpoint.address,
             object::version(object),
-            shown.join(", ")
+            LOSSES.of(&losses)
         ))
     }
 
