@@ -71,11 +71,7 @@ impl InstallArgs {
     /// A line for everything that is wrong with it, or with how it is to be installed.
     pub(super) fn check(&self, certificates: Certificates) -> Result<Checked, Vec<String>> {
         let files = load(&self.bundle).map_err(lines)?;
-        let problems = check::check_files(&files);
-        if !problems.is_empty() {
-            return Err(lines(problems));
-        }
-        let bundle = Bundle::parse(&files).map_err(lines)?;
+        let bundle = check::parse(&files).map_err(lines)?;
         let (file, config) = self.read_config().map_err(lines)?;
         let options = Options {
             namespace: self.namespace.clone(),

@@ -167,11 +167,7 @@ async fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Bundle>> {
     let mut bundles = Vec::new();
     for folder in folders {
         let files = windlass::sources::directory::load(folder)?;
-        let bundle = Bundle::parse(&files).map_err(|problems| refuse(folder, &problems))?;
-        let problems = windlass::domain::check::check(&bundle);
-        if !problems.is_empty() {
-            return Err(refuse(folder, &problems));
-        }
+        let bundle = windlass::domain::check::parse(&files).map_err(|problems| refuse(folder, &problems))?;
         bundles.push(bundle);
     }
     Ok(bundles)

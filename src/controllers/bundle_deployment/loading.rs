@@ -14,7 +14,7 @@ use crate::{
     api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName},
     cluster::kinds,
     domain::{
-        bundle::{Bundle, Files},
+        bundle::Files,
         check,
         plan::Plan,
         render::{self, Certificates, DeploymentConfig, Durations, Options},
@@ -37,7 +37,6 @@ const PROBLEMS: Listing = Listing {
 pub(super) struct Loader(Mutex<HashMap<String, Remembered>>);
 
 struct Remembered {
-    digest: String,
     spec: BundleDeploymentSpec,
     loaded: Arc<Loaded>,
 }
@@ -56,7 +55,7 @@ impl Loader {
     fn find(&self, name: &str, digest: &str, spec: &BundleDeploymentSpec) -> Option<Arc<Loaded>> {
         let remembered = self.0.lock();
         let found = remembered.get(name)?;
-        (found.digest == digest && found.spec == *spec).then(|| found.loaded.clone())
+        (found.loaded.bundle.digest == digest && found.spec == *spec).then(|| found.loaded.clone())
     }
 
     /// Forgets a BundleDeployment that is gone.
@@ -90,14 +89,12 @@ impl Reconciler {
             return Ok(loaded);
         }
         let asked = spec.clone();
-        let planned = tokio::task::spawn_blocking(move || plan(&files, &asked));
-        let mut loaded = planned
+        let planned = tokio::task::spawn_blocking(move || plan(&files, digest, &asked));
+        let loaded = planned
             .await?
             .map_err(|(reason, message)| refused(reason, message))?;
-        loaded.bundle.digest.clone_from(&digest);
         let loaded = Arc::new(loaded);
         let remembered = Remembered {
-            digest,
             spec: spec.clone(),
             loaded: loaded.clone(),
         };
@@ -168,13 +165,13 @@ fn digest(files: &Files) -> String {
     format!("sha256:{}", hexadecimal(&hash.finalize()))
 }
 
-/// The bundle, without its digest, and its plan; else a reason and a message.
-fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<Loaded, (&'static str, String)> {
-    let problems = check::check_files(files);
-    if !problems.is_empty() {
-        return Err(("BundleInvalid", PROBLEMS.of(&problems)));
-    }
-    let bundle = Bundle::parse(files).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
+/// The bundle in `files`, which have this digest, and its plan; else a reason and a message.
+fn plan(
+    files: &Files,
+    digest: String,
+    spec: &BundleDeploymentSpec,
+) -> Result<Loaded, (&'static str, String)> {
+    let bundle = check::parse(files).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
     let config = match &spec.config {
         Some(config) => DeploymentConfig::from_value("spec.config", config),
         None => Ok(DeploymentConfig::default()),
@@ -197,7 +194,7 @@ fn plan(files: &Files, spec: &BundleDeploymentSpec) -> Result<Loaded, (&'static 
         package: bundle.package.clone(),
         name: csv.name().to_owned(),
         version: csv.version().to_owned(),
-        digest: String::new(),
+        digest,
     };
     Ok(Loaded {
         bundle: status,

@@ -26,8 +26,38 @@ use crate::domain::bundle::{
 };
 use crate::domain::object;
 
-/// Every problem of `bundle`, ordered by file and path.
-pub fn check(bundle: &Bundle) -> Vec<Problem> {
+/// The bundle in `files`, if nothing is wrong with it.
+///
+/// # Errors
+///
+/// Every problem, ordered by file and path: what keeps the bundle from being parsed, and what is wrong with the rest.
+pub fn parse(files: &Files) -> Result<Bundle, Vec<Problem>> {
+    let Reading {
+        bundle,
+        problems: unreadable,
+    } = Bundle::read(files);
+    let mut problems: Vec<Problem> = bundle
+        .iter()
+        .flat_map(problems_of)
+        // A field of a wrong type reads as absent; that it is then missing as well is no news.
+        .filter(|problem| !unreadable.iter().any(|other| overlap(problem, other)))
+        .collect();
+    problems.extend(unreadable);
+    match bundle {
+        Some(bundle) if problems.is_empty() => Ok(bundle),
+        _ => {
+            Problem::sort(&mut problems);
+            Err(problems)
+        }
+    }
+}
+
+/// Every problem of the bundle in `files`, as [`parse`] finds them.
+pub fn check_files(files: &Files) -> Vec<Problem> {
+    parse(files).err().unwrap_or_default()
+}
+
+fn problems_of(bundle: &Bundle) -> Vec<Problem> {
     let mut problems = Vec::new();
     for subject in [
         install::check,
@@ -45,24 +75,6 @@ pub fn check(bundle: &Bundle) -> Vec<Problem> {
     ] {
         subject(bundle, &mut problems);
     }
-    Problem::sort(&mut problems);
-    problems
-}
-
-/// Every problem of the bundle in `files`: what keeps it from being parsed, and what is wrong with the rest.
-pub fn check_files(files: &Files) -> Vec<Problem> {
-    let Reading {
-        bundle,
-        problems: unreadable,
-    } = Bundle::read(files);
-    let mut problems: Vec<Problem> = bundle
-        .iter()
-        .flat_map(check)
-        // A field of a wrong type reads as absent; that it is then missing as well is no news.
-        .filter(|problem| !unreadable.iter().any(|other| overlap(problem, other)))
-        .collect();
-    problems.extend(unreadable);
-    Problem::sort(&mut problems);
     problems
 }
 
