@@ -15,10 +15,8 @@ pub mod serving_certificate;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-pub use crate::domain::{
-    names,
-    status::{Conditions, Verdict},
-};
+/// Labels, annotations and finalizers are as much a part of the API as its fields; the domain needs them, too.
+pub use crate::domain::names;
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, BundleStatus, CertificateDefaults,
     CertificateStatus, ConfigMapName, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,

@@ -13,8 +13,9 @@ use super::{
     terminal::{Format, Table, print},
 };
 use crate::{
-    api::{Conditions, Generation, ServingCertificate, ServingCertificateStatus},
+    api::{Generation, ServingCertificate, ServingCertificateStatus},
     cluster::kinds,
+    domain::status::Conditions,
 };
 
 /// Shows serving certificates: until when each holds and when it is renewed, the CA that signs it and the next one, how

@@ -13,9 +13,9 @@ use super::{
     terminal::{Format, Table, print},
 };
 use crate::{
-    api::{BundleDeployment, BundleDeploymentStatus, Conditions, WebhookState},
+    api::{BundleDeployment, BundleDeploymentStatus, WebhookState},
     cluster::kinds,
-    domain::text::OneLine,
+    domain::{status::Conditions, text::OneLine},
 };
 
 /// Shows the bundles that are installed, or everything about one of them: its conditions, its webhooks, and until when

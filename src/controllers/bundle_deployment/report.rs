@@ -6,15 +6,15 @@ use serde_json::Value;
 use super::{ReconcileError, Reconciler};
 use crate::{
     api::{
-        BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, Conditions,
-        ConversionStatus, Verdict, WebhookState, WebhookStatus, names,
+        BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, ConversionStatus,
+        WebhookState, WebhookStatus, names,
     },
     controllers::status::merge_patch,
     domain::{
         crd_upgrade::Finding,
         object::{self, ObjectKey},
         plan::listed,
-        status::{Standing, Step},
+        status::{Conditions, Standing, Step, Verdict},
         storage_migration::Migration,
     },
 };

@@ -6,13 +6,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::{ReconcileError, Reconciler, scene::Obstacle, wanted::Wanted};
 use crate::{
     api::{
-        CaStatus, Conditions, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase,
-        ServingCertificateStatus, TargetsStatus, Verdict, names,
+        CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase,
+        ServingCertificateStatus, TargetsStatus, names,
     },
     controllers::status::merge_patch,
     domain::{
         object::ObjectKey,
         rotation::{self, Authority, Blocked, Change, Contest, Leaf, Observation, Plan, Reason, Step},
+        status::{Conditions, Verdict},
     },
 };
 
