@@ -7,13 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    api::{
-        GoDuration,
-        go_duration::{default_ca_duration, default_duration},
-    },
+    api::serving_certificate::{default_ca_duration, default_duration},
     domain::{
         claims::Adoption,
         crd_upgrade::{Exception, Policy},
+        go_duration::GoDuration,
         storage_migration::Migration,
     },
 };

@@ -5,7 +5,6 @@
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod bundle_deployment;
-mod go_duration;
 #[expect(
     unreachable_pub,
     reason = "KubeSchema derives a helper struct inside a function"
@@ -22,7 +21,6 @@ pub use bundle_deployment::{
     CertificateStatus, ConfigMapName, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
     ImageSource, Source, WebhookState, WebhookStatus,
 };
-pub use go_duration::{GoDuration, ParseGoDurationError};
 pub use serving_certificate::{
     CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase, PrivateKey,
     PrivateKeyAlgorithm, Reload, ReloadStrategy, ServingCertificate, ServingCertificateSpec,

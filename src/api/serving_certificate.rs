@@ -10,10 +10,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{
-    GoDuration,
-    go_duration::{default_ca_duration, default_duration},
-};
+use crate::domain::go_duration::GoDuration;
 
 /// Which Service is served, from which Secret, and for how long.
 #[derive(CustomResource, Clone, Debug, PartialEq, Deserialize, Serialize, KubeSchema)]
@@ -298,6 +295,16 @@ impl Default for CaSpec {
             duration: default_ca_duration(),
         }
     }
+}
+
+/// How long a serving certificate is valid where nothing else is said: 90 days.
+pub(super) fn default_duration() -> GoDuration {
+    GoDuration::from_hours(2160)
+}
+
+/// How long a CA lives where nothing else is said: a year.
+pub(super) fn default_ca_duration() -> GoDuration {
+    GoDuration::from_hours(8760)
 }
 
 #[cfg(test)]

@@ -17,10 +17,10 @@ use kube::{
 use serde_json::Value;
 
 use crate::{
-    api::GoDuration,
     cli::{cluster::explained, terminal::Progress},
     cluster::{Cluster, RequestError},
     domain::{
+        go_duration::GoDuration,
         object::{self, ObjectKey},
         text::OneLine,
     },

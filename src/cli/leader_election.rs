@@ -3,7 +3,7 @@
 use anyhow::bail;
 use clap::{ArgAction, Args};
 
-use crate::{api::GoDuration, cluster::lease::Timing};
+use crate::{cluster::lease::Timing, domain::go_duration::GoDuration};
 
 /// How one replica is chosen to lead; named and set as kube-controller-manager's, whose longer names do too.
 #[derive(Clone, Debug, Args)]

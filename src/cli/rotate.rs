@@ -13,9 +13,10 @@ use super::{
     terminal::Progress,
 };
 use crate::{
-    api::{self, GoDuration, ServingCertificate},
+    api::{self, ServingCertificate},
     cluster::{Cluster, kinds},
     domain::{
+        go_duration::GoDuration,
         object::{self, ObjectKey},
         patch,
         text::{OneLine, is_hostile},

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::{
-    api::GoDuration,
     cli::{
         connect::{client, configuration},
         leader_election::LeaderElection,
@@ -24,6 +23,7 @@ use crate::{
         watches::Watches,
     },
     controllers::{Context, annotated_service, bundle_deployment, direct_injection, serving_certificate},
+    domain::go_duration::GoDuration,
     servers::{
         admission::{self, Admission},
         health::{self, Health},

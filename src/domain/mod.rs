@@ -8,6 +8,7 @@ pub mod claims;
 pub mod conversion_review;
 pub mod crd_upgrade;
 pub mod definition;
+pub mod go_duration;
 pub mod guard;
 pub mod injection;
 mod json;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
-use crate::domain::bundle::JsonPath;
+use crate::domain::{bundle::JsonPath, go_duration::GoDuration};
 
 /// Something that did not come back as it was sent. Never shows a value: objects may hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,11 +101,16 @@ fn is_same(sent: &Value, back: &Value) -> bool {
         (Value::String(sent), Value::String(back)) => {
             // Two plain numbers in quotes are texts: "1.10" is no "1.1".
             let has_unit = [sent, back].iter().any(|text| text.contains(char::is_alphabetic));
-            let is_same_by = |read: fn(&str) -> Option<f64>| is_close(read(sent), read(back));
-            sent == back || (has_unit && (is_same_by(amount) || is_same_by(duration)))
+            let is_same_amount = || is_close(amount(sent), amount(back));
+            sent == back || (has_unit && (is_same_amount() || is_same_duration(sent, back)))
         }
         (sent, back) => sent == back || (is_zero(sent) && is_zero(back)),
     }
+}
+
+fn is_same_duration(sent: &str, back: &str) -> bool {
+    let read = |text: &str| text.parse::<GoDuration>().ok();
+    read(sent).is_some_and(|sent| read(back) == Some(sent))
 }
 
 fn is_close(one: Option<f64>, other: Option<f64>) -> bool {
@@ -142,32 +147,6 @@ fn amount(text: &str) -> Option<f64> {
         .find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)));
     let (number, factor) = suffix.unwrap_or((text, 1.0));
     Some(number.parse::<f64>().ok()? * factor)
-}
-
-/// A duration as Go writes it, in seconds: `90s`, `1m30s`.
-fn duration(text: &str) -> Option<f64> {
-    let mut rest = text;
-    let mut seconds = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at(digits);
-        let unit = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit);
-        let factor = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            _ => return None,
-        };
-        seconds += number.parse::<f64>().ok()? * factor;
-        rest = after;
-    }
-    (!text.is_empty()).then_some(seconds)
 }
 
 #[cfg(test)]
@@ -217,11 +196,13 @@ mod tests {
         let sent = json!({
             "apiVersion": "g/v1", "metadata": {"name": "a", "generation": 3, "creationTimestamp": "x"},
             "spec": {"no": false, "zero": 0, "none": "", "empty": [], "object": {"zero": 0}, "null": null,
-                "cpu": "1000m", "some": "300m", "memory": "1024Mi", "wait": "90s", "one": 1.0, "port": "80"},
+                "cpu": "1000m", "some": "300m", "memory": "1024Mi", "wait": "90s", "pause": ".5s", "never": "0",
+                "one": 1.0, "port": "80"},
         });
         let back = json!({
             "apiVersion": "g/v2", "metadata": {"annotations": {"kept": "here"}},
-            "spec": {"cpu": "1", "some": "0.3", "memory": "1Gi", "wait": "1m30s", "one": 1, "port": 80, "default": true},
+            "spec": {"cpu": "1", "some": "0.3", "memory": "1Gi", "wait": "1m30s", "pause": "500ms", "never": "0s",
+                "one": 1, "port": 80, "default": true},
             "status": {},
         });
         assert_eq!(found(sent, back), [""; 0]);

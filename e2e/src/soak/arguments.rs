@@ -3,7 +3,7 @@
 use std::{fmt, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use clap::Parser;
-use windlass::api::GoDuration;
+use windlass::domain::go_duration::GoDuration;
 
 use crate::cluster::Access;
 

@@ -182,8 +182,8 @@ fn plan(
         config: config.map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?,
         certificates: Certificates::Windlass {
             durations: Some(Durations {
-                certificate: spec.certificates.duration.to_string(),
-                ca: spec.certificates.ca_duration.to_string(),
+                certificate: spec.certificates.duration,
+                ca: spec.certificates.ca_duration,
             }),
         },
     };

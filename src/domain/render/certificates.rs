@@ -58,7 +58,7 @@ impl Certificate {
     pub(super) fn object(&self, namespace: &str, durations: Option<&Durations>) -> Value {
         let mut spec = json!({"serviceName": self.service, "secretName": self.secret});
         if let Some(durations) = durations {
-            spec["duration"] = durations.certificate.as_str().into();
+            spec["duration"] = json!(durations.certificate);
             spec["ca"] = json!({"duration": durations.ca});
         }
         spec["reload"] = json!({"strategy": "Auto", "deploymentName": self.deployment});

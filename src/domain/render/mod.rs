@@ -40,6 +40,7 @@ pub use error::{RenderError, Supported, TargetNamespacesReason};
 
 use crate::domain::{
     bundle::Bundle,
+    go_duration::GoDuration,
     json,
     object::{self, ObjectKey},
 };
@@ -71,13 +72,13 @@ pub enum Certificates {
     None,
 }
 
-/// How long certificates are valid, as Go writes durations: `2160h`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How long certificates are valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Durations {
     /// A serving certificate.
-    pub certificate: String,
+    pub certificate: GoDuration,
     /// A CA.
-    pub ca: String,
+    pub ca: GoDuration,
 }
 
 /// A rendered bundle: kept apart is what an install does at different moments.

@@ -63,8 +63,8 @@ fn a_serving_certificate_names_what_it_serves() {
         })
     );
     let durations = Durations {
-        certificate: "24h".into(),
-        ca: "72h".into(),
+        certificate: GoDuration::from_hours(24),
+        ca: GoDuration::from_hours(72),
     };
     options.certificates = Certificates::Windlass {
         durations: Some(durations),

@@ -98,16 +98,6 @@ impl JsonSchema for GoDuration {
     }
 }
 
-/// How long a serving certificate is valid where nothing else is said: 90 days.
-pub(super) fn default_duration() -> GoDuration {
-    GoDuration::from_hours(2160)
-}
-
-/// How long a CA lives where nothing else is said: a year.
-pub(super) fn default_ca_duration() -> GoDuration {
-    GoDuration::from_hours(8760)
-}
-
 /// Sums up numbers with units; a number may have a fraction.
 fn parse(text: &str) -> Option<SignedDuration> {
     if text == "0" {
@@ -133,10 +123,12 @@ fn parse(text: &str) -> Option<SignedDuration> {
 
 /// `number`, which may have a fraction, times `size`.
 fn scaled(number: &str, size: i128) -> Option<i128> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || (number.contains('.') && fraction.is_empty()) {
-        return None;
-    }
+    let (whole, fraction) = match number.split_once('.') {
+        Some((_, "")) => return None,
+        Some(("", fraction)) => ("0", fraction),
+        Some(parts) => parts,
+        None => (number, ""),
+    };
     let mut value = whole.parse::<i128>().ok()?.checked_mul(size)?;
     let mut place = size;
     for digit in fraction.chars() {
@@ -160,6 +152,7 @@ mod tests {
             ("1.5h", SignedDuration::from_mins(90)),
             ("1500ms", SignedDuration::from_millis(1500)),
             ("2m0.5s", SignedDuration::from_millis(120_500)),
+            (".5s", SignedDuration::from_millis(500)),
             ("0", SignedDuration::ZERO),
             ("0s", SignedDuration::ZERO),
         ] {
