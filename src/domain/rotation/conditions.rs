@@ -110,13 +110,7 @@ fn trusted(situation: &Situation<'_>) -> Verdict {
 
 fn served(situation: &Situation<'_>) -> Verdict {
     let now = situation.now();
-    let ready = || {
-        situation
-            .observation
-            .endpoints
-            .iter()
-            .filter(|endpoint| endpoint.ready)
-    };
+    let ready = || situation.observation.ready_endpoints();
     let service = &situation.observation.service;
     if !service.exists {
         let message = format!(

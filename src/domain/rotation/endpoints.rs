@@ -46,11 +46,7 @@ pub(super) fn hold_left(situation: &Situation<'_>, authority: &Certificate) -> O
 /// Ready endpoints that were seen to serve another certificate than the one in the Secret.
 pub(super) fn behind<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item = (&'a Endpoint, Certificate)> {
     let published = situation.leaf().map(|leaf| leaf.fingerprint);
-    let ready = situation
-        .observation
-        .endpoints
-        .iter()
-        .filter(|endpoint| endpoint.ready);
+    let ready = situation.observation.ready_endpoints();
     ready.filter_map(move |endpoint| {
         let leaf = endpoint.chain()?.leaf;
         (Some(leaf.fingerprint) != published).then_some((endpoint, leaf))

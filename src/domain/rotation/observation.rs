@@ -115,6 +115,15 @@ pub struct Rollout {
     pub restarted_for: Option<Fingerprint>,
 }
 
+// === impl Observation ===
+
+impl Observation {
+    /// The endpoints that requests reach.
+    pub(super) fn ready_endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        self.endpoints.iter().filter(|endpoint| endpoint.ready)
+    }
+}
+
 // === impl Target ===
 
 impl Target {

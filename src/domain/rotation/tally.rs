@@ -17,13 +17,7 @@ impl Tally {
     /// How many ready endpoints serve the certificate in the Secret.
     pub(super) fn of_endpoints(situation: &Situation<'_>) -> Self {
         let published = situation.leaf().map(|leaf| leaf.fingerprint);
-        let ready = || {
-            situation
-                .observation
-                .endpoints
-                .iter()
-                .filter(|endpoint| endpoint.ready)
-        };
+        let ready = || situation.observation.ready_endpoints();
         let serves = |served: &Served| match served {
             Served::Chain(chain) => Some(chain.leaf.fingerprint) == published,
             Served::Unobservable(_) => false,
