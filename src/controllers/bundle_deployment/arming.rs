@@ -1,15 +1,11 @@
 //! Arming what is proven.
 
-use std::collections::BTreeMap;
-
-use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Halt, Reconciler, install::refused, report::Survey};
+use super::{Halt, Reconciler, install::refused, report::Survey, trust::TrustBundles};
 use crate::{
     api::{WebhookState, names},
     cluster::{
-        Kind,
         apply::{Outcome, Owner},
         kinds,
     },
@@ -50,7 +46,7 @@ impl Reconciler {
         &self,
         owner: &Owner,
         plan: &Plan,
-        trust_bundles: &BTreeMap<String, Vec<u8>>,
+        trust_bundles: &TrustBundles,
         survey: &mut Survey,
     ) -> Result<(), Halt> {
         for conversion in &plan.conversions {
@@ -73,10 +69,7 @@ impl Reconciler {
                         .await?;
                 }
             } else {
-                let trust_bundle = trust_bundles
-                    .get(&conversion.service)
-                    .map(|pem| STANDARD.encode(pem));
-                let stanza = conversion.stanza(trust_bundle.as_deref());
+                let stanza = trust_bundles.stanza(conversion);
                 self.context.applier.set_conversion(&live, &stanza).await?;
                 let was_armed = survey.conversion(&conversion.crd) == WebhookState::Armed;
                 if was_armed && survey.installing.is_none() {
@@ -91,7 +84,7 @@ impl Reconciler {
         self.ensure_definitions(owner, plan, trust_bundles, Stage::Proven, survey)
             .await?;
         for configuration in plan.phases.of(Phase::Admission) {
-            let armed = with_trust(configuration, trust_bundles);
+            let armed = trust_bundles.put_into(configuration);
             let outcome = self
                 .context
                 .applier
@@ -129,56 +122,5 @@ impl Reconciler {
             .events
             .warn_of(&deployment, &crd, "Arm", "ConversionOverwritten", &note)
             .await;
-    }
-
-    /// The objects of a kind that were installed for a BundleDeployment, as the watches see them.
-    pub(super) fn owned(&self, owner: &Owner, kind: &Kind) -> Vec<std::sync::Arc<Value>> {
-        let mut objects = self.context.index.objects(kind);
-        objects.retain(|object| Owner::of(object) == Some(&owner.bundle_deployment));
-        objects
-    }
-
-    /// A CustomResourceDefinition as the watches see it: without schemas.
-    pub(super) fn definition_seen(&self, name: &str) -> Option<std::sync::Arc<Value>> {
-        self.context
-            .index
-            .find(&kinds::CUSTOM_RESOURCE_DEFINITION.object(None, name))
-    }
-}
-
-/// A webhook configuration with the trust bundle of each Service that it calls.
-fn with_trust(configuration: &Value, trust_bundles: &BTreeMap<String, Vec<u8>>) -> Value {
-    let mut armed = configuration.clone();
-    let Some(webhooks) = armed.get_mut("webhooks").and_then(Value::as_array_mut) else {
-        return armed;
-    };
-    for webhook in webhooks {
-        let service = object::text(webhook, "/clientConfig/service/name").unwrap_or_default();
-        if let Some(pem) = trust_bundles.get(service) {
-            webhook["clientConfig"]["caBundle"] = STANDARD.encode(pem).into();
-        }
-    }
-    armed
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn each_webhook_gets_the_trust_of_its_own_service() {
-        let configuration = json!({"webhooks": [
-            {"name": "a", "clientConfig": {"service": {"name": "one"}}},
-            {"name": "b", "clientConfig": {"service": {"name": "other"}}},
-        ]});
-        let bundles = BTreeMap::from([
-            ("one".to_owned(), b"1".to_vec()),
-            ("other".to_owned(), b"2".to_vec()),
-        ]);
-        let armed = with_trust(&configuration, &bundles);
-        assert_eq!(armed["webhooks"][0]["clientConfig"]["caBundle"], "MQ==");
-        assert_eq!(armed["webhooks"][1]["clientConfig"]["caBundle"], "Mg==");
     }
 }

@@ -51,7 +51,7 @@ impl Reconciler {
         deployment: &BundleDeployment,
         owner: &Owner,
         plan: &Plan,
-        survey: &mut Survey,
+        survey: &Survey,
     ) -> Result<(), Halt> {
         let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
         let mut canaries = Vec::new();
@@ -67,7 +67,7 @@ impl Reconciler {
             return Ok(());
         }
         self.ensure_missing(owner, plan).await?;
-        let trust_bundles = self.trust_bundles(plan, survey)?;
+        let trust_bundles = self.trust_bundles(plan)?;
         // All of them start before one is waited for.
         let mut started = Vec::new();
         for (wanted, pod) in canaries {

@@ -1,8 +1,5 @@
 //! The pipeline of an install, gate by gate.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{
@@ -10,19 +7,15 @@ use super::{
     namespace::Namespace,
     report::Survey,
     rollout::{Revisions, Rollout},
+    trust::TrustBundles,
 };
 use crate::{
-    api::{BundleDeployment, CertificateStatus, ServingCertificate, WebhookState},
-    cluster::{
-        RequestError,
-        apply::{ApplyError, Owner},
-        kinds,
-        prober::TrustAnchors,
-    },
-    controllers::worker::{Next, chain},
+    api::{BundleDeployment, WebhookState},
+    cluster::apply::{ApplyError, Owner},
+    controllers::worker::Next,
     domain::{
-        object::{self, ObjectKey},
-        plan::{Phase, Plan, Stage, dropped_versions, staged, stops_serving, waits_for_proof},
+        object::ObjectKey,
+        plan::{Phase, Plan, Stage, staged, stops_serving},
         status::{Standing, Step},
     },
 };
@@ -54,6 +47,7 @@ impl Reconciler {
         };
         let plan = &loaded.plan;
         survey.begin(&loaded.bundle);
+        survey.certificates = self.certificates(plan);
 
         survey.at = Step::Installed;
         self.ensure_namespace(&owner, plan).await?;
@@ -67,7 +61,7 @@ impl Reconciler {
         ] {
             self.ensure_phase(&owner, plan, phase).await?;
         }
-        let trust_bundles = self.trust_bundles(plan, survey)?;
+        let trust_bundles = self.trust_bundles(plan)?;
         self.ensure_definitions(&owner, plan, &trust_bundles, Stage::Rollout, survey)
             .await?;
         self.disarm_conversions(&owner, plan).await?;
@@ -110,66 +104,13 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Each Service's trust bundle, from the Secret of its ServingCertificate.
-    pub(super) fn trust_bundles(
-        &self,
-        plan: &Plan,
-        survey: &mut Survey,
-    ) -> Result<BTreeMap<String, Vec<u8>>, Halt> {
-        let mut bundles = BTreeMap::new();
-        survey.certificates.clear();
-        for certificate in &plan.certificates {
-            survey
-                .certificates
-                .push(self.certificate_status(plan, &certificate.service));
-            let key = kinds::SECRET.object(Some(&plan.namespace), &certificate.secret);
-            let pem = self
-                .context
-                .index
-                .find(&key)
-                .and_then(|secret| object::data(&secret, "ca.crt"));
-            let waiting = |message| {
-                Halt::Gate(Standing::waiting(
-                    Step::Installed,
-                    "WaitingForCertificate",
-                    message,
-                ))
-            };
-            let Some(pem) = pem else {
-                return Err(waiting(format!(
-                    "{key} does not hold a certificate and its CA yet"
-                )));
-            };
-            // What cannot be read must never become a CA bundle.
-            TrustAnchors::parse(&pem).map_err(|error| waiting(format!("{key}: {}", chain(&error))))?;
-            bundles.insert(certificate.service.clone(), pem);
-        }
-        Ok(bundles)
-    }
-
-    fn certificate_status(&self, plan: &Plan, name: &str) -> CertificateStatus {
-        let key = kinds::SERVING_CERTIFICATE.object(Some(&plan.namespace), name);
-        let status = self
-            .context
-            .index
-            .find(&key)
-            .and_then(|live| serde_json::from_value::<ServingCertificate>(Value::clone(&live)).ok())
-            .and_then(|live| live.status)
-            .unwrap_or_default();
-        CertificateStatus {
-            name: name.to_owned(),
-            not_after: status.not_after,
-            renewal_time: status.renewal_time,
-        }
-    }
-
     /// Applies the definitions as far as `stage` allows. One that is new and converts is born armed: nothing can be
     /// stored in it before its webhook answers.
     pub(super) async fn ensure_definitions(
         &self,
         owner: &Owner,
         plan: &Plan,
-        trust_bundles: &BTreeMap<String, Vec<u8>>,
+        trust_bundles: &TrustBundles,
         stage: Stage,
         survey: &mut Survey,
     ) -> Result<(), Halt> {
@@ -191,11 +132,7 @@ impl Reconciler {
                 continue;
             };
             let mut armed = body.clone();
-            let trust_bundle = trust_bundles
-                .get(&conversion.service)
-                .map(|pem| STANDARD.encode(pem));
-            let stanza = conversion.stanza(trust_bundle.as_deref());
-            armed["spec"]["conversion"] = stanza;
+            armed["spec"]["conversion"] = trust_bundles.stanza(conversion);
             self.context
                 .applier
                 .ensure_armed(&armed, &body, owner)
@@ -206,24 +143,6 @@ impl Reconciler {
             }
         }
         Ok(())
-    }
-
-    /// The live definition; whole, and as the API server has it, where it is not as wanted: what a watch that lags shows
-    /// would take a version away that is served already, and a version that the bundle dropped must be kept as it is.
-    pub(super) async fn definition(
-        &self,
-        key: &ObjectKey,
-        wanted: &Value,
-    ) -> Result<Option<Arc<Value>>, RequestError> {
-        let seen = self.live(key).await?;
-        let is_as_wanted = seen.as_deref().is_none_or(|seen| {
-            let drops = dropped_versions(wanted, seen).next().is_some();
-            !drops && !waits_for_proof(wanted, seen) && !stops_serving(wanted, seen)
-        });
-        if is_as_wanted {
-            return Ok(seen);
-        }
-        Ok(self.context.cluster.read(key).await?.map(Arc::new))
     }
 
     async fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
@@ -263,18 +182,6 @@ impl Reconciler {
             "RollingOut",
             running.join("; "),
         )))
-    }
-
-    /// The object as a watch sees it, else as the API server has it.
-    pub(super) async fn live(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, RequestError> {
-        if let Some(seen) = self.context.index.find(key) {
-            return Ok(Some(seen));
-        }
-        match self.context.cluster.read(key).await {
-            // What is not served is not there.
-            Err(RequestError::UnknownKind { .. }) => Ok(None),
-            read => Ok(read?.map(Arc::new)),
-        }
     }
 }
 

@@ -22,6 +22,7 @@ mod disarming;
 mod finalizer;
 mod install;
 mod loading;
+mod lookup;
 mod namespace;
 mod proof;
 mod removal;
@@ -29,6 +30,7 @@ mod report;
 pub(super) mod rollout;
 mod routing;
 mod storage;
+mod trust;
 
 use std::{sync::Arc, time::Duration};
 

@@ -147,13 +147,6 @@ impl Reconciler {
         info!(object = %key, "Released");
         Ok(())
     }
-
-    /// The objects of a kind that belong to a BundleDeployment, as the API server has them: what is decided on them
-    /// cannot be undone.
-    pub(super) async fn list_owned(&self, owner: &Owner, kind: &Kind) -> Result<Vec<Value>, Halt> {
-        let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
-        Ok(self.context.cluster.list(kind, None, Some(&selector)).await?)
-    }
 }
 
 /// Since when everything is disarmed, as the status says.

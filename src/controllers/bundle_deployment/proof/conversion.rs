@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Server;
 use crate::{
-    cluster::{Kind, RequestError, endpoints::Endpoint, kinds, prober::ConversionWebhook},
+    cluster::{Kind, RequestError, endpoints::Endpoint, prober::ConversionWebhook},
     controllers::{
         bundle_deployment::{Halt, Reconciler},
         worker::chain,
@@ -154,8 +154,7 @@ impl Reconciler {
 
     /// An object of a CustomResourceDefinition as it is stored, if there is one.
     async fn stored_object(&self, crd: &str) -> Result<Option<Value>, RequestError> {
-        let key = kinds::CUSTOM_RESOURCE_DEFINITION.object(None, crd);
-        let Some(live) = self.context.index.find(&key) else {
+        let Some(live) = self.definition_seen(crd) else {
             return Ok(None);
         };
         let Some(version) = reachable_version(&live) else {

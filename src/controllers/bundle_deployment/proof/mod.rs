@@ -4,11 +4,11 @@
 mod conversion;
 mod servers;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
 
-use super::{Halt, Reconciler, rollout::Revisions};
+use super::{Halt, Reconciler, rollout::Revisions, trust::TrustBundles};
 use crate::{
     cluster::endpoints::Endpoint,
     controllers::worker::chain,
@@ -75,7 +75,7 @@ impl Reconciler {
         &self,
         name: &str,
         plan: &Plan,
-        trust_bundles: &BTreeMap<String, Vec<u8>>,
+        trust_bundles: &TrustBundles,
     ) -> Result<(), Halt> {
         let servers = self.servers(plan, trust_bundles)?;
         if servers.is_empty() {

@@ -1,6 +1,6 @@
 //! Who answers the calls of webhooks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ use crate::{
         prober::TrustAnchors,
     },
     controllers::{
-        bundle_deployment::{Halt, Reconciler},
+        bundle_deployment::{Halt, Reconciler, trust::TrustBundles},
         worker::chain,
     },
     domain::{
@@ -39,9 +39,9 @@ impl Server {
         service: &str,
         port: i64,
         endpoints: Vec<Endpoint>,
-        trust_bundles: &BTreeMap<String, Vec<u8>>,
+        trust_bundles: &TrustBundles,
     ) -> Result<Self, Halt> {
-        let Some(pem) = trust_bundles.get(service) else {
+        let Some(pem) = trust_bundles.pem(service) else {
             let message = format!("there is no trust bundle for the Service {service} yet");
             return Err(gate("NoTrust", message));
         };
@@ -69,11 +69,7 @@ impl Server {
 
 impl Reconciler {
     /// Each Service and port that a webhook of the plan calls.
-    pub(super) fn servers(
-        &self,
-        plan: &Plan,
-        trust_bundles: &BTreeMap<String, Vec<u8>>,
-    ) -> Result<Vec<Server>, Halt> {
+    pub(super) fn servers(&self, plan: &Plan, trust_bundles: &TrustBundles) -> Result<Vec<Server>, Halt> {
         let mut servers = Vec::new();
         for (service, port) in called(plan) {
             let key = kinds::SERVICE.object(Some(&plan.namespace), &service);
