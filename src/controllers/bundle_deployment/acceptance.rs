@@ -12,7 +12,7 @@ use crate::{
         claims::{self, Api, Claimant},
         object::{self, ObjectKey},
         plan::{Phase, Plan, Refusal, Scene, dropped_but_stored, preflight},
-        status::{Standing, Step},
+        status::Step,
         upgrade::{self, Release},
     },
 };
@@ -42,7 +42,7 @@ impl Reconciler {
     ) -> Result<(), Halt> {
         let refuse = |refusal: upgrade::Refusal| {
             let (reason, message) = (refusal.reason(), refusal.to_string());
-            Halt::Gate(Standing::failed(Step::Accepted, reason, message))
+            Halt::failed(Step::Accepted, reason, message)
         };
         let candidate = release(&loaded.bundle);
         if let Some(installed) = &survey.bundle {
@@ -112,11 +112,7 @@ impl Reconciler {
                 "the BundleDeployment {} is older and has not said yet what it converts",
                 elder.name
             );
-            return Err(Halt::Gate(Standing::waiting(
-                Step::Accepted,
-                "WaitingForClaims",
-                message,
-            )));
+            return Err(Halt::waiting(Step::Accepted, "WaitingForClaims", message));
         }
         let mut live = Vec::new();
         for object in plan.phases.all() {
@@ -149,11 +145,7 @@ impl Reconciler {
             }
         }
         let message: Vec<_> = refusals.iter().map(ToString::to_string).collect();
-        Err(Halt::Gate(Standing::failed(
-            Step::Accepted,
-            first.reason(),
-            message.join("; "),
-        )))
+        Err(Halt::failed(Step::Accepted, first.reason(), message.join("; ")))
     }
 
     /// What every BundleDeployment says that it converts; of this one, what its plan says.

@@ -13,7 +13,7 @@ use crate::{
         injection,
         object::{self, ObjectKey},
         plan::{Phase, Plan, Stage, waits_for_proof},
-        status::{Standing, Step},
+        status::Step,
     },
 };
 
@@ -55,7 +55,7 @@ impl Reconciler {
                     "the CustomResourceDefinition {} has not been seen yet",
                     conversion.crd
                 );
-                return Err(Halt::Gate(Standing::waiting(Step::Armed, "Arming", message)));
+                return Err(Halt::waiting(Step::Armed, "Arming", message));
             };
             let in_place = live
                 .pointer("/spec/conversion")

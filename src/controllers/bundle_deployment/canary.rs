@@ -216,8 +216,7 @@ impl Reconciler {
 
     async fn ensure_canary(&self, owner: &Owner, plan: &Plan, mut pod: Value) -> Result<Value, Halt> {
         let key = ObjectKey::of(&pod).ok_or(RequestError::Nameless)?;
-        let gate =
-            |reason: &str, message: String| Halt::Gate(Standing::failed(Step::Installed, reason, message));
+        let gate = |reason: &str, message: String| Halt::failed(Step::Installed, reason, message);
         if let Some(live) = self.live(&key).await? {
             if Owner::of(&live) != Some(&owner.bundle_deployment) {
                 let message = format!("{key} exists and was not created by Windlass: remove it");

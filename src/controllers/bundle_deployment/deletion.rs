@@ -10,7 +10,7 @@ use crate::{
     domain::{
         object::{self, ObjectKey},
         plan::{Phase, Plan},
-        status::{Standing, Step},
+        status::Step,
         text::Listing,
     },
 };
@@ -45,11 +45,7 @@ impl Reconciler {
             return Ok(());
         }
         let message = format!("waiting until these are gone: {}", left.join("; "));
-        Err(Halt::Gate(Standing::waiting(
-            Step::Armed,
-            "DeletingCRDs",
-            message,
-        )))
+        Err(Halt::waiting(Step::Armed, "DeletingCRDs", message))
     }
 
     /// What is left of a definition that is being deleted, and what holds it.
@@ -87,7 +83,7 @@ impl Reconciler {
             }
             if !left.is_empty() {
                 let message = format!("waiting until these are gone: {}", OBJECTS.of(&left));
-                return Err(Halt::Gate(Standing::waiting(Step::Armed, "Removing", message)));
+                return Err(Halt::waiting(Step::Armed, "Removing", message));
             }
         }
         Ok(())

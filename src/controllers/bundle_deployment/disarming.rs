@@ -154,7 +154,7 @@ impl Reconciler {
             let message = format!(
                 "{name} serves several versions and has objects: without its conversion they would be lost. Delete the objects, or set served: false on all versions but the one that is stored and rewrite the objects in it; or keep a bundle that converts {name}"
             );
-            return Err(Halt::Gate(Standing::failed(step, "ConversionInUse", message)));
+            return Err(Halt::failed(step, "ConversionInUse", message));
         }
         Ok(())
     }

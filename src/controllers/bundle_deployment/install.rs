@@ -16,7 +16,7 @@ use crate::{
     domain::{
         object::ObjectKey,
         plan::{Phase, Plan, Stage, staged, stops_serving},
-        status::{Standing, Step},
+        status::Step,
     },
 };
 
@@ -162,11 +162,7 @@ impl Reconciler {
                     rolling.extend(seen);
                 }
                 Some(Rollout::Stuck(message)) => {
-                    return Err(Halt::Gate(Standing::failed(
-                        Step::Available,
-                        "RolloutStuck",
-                        message,
-                    )));
+                    return Err(Halt::failed(Step::Available, "RolloutStuck", message));
                 }
                 None => running.push(format!("{key} has not been seen as it was applied yet")),
             }
@@ -177,11 +173,7 @@ impl Reconciler {
         let now = self.context.clock.now();
         let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &rolling, now).await?;
         running.extend(revisions.unready);
-        Err(Halt::Gate(Standing::waiting(
-            Step::Available,
-            "RollingOut",
-            running.join("; "),
-        )))
+        Err(Halt::waiting(Step::Available, "RollingOut", running.join("; ")))
     }
 }
 
@@ -196,23 +188,15 @@ fn owner(deployment: &BundleDeployment) -> Owner {
 /// A foreign object is no error that goes away by trying again.
 pub(super) fn refused(error: ApplyError) -> Halt {
     match error {
-        ApplyError::Foreign { .. } => Halt::Gate(Standing::failed(
-            Step::Installed,
-            "ForeignObject",
-            error.to_string(),
-        )),
-        ApplyError::Terminating { .. } => Halt::Gate(Standing::waiting(
-            Step::Installed,
-            "ObjectTerminating",
-            error.to_string(),
-        )),
-        ApplyError::Request(error) if error.is_invalid() => Halt::Gate(Standing::failed(
-            Step::Installed,
-            "ObjectInvalid",
-            error.to_string(),
-        )),
+        ApplyError::Foreign { .. } => Halt::failed(Step::Installed, "ForeignObject", error.to_string()),
+        ApplyError::Terminating { .. } => {
+            Halt::waiting(Step::Installed, "ObjectTerminating", error.to_string())
+        }
+        ApplyError::Request(error) if error.is_invalid() => {
+            Halt::failed(Step::Installed, "ObjectInvalid", error.to_string())
+        }
         ApplyError::Request(error) if error.is_forbidden() => {
-            Halt::Gate(Standing::failed(Step::Installed, "Forbidden", error.to_string()))
+            Halt::failed(Step::Installed, "Forbidden", error.to_string())
         }
         error => error.into(),
     }

@@ -18,7 +18,7 @@ use crate::{
         check,
         plan::Plan,
         render::{self, Certificates, DeploymentConfig, Durations, Options},
-        status::{Standing, Step},
+        status::Step,
         text::{Listing, hexadecimal},
         upgrade::Predecessors,
     },
@@ -122,11 +122,7 @@ impl Reconciler {
             let Some(config_map) = self.context.cluster.read(&key).await? else {
                 // Whoever makes the BundleDeployment may make its ConfigMaps next.
                 let message = format!("{key} does not exist");
-                return Err(Halt::Gate(Standing::waiting(
-                    Step::Accepted,
-                    "SourceMissing",
-                    message,
-                )));
+                return Err(Halt::waiting(Step::Accepted, "SourceMissing", message));
             };
             config_maps.push(config_map);
         }
@@ -204,7 +200,7 @@ fn plan(
 }
 
 fn refused(reason: &str, message: impl Into<String>) -> Halt {
-    Halt::Gate(Standing::failed(Step::Accepted, reason, message))
+    Halt::failed(Step::Accepted, reason, message)
 }
 
 #[cfg(test)]

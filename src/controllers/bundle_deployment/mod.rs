@@ -46,7 +46,10 @@ use crate::{
         Context, controller,
         worker::{self, Next, Queue},
     },
-    domain::{object, status::Standing},
+    domain::{
+        object,
+        status::{Standing, Step},
+    },
 };
 
 use disarming::Disarmed;
@@ -117,6 +120,18 @@ impl Default for Timing {
 }
 
 // === impl Halt ===
+
+impl Halt {
+    /// Waits at a gate that opens by itself.
+    fn waiting(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Gate(Standing::waiting(at, reason, message))
+    }
+
+    /// Waits at a gate until somebody acts.
+    fn failed(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Gate(Standing::failed(at, reason, message))
+    }
+}
 
 impl<E: Into<ReconcileError>> From<E> for Halt {
     fn from(error: E) -> Self {

@@ -13,7 +13,7 @@ use crate::{
         patch::{put, test},
         plan::{Plan, unservable},
         render::Conversion,
-        status::{Standing, Step},
+        status::Step,
     },
 };
 
@@ -59,11 +59,7 @@ impl Reconciler {
             }
             Namespace::Terminating => {
                 let message = format!("the namespace {} is being deleted", plan.namespace);
-                Err(Halt::Gate(Standing::waiting(
-                    Step::Installed,
-                    "NamespaceTerminating",
-                    message,
-                )))
+                Err(Halt::waiting(Step::Installed, "NamespaceTerminating", message))
             }
         }
     }

@@ -59,7 +59,7 @@ impl Reconciler {
         let since = disarmed_since(object);
         survey.disarmed = true;
         let message = "nothing is sent to the webhooks any more; removing them once every API server knows";
-        let disarmed = Halt::Gate(Standing::waiting(Step::Armed, "Disarmed", message));
+        let disarmed = Halt::waiting(Step::Armed, "Disarmed", message);
         let Some(since) = since else { return Err(disarmed) };
         let waited = self.context.clock.now().duration_since(since);
         if waited < SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX) {
@@ -109,11 +109,7 @@ impl Reconciler {
             "{}; or set spec.deletionPolicy: DeleteCRDs to delete the definitions with every object. The removal goes on by itself then",
             obstacles.join("; ")
         );
-        Err(Halt::Gate(Standing::failed(
-            Step::Armed,
-            "ConversionInUse",
-            message,
-        )))
+        Err(Halt::failed(Step::Armed, "ConversionInUse", message))
     }
 
     /// Lets go of what stays: CRDs, since their objects would go with them, and the namespace. Returns their names.

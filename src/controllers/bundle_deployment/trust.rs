@@ -10,12 +10,7 @@ use crate::{
     api::{CertificateStatus, ServingCertificate},
     cluster::{kinds, prober::TrustAnchors},
     controllers::worker::chain,
-    domain::{
-        object,
-        plan::Plan,
-        render::Conversion,
-        status::{Standing, Step},
-    },
+    domain::{object, plan::Plan, render::Conversion, status::Step},
 };
 
 /// The trust bundles of Services, in PEM; each holds certificates that can be read.
@@ -68,13 +63,7 @@ impl Reconciler {
                 .index
                 .find(&key)
                 .and_then(|secret| object::data(&secret, "ca.crt"));
-            let waiting = |message| {
-                Halt::Gate(Standing::waiting(
-                    Step::Installed,
-                    "WaitingForCertificate",
-                    message,
-                ))
-            };
+            let waiting = |message| Halt::waiting(Step::Installed, "WaitingForCertificate", message);
             let Some(pem) = pem else {
                 return Err(waiting(format!(
                     "{key} does not hold a certificate and its CA yet"

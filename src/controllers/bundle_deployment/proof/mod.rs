@@ -16,7 +16,7 @@ use crate::{
         object::ObjectKey,
         plan::{Phase, Plan},
         render::Conversion,
-        status::{Standing, Step},
+        status::Step,
     },
 };
 
@@ -193,5 +193,5 @@ impl Reconciler {
 }
 
 fn gate(reason: &str, message: String) -> Halt {
-    Halt::Gate(Standing::waiting(Step::Armed, reason, message))
+    Halt::waiting(Step::Armed, reason, message)
 }
