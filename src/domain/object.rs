@@ -75,6 +75,14 @@ pub fn is_terminating(object: &Value) -> bool {
     text(object, "/metadata/deletionTimestamp").is_some()
 }
 
+/// Who has to let an object go before it is gone.
+pub fn finalizers(object: &Value) -> Vec<&str> {
+    items(object, "/metadata/finalizers")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
 /// What a key of a Secret holds; `None` where it is not there, or no base64.
 pub fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
     let encoded = secret.get("data")?.get(key)?.as_str()?;

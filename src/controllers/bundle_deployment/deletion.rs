@@ -57,10 +57,7 @@ impl Reconciler {
             Ok(None) | Err(RequestError::UnknownKind { .. }) => Value::Null,
             Err(error) => return Ok(format!("{name} ({error})")),
         };
-        let finalizers: Vec<_> = object::items(&held, "/metadata/finalizers")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
+        let finalizers = object::finalizers(&held);
         Ok(match ObjectKey::of(&held) {
             Some(key) if !finalizers.is_empty() => format!(
                 "{name} (it still has {key}, which waits for whoever removes its finalizers {})",

@@ -14,7 +14,7 @@ use crate::{
 
 /// Sees to it that the finalizer is there.
 pub(super) async fn ensure(context: &Context, object: &Value) -> Result<(), RequestError> {
-    let mut finalizers = finalizers(object);
+    let mut finalizers = object::finalizers(object);
     if finalizers.contains(&names::FINALIZER) {
         return Ok(());
     }
@@ -24,7 +24,7 @@ pub(super) async fn ensure(context: &Context, object: &Value) -> Result<(), Requ
 
 /// Takes the finalizer away: the object goes.
 pub(super) async fn remove(context: &Context, object: &Value) -> Result<(), RequestError> {
-    let kept: Vec<_> = finalizers(object)
+    let kept: Vec<_> = object::finalizers(object)
         .into_iter()
         .filter(|finalizer| *finalizer != names::FINALIZER)
         .collect();
@@ -32,13 +32,6 @@ pub(super) async fn remove(context: &Context, object: &Value) -> Result<(), Requ
         Err(error) if error.is_not_found() => Ok(()),
         result => result,
     }
-}
-
-fn finalizers(object: &Value) -> Vec<&str> {
-    object::items(object, "/metadata/finalizers")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect()
 }
 
 /// Guarded by the resourceVersion, since others have finalizers too.
