@@ -137,9 +137,7 @@ pub(super) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<C
     if object["status"]["observedGeneration"] != *generation {
         return None;
     }
-    let found = object::items(object, "/status/conditions")
-        .iter()
-        .find(|condition| condition["type"] == condition_type)?;
+    let found = object::condition(object, condition_type)?;
     let text = |pointer| object::text(found, pointer).unwrap_or_default();
     Some(Condition {
         status: text("/status"),

@@ -57,6 +57,11 @@ pub fn stored_versions(definition: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// Whether a webhook converts its objects.
+pub fn is_converting(definition: &Value) -> bool {
+    object::text(definition, "/spec/conversion/strategy") == Some("Webhook")
+}
+
 fn flag(version: &Value, name: &str) -> bool {
     version.get(name).and_then(Value::as_bool).unwrap_or(false)
 }

@@ -75,6 +75,13 @@ pub fn is_terminating(object: &Value) -> bool {
     text(object, "/metadata/deletionTimestamp").is_some()
 }
 
+/// The condition of that type in the status of an object.
+pub fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<&'a Value> {
+    items(object, "/status/conditions")
+        .iter()
+        .find(|condition| text(condition, "/type") == Some(condition_type))
+}
+
 /// Who has to let an object go before it is gone.
 pub fn finalizers(object: &Value) -> Vec<&str> {
     items(object, "/metadata/finalizers")

@@ -12,7 +12,7 @@ use crate::{
     api::names,
     cluster::{Kind, RequestError, apply::Owner, kinds},
     domain::{
-        definition::storage_version,
+        definition::{is_converting, storage_version},
         object::{self, ObjectKey},
         plan::{Phase, Plan, Stage, calls_elsewhere, may_stop_converting, staged},
         status::{Standing, Step},
@@ -191,10 +191,6 @@ impl Reconciler {
 /// The kind that a CRD defines, in the version in which its objects are stored.
 pub(super) fn stored_kind(crd: &Value) -> Kind {
     Kind::of_definition(crd, storage_version(crd).unwrap_or_default())
-}
-
-fn is_converting(live: &Value) -> bool {
-    object::text(live, "/spec/conversion/strategy") == Some("Webhook")
 }
 
 /// Whether the plan converts a definition.

@@ -1,8 +1,7 @@
 //! Removal, in order: disarm, wait until every API server has heard of it, then everything else in reverse. CRDs stay
 //! with their objects unless they are to be deleted, and so does the namespace.
 
-use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tracing::info;
 
@@ -20,7 +19,7 @@ use crate::{
     domain::{
         object::{self, ObjectKey},
         patch::relabelled,
-        status::{Standing, Step},
+        status::{Conditions, Standing, Step},
     },
 };
 
@@ -56,7 +55,7 @@ impl Reconciler {
         for conversion in &mut survey.conversions {
             conversion.state = WebhookState::Disarmed;
         }
-        let since = disarmed_since(object);
+        let since = disarmed_since(deployment);
         survey.disarmed = true;
         let message = "nothing is sent to the webhooks any more; removing them once every API server knows";
         let disarmed = Halt::waiting(Step::Armed, "Disarmed", message);
@@ -146,12 +145,9 @@ impl Reconciler {
 }
 
 /// Since when everything is disarmed, as the status says.
-fn disarmed_since(object: &Value) -> Option<jiff::Timestamp> {
-    let disarmed = object::items(object, "/status/conditions")
-        .iter()
-        .filter_map(|condition| serde_json::from_value::<Condition>(condition.clone()).ok())
-        .find(|condition| condition.type_ == DISARMED && condition.status == "True")?;
-    Some(disarmed.last_transition_time.0)
+fn disarmed_since(deployment: &BundleDeployment) -> Option<Timestamp> {
+    let disarmed = deployment.status.as_ref()?.conditions.find(DISARMED)?;
+    (disarmed.status == "True").then_some(disarmed.last_transition_time.0)
 }
 
 #[cfg(test)]
@@ -160,15 +156,25 @@ mod tests {
 
     #[test]
     fn only_the_condition_disarmed_starts_the_clock() {
-        let status = |condition_type: &str, status: &str| {
-            json!({"status": {"conditions": [{
+        let since = |conditions: Value| {
+            disarmed_since(
+                &serde_json::from_value(json!({
+                    "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": "a"},
+                    "spec": {"namespace": "a", "source": {}}, "status": {"conditions": conditions},
+                }))
+                .unwrap(),
+            )
+        };
+        let condition = |condition_type: &str, status: &str| {
+            json!([{
                 "type": condition_type, "status": status, "reason": "Disarmed", "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z"
-            }]}})
+            }])
         };
-        assert!(disarmed_since(&status("Disarmed", "True")).is_some());
-        assert!(disarmed_since(&status("Disarmed", "False")).is_none());
-        assert!(disarmed_since(&status("Armed", "False")).is_none());
-        assert!(disarmed_since(&json!({})).is_none());
+        let moment = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(since(condition("Disarmed", "True")), Some(moment));
+        assert_eq!(since(condition("Disarmed", "False")), None);
+        assert_eq!(since(condition("Armed", "False")), None);
+        assert_eq!(since(json!([])), None);
     }
 }

@@ -70,13 +70,9 @@ impl Rollout {
             "Deployment {name}: {updated} of {wanted} replicas are of the new revision, {available} available, {} old",
             (replicas - updated).max(0)
         );
-        let stuck = object::items(deployment, "/status/conditions")
-            .iter()
-            .find(|condition| {
-                object::text(condition, "/type") == Some("Progressing")
-                    && object::text(condition, "/status") == Some("False")
-            });
-        match stuck.filter(|_| seen) {
+        let stuck = object::condition(deployment, "Progressing")
+            .filter(|condition| seen && object::text(condition, "/status") == Some("False"));
+        match stuck {
             Some(condition) => {
                 let message = object::text(condition, "/message").unwrap_or_default();
                 Self::Stuck(format!("{state}: {message}"))
@@ -239,6 +235,7 @@ mod tests {
         assert!(!is_newest(&set("1", "d"), &deployment));
         assert!(!is_newest(&set("2", "other"), &deployment));
     }
+
     #[test]
     fn a_pod_of_an_older_revision_counts_until_it_has_ended() {
         let deployment = std::sync::Arc::new(deployment(2, 2, 2, 2));

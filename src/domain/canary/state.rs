@@ -90,10 +90,7 @@ pub fn state(pod: &Value) -> State {
 }
 
 fn status_of<'a>(pod: &'a Value, condition_type: &str) -> Option<&'a str> {
-    object::items(pod, "/status/conditions")
-        .iter()
-        .find(|condition| object::text(condition, "/type") == Some(condition_type))
-        .and_then(|condition| object::text(condition, "/status"))
+    object::text(object::condition(pod, condition_type)?, "/status")
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = (&str, &Value)> {

@@ -17,7 +17,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::domain::{
-    definition::{stored_versions, version},
+    definition::{is_converting, stored_versions, version},
     names,
     object::{self, is_terminating},
 };
@@ -155,8 +155,7 @@ fn lost_versions(old: &Value, new: &Value) -> Vec<String> {
 
 fn is_claimed(crd: &Value, deployment: &Value) -> bool {
     let name = object::text(crd, "/metadata/name");
-    let converts = object::text(crd, "/spec/conversion/strategy") == Some("Webhook");
-    converts
+    is_converting(crd)
         || object::items(deployment, "/status/conversions")
             .iter()
             .any(|conversion| object::text(conversion, "/crd") == name)
