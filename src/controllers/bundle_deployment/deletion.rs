@@ -116,6 +116,7 @@ impl Reconciler {
         Ok(())
     }
 
+    /// Deletes an object, if it still is the one that was seen.
     pub(super) async fn delete(&self, live: &Value) -> Result<(), Halt> {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());

@@ -5,7 +5,6 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tracing::info;
 
 use super::{Halt, Reconciler};
 use crate::{
@@ -76,12 +75,8 @@ impl Reconciler {
                     .filter(|wanted| ObjectKey::of(wanted).as_ref() == Some(&key))
                     .any(|wanted| !calls_elsewhere(&live, wanted));
                 if !kept {
-                    self.context
-                        .cluster
-                        .delete(&key, object::text(&live, "/metadata/uid"))
-                        .await?;
+                    self.delete(&live).await?;
                     self.note_disarmed(owner);
-                    info!(object = %key, "Disarmed");
                 }
             }
         }

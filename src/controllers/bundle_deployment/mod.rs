@@ -6,8 +6,8 @@
 //!                Deployments <- definitions <- identity, configuration, services, certificates
 //!                     |
 //!           every endpoint of the new revision -> proof (handshakes, conversions) -> armed
-//!                                                                                                       |
-//!                              what is dropped is removed <- stored objects rewritten, a page at a time
+//!                                                                                      |
+//!                  what is dropped is removed <- stored objects rewritten, a page at a time
 //! ```
 //!
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is

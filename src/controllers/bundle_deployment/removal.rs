@@ -79,12 +79,7 @@ impl Reconciler {
     pub(super) async fn disarm_admission(&self, owner: &Owner) -> Result<(), Halt> {
         for kind in ADMISSION_KINDS {
             for live in self.list_owned(owner, &kind).await? {
-                let Some(key) = ObjectKey::of(&live) else { continue };
-                self.context
-                    .cluster
-                    .delete(&key, object::text(&live, "/metadata/uid"))
-                    .await?;
-                info!(object = %key, "Disarmed");
+                self.delete(&live).await?;
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::{
         BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, ConversionStatus,
         WebhookState, WebhookStatus, names,
     },
+    cluster::RequestError,
     controllers::status::merge_patch,
     domain::{
         crd_upgrade::Finding,
@@ -154,7 +155,7 @@ impl Reconciler {
         if status == known {
             return Ok(());
         }
-        let key = ObjectKey::of(object).ok_or(crate::cluster::RequestError::Nameless)?;
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
         let patch = merge_patch(&known, &status).map_err(ReconcileError::Encode)?;
         self.context
             .cluster
