@@ -84,7 +84,7 @@ impl Reconciler {
             if converts(plan, &live) {
                 continue;
             }
-            let Some(wanted) = wanted(plan, &live) else {
+            let Some(wanted) = plan.definition(name(&live)) else {
                 if self.stop_converting(&live, Step::Accepted).await? {
                     self.note_disarmed(owner);
                 }
@@ -104,7 +104,7 @@ impl Reconciler {
     pub(super) async fn disarm_conversions(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             let Some(key) = ObjectKey::of(&live) else { continue };
-            if converts(plan, &live) || wanted(plan, &live).is_none() {
+            if converts(plan, &live) || plan.definition(name(&live)).is_none() {
                 continue;
             }
             // A watch that lags shows versions that are not served any more.
@@ -145,7 +145,7 @@ impl Reconciler {
     async fn gate_on_conversion(&self, live: &Value, step: Step) -> Result<(), Halt> {
         let has_objects = self.has_objects(live).await?;
         if !may_stop_converting(live, has_objects) {
-            let name = object::text(live, "/metadata/name").unwrap_or_default();
+            let name = name(live);
             let message = format!(
                 "{name} serves several versions and has objects: without its conversion they would be lost. Delete the objects, or set served: false on all versions but the one that is stored and rewrite the objects in it; or keep a bundle that converts {name}"
             );
@@ -190,18 +190,11 @@ pub(super) fn stored_kind(crd: &Value) -> Kind {
 
 /// Whether the plan converts a definition.
 fn converts(plan: &Plan, live: &Value) -> bool {
-    let name = object::text(live, "/metadata/name");
-    plan.conversions
-        .iter()
-        .any(|conversion| Some(conversion.crd.as_str()) == name)
+    plan.conversion(name(live)).is_some()
 }
 
-/// A definition as the plan has it.
-fn wanted<'a>(plan: &'a Plan, live: &Value) -> Option<&'a Value> {
-    let key = ObjectKey::of(live);
-    plan.phases
-        .of(Phase::Definitions)
-        .find(|wanted| ObjectKey::of(wanted) == key)
+fn name(definition: &Value) -> &str {
+    object::text(definition, "/metadata/name").unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -123,11 +123,7 @@ impl Reconciler {
                 self.note_disarmed(owner);
             }
             let body = staged(wanted, live.as_deref(), stage);
-            let conversion = plan
-                .conversions
-                .iter()
-                .find(|conversion| conversion.crd == key.name);
-            let Some(conversion) = conversion else {
+            let Some(conversion) = plan.conversion(&key.name) else {
                 self.ensure(&body, owner).await?;
                 continue;
             };

@@ -70,16 +70,24 @@ impl Plan {
         }
     }
 
+    /// The conversion of a CustomResourceDefinition, if it is claimed.
+    pub fn conversion(&self, crd: &str) -> Option<&Conversion> {
+        self.conversions.iter().find(|conversion| conversion.crd == crd)
+    }
+
+    /// The CustomResourceDefinition of that name.
+    pub fn definition(&self, crd: &str) -> Option<&Value> {
+        self.phases
+            .of(Phase::Definitions)
+            .find(|definition| object::text(definition, "/metadata/name") == Some(crd))
+    }
+
     /// The APIs whose conversion is claimed.
     pub fn apis(&self) -> Vec<Api> {
         self.phases
             .of(Phase::Definitions)
             .filter_map(Api::of)
-            .filter(|api| {
-                self.conversions
-                    .iter()
-                    .any(|conversion| conversion.crd == api.crd)
-            })
+            .filter(|api| self.conversion(&api.crd).is_some())
             .collect()
     }
 }

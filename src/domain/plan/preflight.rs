@@ -127,7 +127,7 @@ pub fn preflight(scene: &Scene<'_>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     for definition in scene.plan.phases.of(Phase::Definitions) {
         let Some(api) = Api::of(definition) else { continue };
-        let converts = scene.plan.conversions.iter().any(|it| it.crd == api.crd);
+        let converts = scene.plan.conversion(&api.crd).is_some();
         let claimed = converts.then(|| conversion_claimed(scene, &api)).flatten();
         refusals.extend(claimed.or_else(|| kind_taken(scene, &api)));
     }

@@ -13,7 +13,7 @@ use crate::{
         conversion_review::ConversionReview,
         definition::{self, reachable_version},
         object,
-        plan::{Phase, Plan, sample_object},
+        plan::{Plan, sample_object},
         render::Conversion,
         round_trip,
         text::Listing,
@@ -49,11 +49,7 @@ impl Reconciler {
         conversion: &Conversion,
         server: &Server,
     ) -> Result<Vec<String>, Halt> {
-        let Some(crd) = plan
-            .phases
-            .of(Phase::Definitions)
-            .find(|crd| object::text(crd, "/metadata/name") == Some(&conversion.crd))
-        else {
+        let Some(crd) = plan.definition(&conversion.crd) else {
             return Ok(Vec::new());
         };
         let webhook = ConversionWebhook {
