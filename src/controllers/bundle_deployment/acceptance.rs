@@ -85,22 +85,7 @@ impl Reconciler {
         plan: &Plan,
         survey: &mut Survey,
     ) -> Result<(), Halt> {
-        let known = std::mem::take(&mut survey.conversions);
-        survey.conversions = plan
-            .apis()
-            .into_iter()
-            .map(|api| conversion_status(api, &known))
-            .collect();
-        let known: BTreeMap<_, _> = survey
-            .webhooks
-            .drain(..)
-            .map(|known| (known.name, known.state))
-            .collect();
-        survey.webhooks = plan
-            .phases
-            .of(Phase::Admission)
-            .map(|webhook| webhook_status(webhook, &known))
-            .collect();
+        list_webhooks(plan, survey);
         let definitions = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
         let definitions: Vec<_> = definitions.iter().map(AsRef::as_ref).collect();
         let claimants = self.claimants(deployment, plan);
@@ -159,6 +144,26 @@ impl Reconciler {
         }
         claimants
     }
+}
+
+/// Lists in the status what the plan claims and arms, each as it was known to be.
+fn list_webhooks(plan: &Plan, survey: &mut Survey) {
+    let known = std::mem::take(&mut survey.conversions);
+    survey.conversions = plan
+        .apis()
+        .into_iter()
+        .map(|api| conversion_status(api, &known))
+        .collect();
+    let known: BTreeMap<_, _> = survey
+        .webhooks
+        .drain(..)
+        .map(|known| (known.name, known.state))
+        .collect();
+    survey.webhooks = plan
+        .phases
+        .of(Phase::Admission)
+        .map(|webhook| webhook_status(webhook, &known))
+        .collect();
 }
 
 /// Whether every definition that the plan converts belongs to `owner` already: then nobody else can have it.

@@ -1,6 +1,9 @@
 //! A new revision is tried out in one pod before the Deployment is touched: what serves now goes on serving.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,6 +13,7 @@ use super::{
     Halt, Reconciler,
     proof::{Server, called},
     report::Survey,
+    trust::TrustBundles,
 };
 use crate::{
     api::{BundleDeployment, names},
@@ -28,6 +32,14 @@ use crate::{
     },
 };
 
+/// What a canary shows.
+struct Finding {
+    reason: &'static str,
+    message: String,
+    /// It may pass without anybody doing anything.
+    may_pass: bool,
+}
+
 /// A canary is asked again after this part of the time for which it has been there.
 const PART_OF_AGE: u32 = 4;
 
@@ -41,6 +53,26 @@ const NEEDED: [Phase; 4] = [
     Phase::Services,
     Phase::Certificates,
 ];
+
+// === impl Finding ===
+
+impl Finding {
+    fn waits(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            may_pass: true,
+        }
+    }
+
+    fn fails(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            may_pass: false,
+        }
+    }
+}
 
 // === impl Reconciler ===
 
@@ -75,39 +107,23 @@ impl Reconciler {
         }
         let conversions = self.conversions_to_answer(plan);
         for (wanted, pod) in started {
-            let judge = |problem| self.judged(wanted, &pod, problem);
             let address = match canary::state(&pod) {
-                State::Ready(address) => address,
-                State::Waiting { reason, message } => return Err(judge(Finding::waits(reason, message))),
-                State::Crashing(message) => return Err(judge(Finding::fails("CanaryCrashing", message))),
+                State::Ready(address) => Ok(address),
+                State::Waiting { reason, message } => Err(Finding::waits(reason, message)),
+                State::Crashing(message) => Err(Finding::fails("CanaryCrashing", message)),
                 State::Ended(message) => {
                     if self.age(&pod) >= self.pause(&pod).saturating_mul(PART_OF_AGE) {
                         self.delete(&pod).await?;
                     }
-                    return Err(judge(Finding::fails("CanaryEnded", message)));
+                    Err(Finding::fails("CanaryEnded", message))
                 }
             };
-            let mut servers = Vec::new();
-            for (service, port) in called(plan) {
-                let Some(target) = target(plan, wanted, &service, port) else {
-                    continue;
-                };
-                let text = |pointer| object::text(&pod, pointer).unwrap_or_default().to_owned();
-                let endpoint = Endpoint {
-                    address: SocketAddr::new(address, target),
-                    pod: Some(Pod {
-                        name: text("/metadata/name"),
-                        uid: text("/metadata/uid"),
-                    }),
-                };
-                servers.push(Server::new(&service, port, vec![endpoint], &trust_bundles)?);
-            }
+            let address = address.map_err(|finding| self.judged(wanted, &pod, finding))?;
+            let servers = servers(plan, wanted, &pod, address, &trust_bundles)?;
             let name = &owner.bundle_deployment;
             if let Some(problem) = self.ask_servers(name, plan, &servers, &conversions).await? {
-                return Err(judge(Finding::fails(
-                    "CanaryFailed",
-                    format!("fails: {}", problem.message),
-                )));
+                let finding = Finding::fails("CanaryFailed", format!("fails: {}", problem.message));
+                return Err(self.judged(wanted, &pod, finding));
             }
         }
         Ok(())
@@ -287,32 +303,31 @@ impl Reconciler {
     }
 }
 
-/// What a canary shows.
-struct Finding {
-    reason: &'static str,
-    message: String,
-    /// It may pass without anybody doing anything.
-    may_pass: bool,
-}
-
-// === impl Finding ===
-
-impl Finding {
-    fn waits(reason: &'static str, message: String) -> Self {
-        Self {
-            reason,
-            message,
-            may_pass: true,
-        }
+/// What webhooks of the plan would call of a Deployment, with its canary at `address` as the only endpoint.
+fn servers(
+    plan: &Plan,
+    deployment: &Value,
+    canary: &Value,
+    address: IpAddr,
+    trust_bundles: &TrustBundles,
+) -> Result<Vec<Server>, Halt> {
+    let text = |pointer| object::text(canary, pointer).unwrap_or_default().to_owned();
+    let pod = Pod {
+        name: text("/metadata/name"),
+        uid: text("/metadata/uid"),
+    };
+    let mut servers = Vec::new();
+    for (service, port) in called(plan) {
+        let Some(target) = target(plan, deployment, &service, port) else {
+            continue;
+        };
+        let endpoint = Endpoint {
+            address: SocketAddr::new(address, target),
+            pod: Some(pod.clone()),
+        };
+        servers.push(Server::new(&service, port, vec![endpoint], trust_bundles)?);
     }
-
-    fn fails(reason: &'static str, message: String) -> Self {
-        Self {
-            reason,
-            message,
-            may_pass: false,
-        }
-    }
+    Ok(servers)
 }
 
 /// The port of a Deployment's pods behind a port of a Service of the plan, if that leads to them.
