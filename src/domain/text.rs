@@ -36,6 +36,12 @@ pub fn is_hostile(character: char) -> bool {
         )
 }
 
+/// Text on one line, without characters that could be hostile.
+pub fn tidied(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().filter(|character| !is_hostile(*character)).collect()
+}
+
 /// Bytes as lower-case hexadecimal digits.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -72,6 +78,17 @@ impl Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tidied_text_is_one_line_that_no_terminal_acts_upon() {
+        for (text, expected) in [
+            (" größer\n\tals  1 µs\r\n", "größer als 1 µs"),
+            ("a\u{1b}[0mb\u{202e}c\u{2028}d", "a[0mbc d"),
+            ("\u{0}", ""),
+        ] {
+            assert_eq!(tidied(text), expected);
+        }
+    }
 
     #[test]
     fn a_list_shows_the_first_few_and_counts_the_others() {

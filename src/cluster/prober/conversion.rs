@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 
 use super::{ProbeError, Prober, TrustAnchors};
-use crate::domain::conversion_review::ConversionReview;
+use crate::domain::{conversion_review::ConversionReview, text::tidied};
 
 /// A conversion webhook as the API server calls it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -107,12 +107,8 @@ impl Prober {
 
 /// The beginning of a text that somebody else wrote, on one line.
 fn words(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars()
-        .filter(|character| !character.is_control())
-        .take(LONGEST_WORDS)
-        .collect()
+    let line = tidied(&String::from_utf8_lossy(bytes));
+    line.chars().take(LONGEST_WORDS).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::domain::object;
+use crate::domain::{object, text::tidied};
 
 /// How a pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +121,7 @@ fn crash(name: &str, status: &Value) -> Option<String> {
         .rev()
         .take(LONGEST_WORDS)
         .collect();
-    let words: String = words.chars().rev().collect();
-    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = tidied(&words.chars().rev().collect::<String>());
     let mut message = format!("crashes: container {name} ended with exit code {code}");
     for part in [text("/reason"), words.as_str()] {
         if !part.is_empty() {
