@@ -19,9 +19,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
 
-use crate::{cluster::lease::NotLeading, telemetry::Metrics};
-
-pub use crate::telemetry::chain;
+use crate::{
+    cluster::lease::NotLeading,
+    telemetry::{Metrics, chain},
+};
 
 /// Keys that are to be reconciled, each at most once at a time.
 #[derive(Debug)]

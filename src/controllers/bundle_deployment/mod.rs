@@ -50,6 +50,7 @@ use crate::{
         object,
         status::{Standing, Step},
     },
+    telemetry::chain,
 };
 
 use disarming::Disarmed;
@@ -192,7 +193,7 @@ impl Reconciler {
             // No news about the BundleDeployment.
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
             Err(Halt::Error(error)) => {
-                let standing = Standing::waiting(survey.at, "Retrying", worker::chain(&error));
+                let standing = Standing::waiting(survey.at, "Retrying", chain(&error));
                 (standing, Err(error))
             }
         };

@@ -9,8 +9,8 @@ use super::{Halt, Reconciler};
 use crate::{
     api::{CertificateStatus, ServingCertificate},
     cluster::{kinds, prober::TrustAnchors},
-    controllers::worker::chain,
     domain::{object, plan::Plan, render::Conversion, status::Step},
+    telemetry::chain,
 };
 
 /// The trust bundles of Services, in PEM; each holds certificates that can be read.

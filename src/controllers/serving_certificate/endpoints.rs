@@ -15,13 +15,14 @@ use crate::{
         endpoints,
         prober::{Presented, TrustAnchors},
     },
-    controllers::{Context, worker::chain},
+    controllers::Context,
     domain::{
         object,
         pki::{self, DnsNames},
         plan::DEFAULT_PORT,
         rotation::{Chain, Endpoint, Served},
     },
+    telemetry::chain,
 };
 
 /// How many endpoints of a Service are dialled at a time.

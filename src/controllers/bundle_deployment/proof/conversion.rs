@@ -5,10 +5,7 @@ use serde_json::Value;
 use super::Server;
 use crate::{
     cluster::{Kind, RequestError, endpoints::Endpoint, prober::ConversionWebhook},
-    controllers::{
-        bundle_deployment::{Halt, Reconciler},
-        worker::chain,
-    },
+    controllers::bundle_deployment::{Halt, Reconciler},
     domain::{
         conversion_review::ConversionReview,
         definition::{self, reachable_version},
@@ -18,6 +15,7 @@ use crate::{
         round_trip,
         text::Listing,
     },
+    telemetry::chain,
 };
 
 /// How one endpoint is asked to convert objects of one CustomResourceDefinition.

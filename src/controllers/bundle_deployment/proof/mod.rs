@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 use super::{Halt, Reconciler, rollout::Revisions, trust::TrustBundles};
 use crate::{
     cluster::endpoints::Endpoint,
-    controllers::worker::chain,
     domain::{
         object::ObjectKey,
         plan::{Phase, Plan},
         render::Conversion,
         status::Step,
     },
+    telemetry::chain,
 };
 
 pub(super) use servers::{Server, called};

@@ -12,14 +12,12 @@ use crate::{
         kinds,
         prober::TrustAnchors,
     },
-    controllers::{
-        bundle_deployment::{Halt, Reconciler, trust::TrustBundles},
-        worker::chain,
-    },
+    controllers::bundle_deployment::{Halt, Reconciler, trust::TrustBundles},
     domain::{
         object,
         plan::{DEFAULT_PORT, Phase, Plan},
     },
+    telemetry::chain,
 };
 
 /// A Service whose endpoints webhooks call.

@@ -8,11 +8,9 @@ use tokio::time::MissedTickBehavior;
 use crate::{
     api::names,
     cluster::{Kind, rewriting::Page},
-    controllers::{
-        bundle_deployment::{Halt, Reconciler},
-        worker::chain,
-    },
+    controllers::bundle_deployment::{Halt, Reconciler},
     domain::{object::ObjectKey, storage_migration::Migration},
+    telemetry::chain,
 };
 
 /// How many objects a page has: nothing else is done for the BundleDeployment while one is rewritten, so it takes two
