@@ -120,9 +120,7 @@ impl Kind {
 
     /// The group and the version; the group of the core API is empty.
     pub fn group_version(&self) -> (&str, &str) {
-        self.api_version
-            .split_once('/')
-            .unwrap_or(("", &self.api_version))
+        object::group_and_version(&self.api_version)
     }
 }
 

@@ -84,6 +84,9 @@ const OUTAGE: Duration = Duration::from_secs(30);
 /// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
 const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
 
+/// The kinds of which a part is not kept that is applied.
+const SLIMMED: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
+
 // === impl Watch ===
 
 impl Watch {
@@ -334,6 +337,11 @@ fn is_gone(error: &watcher::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
+/// Whether objects of a kind are kept without a part that is applied.
+pub(super) fn is_slimmed(kind: &Kind) -> bool {
+    SLIMMED.contains(kind)
+}
+
 /// The object as JSON, without what nobody reads and what is large: the field sets of managers, the schemas of
 /// CustomResourceDefinitions, the content of ConfigMaps. Whoever needs these asks the API server.
 fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
@@ -390,6 +398,7 @@ mod tests {
         let owner = &slim["metadata"]["managedFields"][1];
         assert_eq!(owner["fieldsV1"], json!({"f:caBundle": {}}));
         assert_eq!(slim["kind"], "CustomResourceDefinition");
+        assert!(is_slimmed(&kinds::CUSTOM_RESOURCE_DEFINITION));
     }
 
     #[test]
@@ -421,5 +430,6 @@ mod tests {
         assert_eq!(config_map["immutable"], true);
         let secret = slim(object, &kinds::SECRET).unwrap();
         assert_eq!(secret["data"], json!({"a": "b"}));
+        assert!(is_slimmed(&kinds::CONFIG_MAP) && !is_slimmed(&kinds::SECRET));
     }
 }

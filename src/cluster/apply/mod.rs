@@ -15,7 +15,7 @@ use tracing::info;
 
 use crate::{
     api::names,
-    cluster::{Cluster, Index, RequestError, kinds},
+    cluster::{Cluster, Index, Kind, RequestError, watches::is_slimmed},
     domain::{
         claims::{self, Adoption},
         object::{self, ObjectKey},
@@ -236,12 +236,10 @@ impl Applier {
     /// The object as it is: from the index where a watch sees it whole, else from the API server. For kinds that the
     /// index does not hold whole, the index will do as long as nothing has changed since the object was last verified.
     async fn live(&self, key: &ObjectKey, body: &Value) -> Result<Option<Arc<Value>>, RequestError> {
-        if let Some(seen) = self.index.find(key) {
-            let partial =
-                key.kind == *kinds::CUSTOM_RESOURCE_DEFINITION.kind || key.kind == *kinds::CONFIG_MAP.kind;
-            if !partial || self.is_verified(key, body, &seen) {
-                return Ok(Some(seen));
-            }
+        if let Some(seen) = self.index.find(key)
+            && (!is_slimmed(&Kind::of(key)) || self.is_verified(key, body, &seen))
+        {
+            return Ok(Some(seen));
         }
         Ok(self.cluster.read(key).await?.map(Arc::new))
     }

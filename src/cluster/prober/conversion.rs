@@ -61,9 +61,7 @@ impl Prober {
     ) -> Result<Value, ProbeError> {
         let failed = |source| ProbeError::Http { address, source };
         let (tls, presented) = self.connect(address, &webhook.server_name, trust).await?;
-        if let Some(rejection) = presented.rejection {
-            return Err(ProbeError::NotTrusted { address, rejection });
-        }
+        presented.trusted(address)?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(tls)).await.map_err(failed)?;
         let body = Full::new(Bytes::from(review.request().to_string()));
         let problem = |problem: String| ProbeError::Conversion { address, problem };

@@ -97,6 +97,22 @@ pub enum ProbeError {
     },
 }
 
+// === impl Presented ===
+
+impl Presented {
+    /// Whether `address`, which has presented this, is trusted.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::NotTrusted`] when it is not.
+    pub fn trusted(self, address: SocketAddr) -> Result<(), ProbeError> {
+        match self.rejection {
+            None => Ok(()),
+            Some(rejection) => Err(ProbeError::NotTrusted { address, rejection }),
+        }
+    }
+}
+
 // === impl Prober ===
 
 impl Prober {

@@ -173,19 +173,11 @@ impl Reconciler {
                 .prober
                 .handshake(endpoint.address, &server_name, &server.anchors)
                 .await;
-            let problem = match seen {
-                Ok(presented) => presented.rejection.map(|rejection| {
-                    format!(
-                        "{} presents a certificate that is not trusted: {rejection}",
-                        endpoint.address
-                    )
-                }),
-                Err(error) => Some(chain(&error)),
-            };
-            self.context.metrics.probed("handshake", problem.is_none());
-            match problem {
-                Some(problem) => problems.push(problem),
-                None => self.proofs.add(name, fact),
+            let proven = seen.and_then(|presented| presented.trusted(endpoint.address));
+            self.context.metrics.probed("handshake", proven.is_ok());
+            match proven {
+                Ok(()) => self.proofs.add(name, fact),
+                Err(error) => problems.push(chain(&error)),
             }
         }
         problems
