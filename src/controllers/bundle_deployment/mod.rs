@@ -59,7 +59,7 @@ use proof::Proofs;
 use report::Survey;
 
 /// Reconciles BundleDeployments.
-pub(crate) struct Reconciler {
+struct Reconciler {
     context: Arc<Context>,
     loader: Loader,
     proofs: Proofs,

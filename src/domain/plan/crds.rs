@@ -73,7 +73,7 @@ pub fn stops_serving(wanted: &Value, live: &Value) -> bool {
 pub fn dropped_versions<'a>(wanted: &'a Value, live: &'a Value) -> impl Iterator<Item = &'a Value> {
     versions(live)
         .iter()
-        .filter(|there| version(wanted, name(there)).is_none())
+        .filter(move |there| version(wanted, name(there)).is_none())
 }
 
 /// The versions that `wanted` no longer has while objects may still be stored in them.
