@@ -43,6 +43,15 @@ struct Shelf {
 /// How many changes a slow reader may lag behind before it has to look at everything again.
 const BACKLOG: usize = 4096;
 
+// === impl Change ===
+
+impl Change {
+    /// The object as it was known before, and as it is now.
+    pub fn versions(&self) -> impl Iterator<Item = &Value> {
+        self.before.iter().chain(&self.after).map(AsRef::as_ref)
+    }
+}
+
 // === impl Index ===
 
 impl Index {

@@ -10,7 +10,7 @@ use tracing::info;
 
 use crate::{
     api::names,
-    cluster::{Change, Index, RequestError, kinds, watches::Watch},
+    cluster::{Change, Index, Kind, RequestError, kinds, watches::Watch},
     controllers::{
         Context, controller,
         worker::{self, Next, Queue},
@@ -164,15 +164,15 @@ fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
 
 /// The Service that a change concerns: its own annotation, or the ServingCertificate with its name.
 fn concerned(change: &Change) -> Option<ObjectKey> {
-    let mut versions = change.before.iter().chain(&change.after);
     let key = &change.key;
-    if key.kind == *kinds::SERVICE.kind {
-        return versions
+    let kind = Kind::of(key);
+    if kind == kinds::SERVICE {
+        return change
+            .versions()
             .any(|version| asked(version).is_some())
             .then(|| key.clone());
     }
-    (key.kind == *kinds::SERVING_CERTIFICATE.kind && key.group() == names::GROUP)
-        .then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
+    (kind == kinds::SERVING_CERTIFICATE).then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
 }
 
 #[cfg(test)]

@@ -128,13 +128,7 @@ async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
                 }
             }
             Ok(change) => {
-                let secrets: BTreeSet<_> = change
-                    .before
-                    .iter()
-                    .chain(&change.after)
-                    .filter_map(|target| asked(target))
-                    .collect();
-                if !secrets.is_empty() {
+                if change.versions().any(|target| asked(target).is_some()) {
                     watch_asked(&context, &queue);
                 }
             }

@@ -79,7 +79,7 @@ pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>) {
     loop {
         match changes.recv().await {
             Ok(change) => {
-                if change.key.kind == *kinds::BUNDLE_DEPLOYMENT.kind {
+                if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
                 for name in concerned(&context.index, &context.namespace, &change) {
@@ -126,12 +126,11 @@ fn add_all(index: &Index, queue: &Queue<String>) {
 /// The BundleDeployments that a change concerns.
 fn concerned(index: &Index, own_namespace: &str, change: &Change) -> HashSet<String> {
     let mut names = HashSet::new();
-    let versions = || change.before.iter().chain(change.after.iter());
-    for version in versions() {
+    for version in change.versions() {
         names.extend(object::label(version, names::BUNDLE_DEPLOYMENT).map(str::to_owned));
     }
-    let kind = change.key.kind.as_str();
-    if kind == kinds::BUNDLE_DEPLOYMENT.kind {
+    let kind = Kind::of(&change.key);
+    if kind == kinds::BUNDLE_DEPLOYMENT {
         names.insert(change.key.name.clone());
         // Others may wait for a claim that it made, or for it to say what it claims.
         let says = |version: &Arc<Value>| {
@@ -143,19 +142,19 @@ fn concerned(index: &Index, own_namespace: &str, change: &Change) -> HashSet<Str
         }
     }
     let namespace = change.key.namespace.as_deref();
-    if kind == kinds::CONFIG_MAP.kind && namespace == Some(own_namespace) {
+    if kind == kinds::CONFIG_MAP && namespace == Some(own_namespace) {
         names.extend(named(index, |deployment| {
             config_maps(deployment).any(|name| name == change.key.name)
         }));
     }
     let in_namespace = [kinds::ENDPOINT_SLICE, kinds::SECRET, kinds::SERVING_CERTIFICATE];
-    if in_namespace.iter().any(|of| *of.kind == *kind) {
+    if in_namespace.contains(&kind) {
         names.extend(named(index, |deployment| {
             object::text(deployment, "/spec/namespace") == namespace
         }));
     }
-    if kind == kinds::CUSTOM_RESOURCE_DEFINITION.kind {
-        let apis: Vec<_> = versions().filter_map(|version| Api::of(version)).collect();
+    if kind == kinds::CUSTOM_RESOURCE_DEFINITION {
+        let apis: Vec<_> = change.versions().filter_map(Api::of).collect();
         names.extend(named(index, |deployment| {
             let claimant = Claimant::of(deployment);
             apis.iter().any(|api| claimant.claims(api))

@@ -98,13 +98,13 @@ fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
 fn concerned(index: &Index, change: &Change) -> HashSet<ObjectKey> {
     let key = &change.key;
     let kind = Kind::of(key);
-    let versions = || change.before.iter().chain(&change.after);
     if kind == kinds::SERVING_CERTIFICATE {
         return [key.clone()].into();
     }
     if kind == kinds::SECRET {
-        let owners = versions().filter_map(|secret| secrets::owner_of_authority(secret));
-        let labels: Vec<_> = versions()
+        let owners = change.versions().filter_map(secrets::owner_of_authority);
+        let labels: Vec<_> = change
+            .versions()
             .filter_map(|secret| object::label(secret, names::SERVING_CERTIFICATE))
             .collect();
         let serving = certificates(index, key.namespace.as_deref(), |certificate| {
@@ -118,13 +118,15 @@ fn concerned(index: &Index, change: &Change) -> HashSet<ObjectKey> {
         return serving_for(index, key.namespace.as_deref(), &key.name);
     }
     if kind == kinds::ENDPOINT_SLICE {
-        return versions()
+        return change
+            .versions()
             .filter_map(|slice| object::label(slice, endpoints::SERVICE_NAME))
             .flat_map(|service| serving_for(index, key.namespace.as_deref(), service))
             .collect();
     }
     if TARGET_KINDS.contains(&kind) && is_of_interest(change) {
-        return versions()
+        return change
+            .versions()
             .flat_map(|target| match Request::of(target) {
                 Ok(Some(Request::ServingCertificate { namespace, name })) => {
                     vec![kinds::SERVING_CERTIFICATE.object(Some(&namespace), &name)]
