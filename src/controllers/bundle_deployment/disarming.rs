@@ -66,6 +66,11 @@ impl Reconciler {
     /// Disarms what the plan no longer has, and what it has at another place: no pod of the new revision need know the
     /// old one.
     pub(super) async fn disarm_dropped(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        self.disarm_dropped_admission(owner, plan).await?;
+        self.disarm_dropped_definitions(owner, plan).await
+    }
+
+    async fn disarm_dropped_admission(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
         for kind in ADMISSION_KINDS {
             for live in self.owned(owner, &kind) {
                 let Some(key) = ObjectKey::of(&live) else { continue };
@@ -80,6 +85,12 @@ impl Reconciler {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Ends the conversion of definitions that the plan no longer has, and halts where it could not end, later on, for
+    /// one that the plan has but converts no more.
+    async fn disarm_dropped_definitions(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if converts(plan, &live) {
                 continue;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     api::{BundleDeployment, DeletionPolicy, WebhookState, names},
-    cluster::{Kind, apply::Owner, kinds},
+    cluster::{apply::Owner, kinds},
     controllers::worker::Next,
     domain::{
         object::{self, ObjectKey},
