@@ -13,16 +13,23 @@ use crate::{
     telemetry::chain,
 };
 
-/// The trust bundles of Services, in PEM; each holds certificates that can be read.
+/// The trust bundles of Services.
 #[derive(Debug, Default)]
-pub(super) struct TrustBundles(BTreeMap<String, Vec<u8>>);
+pub(super) struct TrustBundles(BTreeMap<String, TrustBundle>);
+
+/// A trust bundle that can be verified with: what cannot must never become a CA bundle.
+#[derive(Debug)]
+pub(super) struct TrustBundle {
+    pub(super) pem: Vec<u8>,
+    pub(super) anchors: TrustAnchors,
+}
 
 // === impl TrustBundles ===
 
 impl TrustBundles {
-    /// That of a Service, in PEM.
-    pub(super) fn pem(&self, service: &str) -> Option<&[u8]> {
-        self.0.get(service).map(Vec::as_slice)
+    /// That of a Service.
+    pub(super) fn of(&self, service: &str) -> Option<&TrustBundle> {
+        self.0.get(service)
     }
 
     /// `spec.conversion` that sends conversions where `conversion` says.
@@ -46,7 +53,7 @@ impl TrustBundles {
     }
 
     fn ca_bundle(&self, service: &str) -> Option<String> {
-        self.pem(service).map(|pem| STANDARD.encode(pem))
+        self.of(service).map(|bundle| STANDARD.encode(&bundle.pem))
     }
 }
 
@@ -69,9 +76,10 @@ impl Reconciler {
                     "{key} does not hold a certificate and its CA yet"
                 )));
             };
-            // What cannot be read must never become a CA bundle.
-            TrustAnchors::parse(&pem).map_err(|error| waiting(format!("{key}: {}", chain(&error))))?;
-            bundles.0.insert(certificate.service.clone(), pem);
+            let anchors =
+                TrustAnchors::parse(&pem).map_err(|error| waiting(format!("{key}: {}", chain(&error))))?;
+            let bundle = TrustBundle { pem, anchors };
+            bundles.0.insert(certificate.service.clone(), bundle);
         }
         Ok(bundles)
     }
@@ -113,9 +121,13 @@ mod tests {
             {"name": "a", "clientConfig": {"service": {"name": "one"}}},
             {"name": "b", "clientConfig": {"service": {"name": "other"}}},
         ]});
+        let bundle = |pem: &[u8]| TrustBundle {
+            pem: pem.to_vec(),
+            anchors: TrustAnchors::none(),
+        };
         let bundles = TrustBundles(BTreeMap::from([
-            ("one".to_owned(), b"1".to_vec()),
-            ("other".to_owned(), b"2".to_vec()),
+            ("one".to_owned(), bundle(b"1")),
+            ("other".to_owned(), bundle(b"2")),
         ]));
         let armed = bundles.put_into(&configuration);
         assert_eq!(armed["webhooks"][0]["clientConfig"]["caBundle"], "MQ==");

@@ -17,7 +17,6 @@ use crate::{
         object,
         plan::{DEFAULT_PORT, Phase, Plan},
     },
-    telemetry::chain,
 };
 
 /// A Service whose endpoints webhooks call.
@@ -39,18 +38,16 @@ impl Server {
         endpoints: Vec<Endpoint>,
         trust_bundles: &TrustBundles,
     ) -> Result<Self, Halt> {
-        let Some(pem) = trust_bundles.pem(service) else {
+        let Some(bundle) = trust_bundles.of(service) else {
             let message = format!("there is no trust bundle for the Service {service} yet");
             return Err(gate("NoTrust", message));
         };
-        let anchors = TrustAnchors::parse(pem)
-            .map_err(|error| gate("NoTrust", format!("the Service {service}: {}", chain(&error))))?;
         Ok(Self {
             service: service.to_owned(),
             port,
             endpoints,
-            anchors,
-            trust: Sha256::digest(pem).into(),
+            anchors: bundle.anchors.clone(),
+            trust: Sha256::digest(&bundle.pem).into(),
         })
     }
 
