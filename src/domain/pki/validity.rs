@@ -38,12 +38,12 @@ impl Validity {
 
     /// Whether `now` lies in it.
     pub fn contains(&self, now: Timestamp) -> bool {
-        whole_second(self.not_before) <= whole_second(now) && !self.is_over(now)
+        self.not_before.as_second() <= now.as_second() && !self.is_over(now)
     }
 
     /// Whether `now` lies after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
-        whole_second(self.not_after) < whole_second(now)
+        self.not_after.as_second() < now.as_second()
     }
 }
 
@@ -66,11 +66,6 @@ fn timestamp(time: ASN1Time) -> Timestamp {
     let seconds = time.timestamp();
     Timestamp::from_second(seconds.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second()))
         .unwrap_or(Timestamp::MAX)
-}
-
-/// X.509 knows no fractions of a second.
-fn whole_second(timestamp: Timestamp) -> Timestamp {
-    Timestamp::from_second(timestamp.as_second()).unwrap_or(timestamp)
 }
 
 #[cfg(test)]
