@@ -245,7 +245,7 @@ impl Demo {
     async fn upgrade(&mut self, folder: &Path, resources: &[Resource]) -> anyhow::Result<()> {
         let load = self.load(resources);
         self.install(folder, Some(&load)).await?;
-        load.at_least(BETWEEN).await;
+        load.at_least(BETWEEN).await?;
         self.total.add(load.stop().await);
         Ok(())
     }
@@ -274,7 +274,7 @@ impl Demo {
     async fn rotations(&mut self, resources: &[Resource], arguments: &Arguments) -> anyhow::Result<()> {
         let load = self.load(resources);
         self.progress
-            .under_load("Sending requests", &load, self.enough(&load, BETWEEN))
+            .under_load("Sending requests", &load, load.at_least(BETWEEN))
             .await?;
         let certificates = list(&self.bed.client, &serving_certificates(&self.namespace)).await?;
         for what in [None, Some("--ca")] {
@@ -293,7 +293,7 @@ impl Demo {
                 .say("Stopped the node and with it every webhook server, as --fault asked for");
         }
         self.progress
-            .under_load("Sending requests", &load, self.enough(&load, BETWEEN))
+            .under_load("Sending requests", &load, load.at_least(BETWEEN))
             .await?;
         self.total.add(load.stop().await);
         Ok(())
@@ -303,14 +303,9 @@ impl Demo {
         let load = self.load(resources);
         let title = format!("Sending {requests} more requests");
         self.progress
-            .under_load(&title, &load, self.enough(&load, requests))
+            .under_load(&title, &load, load.at_least(requests))
             .await?;
         self.total.add(load.stop().await);
-        Ok(())
-    }
-
-    async fn enough(&self, load: &Load, requests: u64) -> anyhow::Result<()> {
-        load.at_least(requests).await;
         Ok(())
     }
 
@@ -358,7 +353,7 @@ pub fn summary(report: &Report) -> String {
         report.reinitializing,
         report.longest_reinitializing,
     )];
-    lines.extend(report.failures.iter().map(|failure| format!("failed: {failure}")));
+    lines.extend(report.told().iter().map(|failure| format!("failed: {failure}")));
     lines.push(format!("{} requests, {} failed", report.requests, report.failed));
     lines.join("\n")
 }

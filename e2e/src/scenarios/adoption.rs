@@ -154,7 +154,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &B
     // Its former owner goes, and takes nothing with it.
     delete(&bed.client, &format!("{roles}/former-owner")).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     let converted = get(&bed.client, &format!("{}/kept", widgets("v1beta1"))).await?;
     anyhow::ensure!(

@@ -41,13 +41,13 @@ pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is
         "something was written for a claim that is refused"
     );
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
     ready(&bed.client, "rival", PATIENCE).await?;
     // The rival converts, and admits whatever comes.
     let load = traffic::start_expecting(bed, &["v1", "v1beta1"], Expectation::Converted).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
     let first = parts(bed).await?;
     anyhow::ensure!(!first.is_empty(), "the bundle is in no ConfigMap");
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
 
     // The same again changes nothing; another bundle is another set of ConfigMaps, and the first set goes.
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
@@ -45,7 +45,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
         !second.is_empty() && !second.iter().any(|part| first.contains(part)),
         "{first:?} became {second:?}"
     );
-    load.at_least(100).await;
+    load.at_least(100).await?;
 
     bed.command
         .succeed(&[
@@ -56,7 +56,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
         ])
         .await?;
     check_views(bed).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
 
     let removed = bed.command.succeed(&["uninstall", "sample"]).await?;
@@ -147,7 +147,7 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) ->
     }
     let left = parts(bed).await?;
     anyhow::ensure!(left.len() == 1, "{left:?} were left");
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }

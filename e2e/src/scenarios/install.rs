@@ -36,7 +36,7 @@ pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &Bed) -> an
         "one mutating configuration"
     );
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(200).await;
+    load.at_least(200).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -86,7 +86,7 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     bed.bundle("sample.v2")?;
     let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
@@ -114,14 +114,14 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     )
     .await?;
     let upgraded = ready(&bed.client, "sample", PATIENCE).await?;
-    newest.at_least(100).await;
+    newest.at_least(100).await?;
     traffic::finish(newest).await?;
     anyhow::ensure!(
         text(&upgraded, "/status/bundle/name") == "sample.v2",
         "the status names {}",
         upgraded["status"]["bundle"]
     );
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     let events = list(&bed.client, "/apis/events.k8s.io/v1/events").await?;
     anyhow::ensure!(
@@ -139,7 +139,7 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
         crd["spec"]["versions"]
     );
     let load = traffic::start(bed, &["v1", "v1beta1", "v2"]).await?;
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     let unknown = request::send(&bed.client, "GET", "/apis/sample.windlass.dev/v3/widgets", None).await?;
     anyhow::ensure!(

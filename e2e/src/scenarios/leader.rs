@@ -130,14 +130,14 @@ pub(super) async fn two_leaders_rotate_without_a_failed_call(bed: &Bed) -> anyho
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     bed.settled("sample-system", CERTIFICATE).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let mut generations = Generations::observe(bed).await?;
     for _ in 0..3 {
         ask_for_rotation(bed).await?;
         generations = generations.after_one();
         settled_at(bed, generations).await?;
     }
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     one.stop().await?;
     other.stop().await
@@ -216,7 +216,7 @@ impl Replicas {
         }
         bed.settled("sample-system", CERTIFICATE).await?;
         let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-        load.at_least(50).await;
+        load.at_least(50).await?;
         anyhow::ensure!(
             standbys_gate.writes() == 0,
             "written while standing by: {:?}",
@@ -290,7 +290,7 @@ async fn ask_for_rotation(bed: &Bed) -> anyhow::Result<()> {
 /// Waits until the one rotation that was asked for is over, and ends the load.
 async fn finished(bed: &Bed, before: Generations, load: Load) -> anyhow::Result<()> {
     settled_at(bed, before.after_one()).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }

@@ -53,7 +53,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     let old = ["v1", "v1beta1"];
     let before = kept(bed, "v1").await?;
     let load = traffic::start(bed, &old).await?;
-    load.at_least(100).await;
+    load.at_least(100).await?;
 
     let sightings = Sightings::begin(bed);
     upgrade(bed, &sample::storing_newest(bed)?).await?;
@@ -95,7 +95,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
         );
     }
     nothing_is_left(bed).await?;
-    newest.at_least(100).await;
+    newest.at_least(100).await?;
     for load in [newest, load] {
         let report = traffic::finish(load).await?;
         tracing::info!(
@@ -107,13 +107,13 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
 
     let before = kept(bed, "v2").await?;
     let load = traffic::start(bed, &["v2"]).await?;
-    load.at_least(100).await;
+    load.at_least(100).await?;
     bed.bundle("sample.v3")?;
     upgrade(bed, "sample.v3").await?;
     ready(&bed.client, "sample", LOADED).await?;
     is_stored_as(bed, &["v2"]).await?;
     has_versions(bed, &["v2"]).await?;
-    load.at_least(100).await;
+    load.at_least(100).await?;
     let report = traffic::finish(load).await?;
     tracing::info!(
         requests = report.requests,

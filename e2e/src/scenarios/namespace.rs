@@ -57,7 +57,7 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
     .await?;
     ready(&bed.client, "sample", LONG).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     let object = get(&bed.client, &kept.replace("/v1/", "/v2/")).await?;
     anyhow::ensure!(

@@ -268,7 +268,7 @@ impl Users {
         match self {
             Self::Nobody => {}
             Self::Load(load) => {
-                load.at_least(20).await;
+                load.at_least(20).await?;
                 traffic::finish(load).await?;
             }
             Self::Visits(visits) => {

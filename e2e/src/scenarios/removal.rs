@@ -229,7 +229,7 @@ pub(super) async fn a_deletion_while_the_operator_is_down_waits_for_it(bed: &Bed
     succeed(&bed.client, "DELETE", &path, None).await?;
     // The webhooks are served, and called, until somebody takes them away in order.
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     anyhow::ensure!(
         get(&bed.client, &path).await?.is_some(),

@@ -20,10 +20,10 @@ pub(super) async fn the_leaf_rotates_under_load(bed: &Bed) -> anyhow::Result<()>
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let before = generation(bed).await?;
     rotate(&bed.client, "sample-system", CERTIFICATE, "leaf", ROTATION).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     anyhow::ensure!(
         generation(bed).await? == before,
@@ -36,12 +36,12 @@ pub(super) async fn the_ca_rotates_under_load(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let before = generation(bed).await?;
     for _ in 0..2 {
         rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
     }
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     let writes = generation(bed).await? - before;
     anyhow::ensure!(
@@ -63,10 +63,10 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
     )?;
     install(&bed.client, "sample", "sample-system", &bundle).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     rotate(&bed.client, "sample-system", CERTIFICATE, "leaf", ROTATION).await?;
     rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     let path = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
     let deployment = get(&bed.client, path).await?.context("no Deployment")?;
@@ -99,7 +99,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     succeed(&bed.client, "PATCH", &definition, Some(&replace(&closed))).await?;
 
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
     ask_for_rotation(&bed.client, "sample-system", CERTIFICATE, "ca").await?;
     let crd = format!("{CRDS}/widgets.sample.windlass.dev");
@@ -117,7 +117,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
 
     succeed(&bed.client, "PATCH", &definition, Some(&replace(&open))).await?;
     bed.settled("sample-system", CERTIFICATE).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }

@@ -28,7 +28,7 @@ async fn deleted_under_load(bed: &Bed, path: &str) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let before = get(&bed.client, path).await?.context("no such Secret")?["metadata"]["uid"].clone();
     succeed(&bed.client, "DELETE", path, None).await?;
     until(&format!("{path} is there again"), PATIENCE, async || {
@@ -39,7 +39,7 @@ async fn deleted_under_load(bed: &Bed, path: &str) -> anyhow::Result<()> {
     })
     .await?;
     bed.settled("sample-system", CERTIFICATE).await?;
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -109,7 +109,7 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Res
     bed.settled("sample-system", CERTIFICATE).await?;
     condition(&bed.client, &path, "Ready", "True", PATIENCE).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -120,7 +120,7 @@ async fn damaged_under_load(bed: &Bed, path: &str, key: &str, garbage: &[u8]) ->
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let garbage = STANDARD.encode(garbage);
     let patch = json!({"data": {key: garbage}});
     succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
@@ -152,7 +152,7 @@ async fn damaged_under_load(bed: &Bed, path: &str, key: &str, garbage: &[u8]) ->
             .any(|authority| credentials.leaf().is_signed_by(authority)),
         "the serving certificate is not of the trust bundle beside it"
     );
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     Ok(())
 }

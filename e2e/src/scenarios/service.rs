@@ -83,7 +83,7 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::
     bed.settled("sample-system", CERTIFICATE).await?;
     says(bed, &path, "Ready", "True", Reason::Current, "").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }

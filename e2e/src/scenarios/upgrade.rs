@@ -54,7 +54,7 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> any
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let before = serving(bed).await?;
     for (fault, reason, words) in FAULTS {
         let broken = broken(bed, fault)?;
@@ -128,7 +128,7 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let without = json!({"spec": {"config": {"windlass": {"canary": false}}}});
     patch(bed, &without).await?;
     set_source(bed, &broken(bed, "crash")?).await?;
@@ -150,7 +150,7 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed
         "still installing {}",
         settled["status"]["installing"]
     );
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -159,7 +159,7 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &Bed) -> anyhow
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     bed.bundle("sample.v1")?;
     set_source(bed, "sample.v1").await?;
     let refused = stopped(bed, "Downgrade", "sample.v2 2.0.0 is installed").await?;
@@ -175,7 +175,7 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &Bed) -> anyhow
         "the status names {}",
         older["status"]["bundle"]
     );
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
         .await?
@@ -311,7 +311,7 @@ async fn no_canary(bed: &Bed) -> anyhow::Result<()> {
 async fn hold(load: &Load) -> anyhow::Result<()> {
     let end = Instant::now() + duration_in(HOLD, SHORT_HOLD)?;
     while Instant::now() < end {
-        load.at_least(10).await;
+        load.at_least(10).await?;
     }
     Ok(())
 }

@@ -128,7 +128,7 @@ pub(super) async fn measure(
     }
     Ok(Outcome {
         tables: parts.join("\n"),
-        failures: report.failures,
+        failures: report.told(),
         missed,
         summary: format!(
             "{objects} objects rewritten in {}; {} requests meanwhile, {} failed; killed {} times",

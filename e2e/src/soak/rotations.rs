@@ -109,7 +109,7 @@ pub(super) async fn measure(
     }
     Ok(Outcome {
         tables: figures.tables(&total),
-        failures: total.failures,
+        failures: total.told(),
         missed: figures.missed,
         summary: format!(
             "{} requests in {:.0} s, {} failed; {done} CA rotations",
@@ -136,9 +136,9 @@ impl Run<'_> {
         let connecting = u64::from(self.arguments.rate) * 2;
         let requests = (self.arguments.requests / 10).clamp(500, 2000);
         self.watched("Sending requests while nothing happens", String::new, async {
-            self.load.at_least(connecting).await;
+            self.load.at_least(connecting).await?;
             self.lap("the start", LapKind::Other);
-            self.load.at_least(requests).await;
+            self.load.at_least(requests).await?;
             self.lap("nothing happens", LapKind::Quiet);
             Ok(())
         })
@@ -156,7 +156,7 @@ impl Run<'_> {
             let before = self.targets.snapshot().await?;
             for _ in 0..count {
                 // Certificates say in whole seconds when they were issued.
-                self.load.at_least(self.arguments.rate.into()).await;
+                self.load.at_least(self.arguments.rate.into()).await?;
                 self.rotated("leaf").await?;
                 done.fetch_add(1, Ordering::Relaxed);
                 self.remember_memory()?;
@@ -207,8 +207,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.watched("Sending the other requests", String::new, async {
-            self.load.at_least(missing).await;
-            Ok(())
+            self.load.at_least(missing).await
         })
         .await?;
         self.lap("nothing more happens", LapKind::Other);

@@ -109,7 +109,7 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
     rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
     let targets = targets(bed).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let mut fights = Vec::new();
     for stage in [Stage::Stable, Stage::Signing, Stage::Distributing] {
         let now = bed.trust_bundle("sample-system", CERTIFICATE).await?;
@@ -161,7 +161,7 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
         fights.push(fight);
         older = now;
     }
-    load.at_least(50).await;
+    load.at_least(50).await?;
     Ok((load.stop().await, fights))
 }
 

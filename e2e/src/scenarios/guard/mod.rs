@@ -119,7 +119,7 @@ pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
     .await?;
     named(bed, "stranger").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     writes::refused(bed).await
 }
