@@ -246,11 +246,7 @@ impl Counters {
 
     fn failure(&self, (sent, answered): (Instant, Instant), text: &str) {
         let text = format!("{:.3} {text}", Timestamp::now());
-        self.detail.lock().lap.fail(Failure {
-            sent,
-            answered,
-            text,
-        });
+        self.detail.lock().lap.fail(Failure { sent, answered, text });
     }
 
     fn worker_ended(&self, ended: Result<(), JoinError>) {
@@ -330,6 +326,9 @@ mod tests {
         }
         let report = counters.report();
         assert_eq!(report.requests, 4);
-        assert_eq!(report.by_version, [("v1".to_owned(), 1), ("v2".to_owned(), 3)].into());
+        assert_eq!(
+            report.by_version,
+            [("v1".to_owned(), 1), ("v2".to_owned(), 3)].into()
+        );
     }
 }

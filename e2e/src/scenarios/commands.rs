@@ -5,13 +5,13 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::json;
 
-use super::{rotation::CERTIFICATE, traffic};
+use super::traffic;
 use crate::{
     bed::{Bed, OPERATOR_NAMESPACE},
     command::{Command, argument},
     gate::{Cut, Gate},
-    sample,
-    steps::{BUNDLE_DEPLOYMENTS, CRDS, get, list, succeed},
+    sample::{self, CERTIFICATE},
+    steps::{BUNDLE_DEPLOYMENTS, get, list, succeed},
 };
 
 const INSTALL: [&str; 4] = ["--namespace", "sample-system", "--name", "sample"];
@@ -30,10 +30,10 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
     load.at_least(50).await?;
 
     // The same again changes nothing; another bundle is another set of ConfigMaps, and the first set goes.
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let before = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let before = get(&bed.client, path).await?.context("no BundleDeployment")?;
     install(bed, &sample::bundle("sample.v1")).await?;
-    let after = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    let after = get(&bed.client, path).await?.context("no BundleDeployment")?;
     anyhow::ensure!(
         before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
             && parts(bed).await? == first,
@@ -65,7 +65,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
             && removed.contains("CustomResourceDefinition widgets.sample.windlass.dev"),
         "{removed}"
     );
-    anyhow::ensure!(get(&bed.client, &path).await?.is_none(), "it is still there");
+    anyhow::ensure!(get(&bed.client, path).await?.is_none(), "it is still there");
     let left = parts(bed).await?;
     anyhow::ensure!(left.is_empty(), "{left:?} were left");
     let said = bed.command.fail(&["uninstall", "sample"]).await?;
@@ -104,7 +104,7 @@ pub(super) async fn the_command_ends_when_the_operator_refuses(bed: &Bed) -> any
         ),
         "{said}"
     );
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
+    let crd = get(&bed.client, sample::DEFINITION).await?;
     anyhow::ensure!(crd.is_none(), "something was installed before the refusal");
 
     // What stood in the way goes, and the same command goes on.
@@ -154,8 +154,8 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) ->
 
 /// Every ConfigMap that the BundleDeployment refers to must be there.
 async fn check_source(bed: &Bed) -> anyhow::Result<()> {
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let deployment = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let deployment = get(&bed.client, path).await?.context("no BundleDeployment")?;
     let there = parts(bed).await?;
     let referred = deployment["spec"]["source"]["configMaps"].as_array();
     for config_map in referred.context("no source")? {

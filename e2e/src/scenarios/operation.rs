@@ -4,22 +4,15 @@ use serde_json::{Value, json};
 
 use super::{
     migration,
-    rotation::CERTIFICATE,
     traffic::{self, Visits},
 };
 use crate::{
     bed::Bed,
     load::Load,
-    sample,
+    sample::{self, NAMESPACE},
     snapshot::Snapshot,
-    steps::{
-        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, ask_for_rotation, delete, get, install,
-        serving_certificates, succeed, until,
-    },
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, delete, get, succeed, until},
 };
-
-/// The namespace of the sample.
-pub(super) const NAMESPACE: &str = "sample-system";
 
 /// How many objects are stored when a migration begins.
 const STORED: usize = 4;
@@ -73,14 +66,14 @@ impl Operation {
         if self == Self::Install {
             return Ok(());
         }
-        install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
-        bed.settled(NAMESPACE, CERTIFICATE).await?;
+        sample::install(bed, "sample.v1").await?;
+        sample::settled(bed).await?;
         if self == Self::Migration {
             migration::store(bed, NAMESPACE, STORED).await?;
         }
         if self == Self::CaRotation {
             // Every rotation but the first finds the cross certificate of the one before.
-            steps::rotate(&bed.client, NAMESPACE, CERTIFICATE, "ca", PATIENCE).await?;
+            sample::rotate(bed, "ca").await?;
         }
         Ok(())
     }
@@ -93,11 +86,11 @@ impl Operation {
     /// Removes what it installed, where it cannot be done again otherwise. The operator must be running.
     pub(super) async fn undo(self, bed: &Bed) -> anyhow::Result<()> {
         match self {
-            Self::Install | Self::Upgrade => delete(&bed.client, &deployed()).await,
+            Self::Install | Self::Upgrade => delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await,
             Self::Migration => {
                 // Objects that need their conversion would hold the removal up.
                 migration::discard(bed, NAMESPACE).await?;
-                delete(&bed.client, &deployed()).await
+                delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await
             }
             _ => Ok(()),
         }
@@ -114,17 +107,16 @@ impl Operation {
             }
             Self::Upgrade => {
                 bed.bundle("sample.v2")?;
-                let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
-                succeed(&bed.client, "PATCH", &deployed(), Some(&patch)).await?;
+                sample::set_source(bed, "sample.v2").await?;
             }
             Self::Migration => {
                 let folder = sample::storing_newest(bed)?;
-                steps::set_source(&bed.client, "sample", &folder).await?;
+                sample::set_source(bed, &folder).await?;
             }
-            Self::LeafRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "leaf").await?,
-            Self::CaRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "ca").await?,
+            Self::LeafRotation => sample::ask_for_rotation(bed, "leaf").await?,
+            Self::CaRotation => sample::ask_for_rotation(bed, "ca").await?,
             Self::Removal => {
-                succeed(&bed.client, "DELETE", &deployed(), None).await?;
+                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
         }
         before.versions = Before::take(bed).await?.versions;
@@ -136,12 +128,14 @@ impl Operation {
         let now = Before::take(bed).await?;
         Ok(match self {
             Self::Install | Self::Upgrade | Self::Migration => {
-                let object = get(&bed.client, &deployed()).await?.unwrap_or_default();
+                let object = get(&bed.client, sample::BUNDLE_DEPLOYMENT)
+                    .await?
+                    .unwrap_or_default();
                 steps::current(&object, "Ready", "True").is_some()
             }
             Self::LeafRotation => now.leaf != before.leaf && is_settled(bed).await?,
             Self::CaRotation => now.authority > before.authority && is_settled(bed).await?,
-            Self::Removal => get(&bed.client, &deployed()).await?.is_none(),
+            Self::Removal => get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none(),
         })
     }
 
@@ -228,16 +222,10 @@ pub(super) async fn take(bed: &Bed) -> anyhow::Result<Snapshot> {
     Snapshot::take(&bed.client, &[traffic::NAMESPACE]).await
 }
 
-fn deployed() -> String {
-    format!("{BUNDLE_DEPLOYMENTS}/sample")
-}
-
-fn certificate() -> String {
-    format!("{}/{CERTIFICATE}", serving_certificates(NAMESPACE))
-}
-
 async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {
-    let object = get(&bed.client, &certificate()).await?.unwrap_or_default();
+    let object = get(&bed.client, sample::SERVING_CERTIFICATE)
+        .await?
+        .unwrap_or_default();
     Ok(steps::is_settled(&object))
 }
 
@@ -245,12 +233,16 @@ async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {
 
 impl Before {
     async fn take(bed: &Bed) -> anyhow::Result<Self> {
-        let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{CERTIFICATE}-cert");
-        let secret = get(&bed.client, &secret).await?.unwrap_or_default();
-        let object = get(&bed.client, &certificate()).await?.unwrap_or_default();
-        let deployed = get(&bed.client, &deployed()).await?.unwrap_or_default();
-        let crd = format!("{CRDS}/widgets.sample.windlass.dev");
-        let crd = get(&bed.client, &crd).await?.unwrap_or_default();
+        let secret = get(&bed.client, sample::SERVING_SECRET)
+            .await?
+            .unwrap_or_default();
+        let object = get(&bed.client, sample::SERVING_CERTIFICATE)
+            .await?
+            .unwrap_or_default();
+        let deployed = get(&bed.client, sample::BUNDLE_DEPLOYMENT)
+            .await?
+            .unwrap_or_default();
+        let crd = get(&bed.client, sample::DEFINITION).await?.unwrap_or_default();
         Ok(Self {
             leaf: secret["data"]["tls.crt"].clone(),
             authority: object["status"]["ca"]["current"]["generation"].as_i64(),
