@@ -37,7 +37,7 @@ impl Reconciler {
         survey: &mut Survey,
     ) -> Result<Next, Halt> {
         let name = deployment.metadata.name.clone().unwrap_or_default();
-        let owner = owner(deployment);
+        let owner = self.owner(deployment);
         survey.at = Step::Accepted;
         let namespace = &deployment.spec.namespace;
         if self.namespace(namespace).await? == Namespace::Terminating {
@@ -282,14 +282,6 @@ impl Reconciler {
             Err(RequestError::UnknownKind { .. }) => Ok(None),
             read => Ok(read?.map(Arc::new)),
         }
-    }
-}
-
-/// For whom the objects of a BundleDeployment are applied.
-fn owner(deployment: &BundleDeployment) -> Owner {
-    Owner {
-        bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
-        adopt: deployment.spec.adopt.clone(),
     }
 }
 

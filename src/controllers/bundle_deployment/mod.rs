@@ -23,6 +23,7 @@ mod finalizer;
 mod install;
 mod loading;
 mod namespace;
+mod ownership;
 mod proof;
 mod removal;
 mod report;
