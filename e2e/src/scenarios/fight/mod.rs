@@ -18,16 +18,13 @@ use crate::{
 };
 
 /// Set to the seconds of each fight.
-const SECONDS: &str = "WINDLASS_E2E_FIGHT_SECONDS";
+pub(super) const SECONDS: &str = "WINDLASS_E2E_FIGHT_SECONDS";
 
 /// How long each fight takes otherwise.
 const FIGHT: Duration = Duration::from_secs(4);
 
 /// How often the actor writes.
-const BEAT: Duration = Duration::from_secs(1);
-
-/// How long an API server may take to go by what it has stored; a call that began before may fail until then.
-const PROPAGATION: Duration = Duration::from_millis(400);
+pub(super) const BEAT: Duration = Duration::from_secs(1);
 
 /// How many repairs of a target may follow each other before there is one a second.
 const BURST: u64 = 60;
@@ -52,7 +49,7 @@ pub(super) async fn an_empty_trust_bundle_costs_calls_only_until_it_is_repaired(
     bed: &Bed,
 ) -> anyhow::Result<()> {
     let (report, fights) = fights(bed, |_| String::new()).await?;
-    failed_only_in(&report, &fights)
+    traffic::failed_only_in(&report, &windows(&fights))
 }
 
 pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired(
@@ -60,7 +57,7 @@ pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repair
 ) -> anyhow::Result<()> {
     let stranger = foreign::trust_bundle()?;
     let (report, fights) = fights(bed, |_| stranger.clone()).await?;
-    failed_only_in(&report, &fights)
+    traffic::failed_only_in(&report, &windows(&fights))
 }
 
 /// Two that answer each other's writes: the operator slows down, does not give up, and heals.
@@ -159,6 +156,10 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
     Ok((load.stop().await, fights))
 }
 
+fn windows(fights: &[Fight]) -> Vec<(Instant, Instant)> {
+    fights.iter().flat_map(|fight| fight.windows.clone()).collect()
+}
+
 /// Every target that traffic goes through.
 async fn targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
     let mut targets = Vec::new();
@@ -239,32 +240,6 @@ async fn announced(bed: &Bed, target: &str, by: Option<&str>) -> anyhow::Result<
         },
     )
     .await
-}
-
-fn failed_only_in(report: &Report, fights: &[Fight]) -> anyhow::Result<()> {
-    let windows = || fights.iter().flat_map(|fight| &fight.windows);
-    let is_outside = |failed: &Instant| {
-        !windows().any(|(written, repaired)| *written <= *failed && *failed <= *repaired + PROPAGATION)
-    };
-    let outside = report
-        .failed_at
-        .iter()
-        .filter(|failed| is_outside(failed))
-        .count();
-    tracing::info!(
-        requests = report.requests,
-        failed = report.failed,
-        outside,
-        "Failed"
-    );
-    anyhow::ensure!(
-        outside == 0,
-        "{outside} of {} calls failed although every target had been repaired:\n  {}",
-        report.requests,
-        report.failures.join("\n  ")
-    );
-    anyhow::ensure!(report.requests > 0, "no request was sent");
-    Ok(())
 }
 
 async fn certificate(bed: &Bed) -> anyhow::Result<Value> {

@@ -1,7 +1,7 @@
 //! The guard: what others may not do to a definition that Windlass converts, and what happens while nobody guards it.
 
 mod kubectl;
-mod replicas;
+pub(super) mod replicas;
 mod writes;
 
 use anyhow::Context;

@@ -187,9 +187,9 @@ async fn send(bed: &Bed, write: impl Fn(&Value) -> Write) -> anyhow::Result<(Wri
         let write = write(&live(bed).await?);
         let (client, path) = (&bed.client, sample::DEFINITION);
         let answer = match write.method {
-            "APPLY" => request::apply(client, &path, "gitops", &write.body).await?,
-            "DELETE" => request::send(client, "DELETE", &path, None).await?,
-            method => request::send(client, method, &path, Some(&write.body)).await?,
+            "APPLY" => request::apply(client, path, "gitops", true, &write.body).await?,
+            "DELETE" => request::send(client, "DELETE", path, None).await?,
+            method => request::send(client, method, path, Some(&write.body)).await?,
         };
         if answer.code != 409 {
             return Ok((write, answer));
