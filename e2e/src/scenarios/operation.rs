@@ -14,8 +14,17 @@ use crate::{
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, delete, get, succeed, until},
 };
 
-/// How many objects are stored when a migration begins.
+/// How many objects are stored when a migration or a removal begins.
 const STORED: usize = 4;
+
+/// A namespace that is none of the sample's business, but where widgets are.
+const OUTSIDE: &str = "outside";
+
+/// What is in it beside them.
+const NEIGHBOUR: &str = "/api/v1/namespaces/outside/configmaps/neighbour";
+
+/// Where the sample's namespace is.
+const SYSTEM: &str = "/api/v1/namespaces/sample-system";
 
 /// How often a whole cluster is looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
@@ -33,6 +42,10 @@ pub(super) enum Operation {
     LeafRotation,
     CaRotation,
     Removal,
+    /// A removal that takes the definitions with it, and every object.
+    RemovalWithDefinitions,
+    /// A removal whose namespace was deleted before, with everything that serves.
+    RemovalAfterNamespace,
 }
 
 /// What was there before an operation.
@@ -44,13 +57,15 @@ pub(super) struct Before {
     authority: Option<i64>,
     /// How often the CRD's spec was written.
     definition: Option<i64>,
+    /// The objects in a namespace that is none of the sample's business.
+    outside: Vec<Value>,
     /// The resourceVersions of what tells how far an operation is.
     versions: [Value; 2],
 }
 
 /// Who uses the sample while an operation goes on.
 pub(super) enum Users {
-    /// Nothing is installed to be used.
+    /// Nothing is installed to be used, or nothing is left that serves.
     Nobody,
     /// Requests through all webhooks.
     Load(Load),
@@ -66,10 +81,26 @@ impl Operation {
         if self == Self::Install {
             return Ok(());
         }
-        sample::install(bed, "sample.v1").await?;
+        // Of the newer one another version is preferred than the one that is stored: whatever empties a namespace asks for a
+        // conversion.
+        let bundle = match self {
+            Self::RemovalAfterNamespace => "sample.v2",
+            _ => "sample.v1",
+        };
+        sample::install(bed, bundle).await?;
         sample::settled(bed).await?;
-        if self == Self::Migration {
+        if matches!(
+            self,
+            Self::Migration | Self::RemovalWithDefinitions | Self::RemovalAfterNamespace
+        ) {
             migration::store(bed, NAMESPACE, STORED).await?;
+        }
+        if matches!(self, Self::RemovalWithDefinitions | Self::RemovalAfterNamespace) {
+            traffic::namespace(bed, OUTSIDE).await?;
+            migration::store(bed, OUTSIDE, STORED).await?;
+            let neighbour = json!({"metadata": {"name": "neighbour"}, "data": {"a": "b"}});
+            let path = format!("/api/v1/namespaces/{OUTSIDE}/configmaps");
+            succeed(&bed.client, "POST", &path, Some(&neighbour)).await?;
         }
         if self == Self::CaRotation {
             // Every rotation but the first finds the cross certificate of the one before.
@@ -118,6 +149,17 @@ impl Operation {
             Self::Removal => {
                 succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
+            Self::RemovalWithDefinitions => {
+                before.outside = outside(bed).await?;
+                let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
+                succeed(&bed.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
+                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
+            }
+            Self::RemovalAfterNamespace => {
+                before.outside = outside(bed).await?;
+                succeed(&bed.client, "DELETE", SYSTEM, None).await?;
+                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
+            }
         }
         before.versions = Before::take(bed).await?.versions;
         Ok(before)
@@ -135,7 +177,13 @@ impl Operation {
             }
             Self::LeafRotation => now.leaf != before.leaf && is_settled(bed).await?,
             Self::CaRotation => now.authority > before.authority && is_settled(bed).await?,
-            Self::Removal => get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none(),
+            Self::Removal | Self::RemovalWithDefinitions => {
+                get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
+            }
+            Self::RemovalAfterNamespace => {
+                get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
+                    && get(&bed.client, SYSTEM).await?.is_none()
+            }
         })
     }
 
@@ -159,6 +207,17 @@ impl Operation {
                 now.definition
             );
         }
+        if matches!(self, Self::RemovalWithDefinitions | Self::RemovalAfterNamespace) {
+            let goes = |object: &&Value| self == Self::RemovalWithDefinitions && object["kind"] == "Widget";
+            let stays: Vec<_> = before
+                .outside
+                .iter()
+                .filter(|object| !goes(object))
+                .cloned()
+                .collect();
+            let now = outside(bed).await?;
+            anyhow::ensure!(now == stays, "what is outside was {stays:?}, and is {now:?}");
+        }
         if self == Self::LeafRotation {
             anyhow::ensure!(
                 now.authority == before.authority && now.definition == before.definition,
@@ -171,8 +230,8 @@ impl Operation {
     /// Starts to use what is installed while it goes on.
     pub(super) async fn users(self, bed: &Bed) -> anyhow::Result<Users> {
         Ok(match self {
-            Self::Install => Users::Nobody,
-            Self::Removal => Users::Visits(traffic::visit(bed).await?),
+            Self::Install | Self::RemovalAfterNamespace => Users::Nobody,
+            Self::Removal | Self::RemovalWithDefinitions => Users::Visits(traffic::visit(bed).await?),
             _ => Users::Load(traffic::start_slowly(bed, &["v1", "v1beta1"]).await?),
         })
     }
@@ -229,6 +288,19 @@ async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {
     Ok(steps::is_settled(&object))
 }
 
+/// The objects in a namespace that is none of the sample's business.
+async fn outside(bed: &Bed) -> anyhow::Result<Vec<Value>> {
+    let mut objects: Vec<_> = get(&bed.client, NEIGHBOUR).await?.into_iter().collect();
+    let widgets = format!("/apis/{}/v1/namespaces/{OUTSIDE}/widgets", sample::GROUP);
+    let listed = get(&bed.client, &widgets).await?.unwrap_or_default();
+    for mut widget in listed["items"].as_array().cloned().unwrap_or_default() {
+        // The items of a list need not say what they are.
+        widget["kind"] = json!("Widget");
+        objects.push(widget);
+    }
+    Ok(objects)
+}
+
 // === impl Before ===
 
 impl Before {
@@ -247,6 +319,7 @@ impl Before {
             leaf: secret["data"]["tls.crt"].clone(),
             authority: object["status"]["ca"]["current"]["generation"].as_i64(),
             definition: crd["metadata"]["generation"].as_i64(),
+            outside: Vec::new(),
             versions: [deployed, object].map(|object| object["metadata"]["resourceVersion"].clone()),
         })
     }
