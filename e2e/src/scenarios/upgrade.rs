@@ -57,7 +57,7 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> any
         sample::set_source(bed, &broken).await?;
         let status = stopped(bed, reason, words).await?;
         tracing::info!(fault, words = conditions(&status), "Stopped");
-        hold(&load).await?;
+        let held = hold(&load).await?;
         stopped(bed, reason, words).await?;
         anyhow::ensure!(
             serving(bed).await? == before,
@@ -74,13 +74,20 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> any
         ready(&bed.client, "sample", PATIENCE).await?;
         no_canary(bed).await?;
         anyhow::ensure!(serving(bed).await? == before, "set back, but not as before");
+        load.at_least(50).await?;
+        let lap = load.lap();
+        tracing::info!(
+            fault,
+            held_for = ?held,
+            requests = lap.requests,
+            failed = lap.failed,
+            "Set back"
+        );
+        lap.check().with_context(|| {
+            format!("a revision with --fault {fault} was noticed, or that the bundle was set back")
+        })?;
     }
-    let report = traffic::finish(load).await?;
-    tracing::info!(
-        requests = report.requests,
-        failed = report.failed,
-        "No broken revision was noticed"
-    );
+    traffic::finish(load).await?;
     Ok(())
 }
 
@@ -295,11 +302,11 @@ async fn no_canary(bed: &Bed) -> anyhow::Result<()> {
     .await
 }
 
-/// Lets traffic go on for a while.
-async fn hold(load: &Load) -> anyhow::Result<()> {
-    let end = Instant::now() + duration_in(HOLD, SHORT_HOLD)?;
-    while Instant::now() < end {
+/// Lets traffic go on for a while. For how long.
+async fn hold(load: &Load) -> anyhow::Result<Duration> {
+    let (started, duration) = (Instant::now(), duration_in(HOLD, SHORT_HOLD)?);
+    while started.elapsed() < duration {
         load.at_least(10).await?;
     }
-    Ok(())
+    Ok(started.elapsed())
 }
