@@ -361,13 +361,20 @@ pub fn summary(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Failure;
 
     #[test]
     fn the_last_line_counts() {
+        let now = std::time::Instant::now();
+        let failure = Failure {
+            sent: now,
+            answered: now,
+            text: "why".to_owned(),
+        };
         let report = Report {
             requests: 7,
             failed: 1,
-            failures: vec!["why".to_owned()],
+            failures: vec![failure],
             ..Report::default()
         };
         assert_eq!(summary(&report).lines().last(), Some("7 requests, 1 failed"));

@@ -10,8 +10,7 @@ use crate::{
     resource::Expectation,
     sample,
     steps::{
-        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, install, ready,
-        succeed, until,
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, ready, succeed, until,
     },
 };
 

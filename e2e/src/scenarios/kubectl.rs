@@ -8,8 +8,8 @@ use crate::{
     request::{self, text},
     sample::{self, NAMESPACE},
     steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, list, ready, serving_certificates,
-        succeed, until,
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, list, ready, serving_certificates, succeed,
+        until,
     },
 };
 

@@ -126,7 +126,7 @@ pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
     let kept = widget(bed, traffic::NAMESPACE, "kept").await?;
     let path = sample::BUNDLE_DEPLOYMENT;
     let crd = sample::DEFINITION;
-    succeed(&bed.client, "DELETE", &path, None).await?;
+    succeed(&bed.client, "DELETE", path, None).await?;
     says(
         bed,
         &["ConversionInUse", "widgets.sample.windlass.dev", "DeleteCRDs"],
@@ -156,7 +156,7 @@ pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
     succeed(&bed.client, "PUT", &kept, Some(&object)).await?;
     let stored = json!({"status": {"storedVersions": ["v1"]}});
     succeed(&bed.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
-    gone(&bed.client, &path).await?;
+    gone(&bed.client, path).await?;
     let definition = get(&bed.client, crd).await?.context("no CRD")?;
     anyhow::ensure!(
         definition["spec"]["conversion"]["strategy"] == "None",
@@ -179,11 +179,11 @@ pub(super) async fn definitions_go_only_when_asked_for_and_with_every_object(
     succeed(&bed.client, "PATCH", &held, Some(&hold)).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
     let crd = sample::DEFINITION;
-    succeed(&bed.client, "DELETE", &path, None).await?;
+    succeed(&bed.client, "DELETE", path, None).await?;
     says(bed, &["ConversionInUse"]).await?;
     // Asked for only now. The operator of the widgets runs until the last of them is gone.
     let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
-    succeed(&bed.client, "PATCH", &path, Some(&policy)).await?;
+    succeed(&bed.client, "PATCH", path, Some(&policy)).await?;
     says(bed, &["DeletingCRDs", "traffic/held", "sample.windlass.dev/hold"]).await?;
     let deployment = sample::DEPLOYMENT;
     let ready = &get(&bed.client, deployment)
@@ -192,8 +192,8 @@ pub(super) async fn definitions_go_only_when_asked_for_and_with_every_object(
     anyhow::ensure!(ready.as_u64() > Some(0), "its operator does not run");
     let release = json!({"metadata": {"finalizers": null}});
     succeed(&bed.client, "PATCH", &held, Some(&release)).await?;
-    gone(&bed.client, &path).await?;
-    anyhow::ensure!(get(&bed.client, &crd).await?.is_none(), "the CRD stayed");
+    gone(&bed.client, path).await?;
+    anyhow::ensure!(get(&bed.client, crd).await?.is_none(), "the CRD stayed");
     anyhow::ensure!(
         get(&bed.client, deployment).await?.is_none(),
         "the Deployment stayed"
@@ -205,10 +205,7 @@ pub(super) async fn definitions_go_only_when_asked_for_and_with_every_object(
         .succeed(&["uninstall", "sample", "--delete-crds"])
         .await?;
     anyhow::ensure!(!removed.contains("CustomResourceDefinition"), "{removed}");
-    anyhow::ensure!(
-        get(&bed.client, &crd).await?.is_none(),
-        "the command left the CRD"
-    );
+    anyhow::ensure!(get(&bed.client, crd).await?.is_none(), "the command left the CRD");
     Ok(())
 }
 

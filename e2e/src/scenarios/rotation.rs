@@ -108,7 +108,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
         })
     })
     .await?;
-    blocked(bed, &path, "hooks").await?;
+    blocked(bed, path, "hooks").await?;
 
     succeed(&bed.client, "PATCH", &definition, Some(&replace(&open))).await?;
     sample::settled(bed).await?;

@@ -20,14 +20,9 @@ use crate::{
     load::Load,
     progress::Progress,
     resource::{Expectation, Resource},
+    sample::{self, CERTIFICATE, NAMESPACE},
     steps::{rotate, succeed},
 };
-
-/// Where the bundle is installed.
-const NAMESPACE: &str = "sample-system";
-
-/// The ServingCertificate is named as the Service.
-const CERTIFICATE: &str = "sample-operator-service";
 
 /// Where requests go to.
 const TRAFFIC: &str = "traffic";
@@ -60,7 +55,7 @@ pub(super) async fn measure(
         )?;
     }
     let started = Started::new(bed, &bundle, progress).await?;
-    bed.settled(NAMESPACE, CERTIFICATE).await?;
+    sample::settled(bed).await?;
     let targets = Targets::watch(&bed.client, NAMESPACE, CERTIFICATE).await?;
     let namespace = json!({"metadata": {"name": TRAFFIC}});
     succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
