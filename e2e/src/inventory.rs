@@ -32,8 +32,8 @@ const COLLECTIONS: &[&str] = &[
 /// How long a removal may take: a namespace takes a real server some 10 seconds.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// How long an API server takes to take up a change of a CRD.
-const TAKING_UP: Duration = Duration::from_secs(1);
+/// How long a watch lasts at the most that is to end earlier.
+const WATCH: Duration = Duration::from_secs(10);
 
 /// The paths of the objects that are in the cluster-wide collections.
 #[derive(Clone, Debug)]
@@ -104,24 +104,47 @@ fn is_converting(crd: &Value) -> bool {
     crd["spec"]["conversion"]["strategy"] == "Webhook"
 }
 
-/// Takes away a conversion whose webhook has ended. An API server that is to delete a CRD while it takes up another change
-/// of it waits a minute and more for the storage that it has just given up.
+/// Takes away a conversion whose webhook has ended, and waits until the API server has given up the storage that it had for
+/// it: it ends every watch of the kind then, a second later (`tearDown` in apiextensions-apiserver,
+/// `customresource_handler.go`). One that is to delete the objects of a CRD with a storage that is about to be given up
+/// waits a minute and more for it.
 async fn stop_converting(client: &Client, crd: &Value) -> anyhow::Result<()> {
+    let Some(collection) = stored(crd) else {
+        return Ok(());
+    };
+    let watch = format!("{collection}?watch=true&timeoutSeconds={}", WATCH.as_secs());
+    let watch = request::watch(client, &watch).await;
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     attempt(client, "PATCH", &path(CRDS, crd), Some(&none)).await?;
-    tokio::time::sleep(TAKING_UP).await;
-    Ok(())
+    match watch {
+        Ok(ended) => ended.await,
+        Err(error) => {
+            tracing::debug!(error = format!("{error:#}"), "There is no storage to be given up");
+            Ok(())
+        }
+    }
+}
+
+/// The collection of a CRD's objects in the version in which they are stored.
+fn stored(crd: &Value) -> Option<String> {
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let stored = versions.into_iter().find(|version| version["storage"] == true)?;
+    let (group, version) = (text(crd, "/spec/group"), text(stored, "/name"));
+    Some(format!(
+        "/apis/{group}/{version}/{}",
+        text(crd, "/spec/names/plural")
+    ))
 }
 
 /// Takes finalizers away that nobody handles any more from the objects of a CRD.
 async fn release(client: &Client, crd: &Value) -> anyhow::Result<()> {
-    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-    let Some(stored) = versions.into_iter().find(|version| version["storage"] == true) else {
+    let Some(collection) = stored(crd) else {
         return Ok(());
     };
-    let root = format!("/apis/{}/{}", text(crd, "/spec/group"), text(stored, "/name"));
-    let plural = text(crd, "/spec/names/plural");
-    let listed = request::send(client, "GET", &format!("{root}/{plural}"), None).await?;
+    let Some((root, plural)) = collection.rsplit_once('/') else {
+        return Ok(());
+    };
+    let listed = request::send(client, "GET", &collection, None).await?;
     for object in listed.body["items"].as_array().into_iter().flatten() {
         if object["metadata"]["finalizers"].is_null() {
             continue;

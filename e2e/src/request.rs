@@ -46,13 +46,19 @@ pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value
         .map(Answer::from)
 }
 
-/// Applies an object as `manager`, with force, without any retry.
+/// Applies an object as `manager`, without any retry. With `force`, fields go to it that others own.
 ///
 /// # Errors
 ///
 /// As [`send`].
-pub async fn apply(client: &Client, path: &str, manager: &str, object: &Value) -> anyhow::Result<Answer> {
-    let path = format!("{path}?fieldManager={manager}&force=true");
+pub async fn apply(
+    client: &Client,
+    path: &str,
+    manager: &str,
+    force: bool,
+    object: &Value,
+) -> anyhow::Result<Answer> {
+    let path = format!("{path}?fieldManager={manager}&force={force}");
     exchange(
         client,
         "PATCH",
@@ -81,6 +87,27 @@ pub async fn read_as(client: &Client, path: &str, accept: &str) -> anyhow::Resul
     values
         .collect::<Result<_, _>>()
         .with_context(|| format!("GET {path} as {accept}"))
+}
+
+/// Opens the watch at `path`. What comes back waits until the API server ends it.
+///
+/// # Errors
+///
+/// When the API server refuses; and then, when the connection breaks.
+pub(crate) async fn watch(
+    client: &Client,
+    path: &str,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>>> {
+    let request = Request::builder().uri(path).body(Body::empty())?;
+    let response = client.send(request).await.context("no answer")?;
+    anyhow::ensure!(response.status() == 200, "GET {path}: HTTP {}", response.status());
+    let mut events = Box::pin(response.into_body());
+    Ok(async move {
+        while let Some(event) = events.frame().await {
+            event.context("the watch was cut off")?;
+        }
+        Ok(())
+    })
 }
 
 /// The code, `Retry-After` and the body of one answer.

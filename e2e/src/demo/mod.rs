@@ -241,7 +241,7 @@ impl Demo {
     async fn upgrade(&mut self, folder: &Path, resources: &[Resource]) -> anyhow::Result<()> {
         let load = self.load(resources);
         self.install(folder, Some(&load)).await?;
-        load.at_least(BETWEEN).await;
+        load.at_least(BETWEEN).await?;
         self.total.add(load.stop().await);
         Ok(())
     }
@@ -270,7 +270,7 @@ impl Demo {
     async fn rotations(&mut self, resources: &[Resource], arguments: &Arguments) -> anyhow::Result<()> {
         let load = self.load(resources);
         self.progress
-            .under_load("Sending requests", &load, self.enough(&load, BETWEEN))
+            .under_load("Sending requests", &load, load.at_least(BETWEEN))
             .await?;
         let certificates = list(&self.bed.client, &serving_certificates(&self.namespace)).await?;
         for what in [None, Some("--ca")] {
@@ -289,7 +289,7 @@ impl Demo {
                 .say("Stopped the node and with it every webhook server, as --fault asked for");
         }
         self.progress
-            .under_load("Sending requests", &load, self.enough(&load, BETWEEN))
+            .under_load("Sending requests", &load, load.at_least(BETWEEN))
             .await?;
         self.total.add(load.stop().await);
         Ok(())
@@ -299,14 +299,9 @@ impl Demo {
         let load = self.load(resources);
         let title = format!("Sending {requests} more requests");
         self.progress
-            .under_load(&title, &load, self.enough(&load, requests))
+            .under_load(&title, &load, load.at_least(requests))
             .await?;
         self.total.add(load.stop().await);
-        Ok(())
-    }
-
-    async fn enough(&self, load: &Load, requests: u64) -> anyhow::Result<()> {
-        load.at_least(requests).await;
         Ok(())
     }
 
@@ -354,7 +349,7 @@ pub fn summary(report: &Report) -> String {
         report.reinitializing,
         report.longest_reinitializing,
     )];
-    lines.extend(report.failures.iter().map(|failure| format!("failed: {failure}")));
+    lines.extend(report.told().iter().map(|failure| format!("failed: {failure}")));
     lines.push(format!("{} requests, {} failed", report.requests, report.failed));
     lines.join("\n")
 }
@@ -362,13 +357,20 @@ pub fn summary(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Failure;
 
     #[test]
     fn the_last_line_counts() {
+        let now = std::time::Instant::now();
+        let failure = Failure {
+            sent: now,
+            answered: now,
+            text: "why".to_owned(),
+        };
         let report = Report {
             requests: 7,
             failed: 1,
-            failures: vec!["why".to_owned()],
+            failures: vec![failure],
             ..Report::default()
         };
         assert_eq!(summary(&report).lines().last(), Some("7 requests, 1 failed"));

@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::bail;
 use jiff::Timestamp;
 use kube::Client;
 use parking_lot::Mutex;
@@ -25,7 +26,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::resource::Resource;
 
-pub use self::{latencies::Latencies, report::Report};
+pub use self::{
+    latencies::Latencies,
+    report::{Failure, Report},
+};
 use self::{
     pace::{Pace, Turns},
     worker::Worker,
@@ -63,7 +67,10 @@ struct Detail {
     past: Report,
     /// Since then.
     lap: Report,
+    lap_began: Instant,
     last_success: Instant,
+    /// How the first worker ended that should not have.
+    broken: Option<String>,
 }
 
 // === impl Load ===
@@ -82,14 +89,16 @@ impl Load {
     ) -> Self {
         let mut load = Self::new();
         let first = load.first_worker(client, namespace, resources, Pace::Pause(pause));
+        let mut tasks = JoinSet::new();
         for number in 0..workers {
             let worker = Worker {
                 number,
                 clients,
                 ..first.clone()
             };
-            load.tasks.spawn(worker.run());
+            tasks.spawn(worker.run());
         }
+        load.tasks.spawn(watch(tasks, load.counters.clone()));
         load
     }
 
@@ -138,11 +147,17 @@ impl Load {
     }
 
     /// Waits until `requests` more requests were sent.
-    pub async fn at_least(&self, requests: u64) {
+    ///
+    /// # Errors
+    ///
+    /// When a worker has ended that should not have: there may be nobody left to send them.
+    pub async fn at_least(&self, requests: u64) -> anyhow::Result<()> {
         let target = self.counters.requests.load(Ordering::Relaxed) + requests;
         while self.counters.requests.load(Ordering::Relaxed) < target {
+            self.counters.check_workers()?;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        Ok(())
     }
 
     /// Ends the traffic after the requests that are under way, and removes what it created.
@@ -157,6 +172,13 @@ impl Load {
     pub async fn stop(mut self) -> Report {
         self.end().await;
         self.report()
+    }
+}
+
+/// Waits for workers, and notes how each has ended.
+async fn watch(mut workers: JoinSet<()>, counters: Arc<Counters>) {
+    while let Some(ended) = workers.join_next().await {
+        counters.worker_ended(ended);
     }
 }
 
@@ -183,28 +205,31 @@ async fn keep_rate(interval: Duration, turns: Arc<Turns>, first: Worker) {
         due += interval;
     }
     turns.end();
-    while let Some(ended) = workers.join_next().await {
-        first.counters.worker_ended(ended);
-    }
+    watch(workers, first.counters).await;
 }
 
 // === impl Counters ===
 
 impl Counters {
     fn new() -> Self {
+        let now = Instant::now();
         Self {
             requests: AtomicU64::new(0),
             detail: Mutex::new(Detail {
                 past: Report::default(),
                 lap: Report::default(),
-                last_success: Instant::now(),
+                lap_began: now,
+                last_success: now,
+                broken: None,
             }),
         }
     }
 
-    fn sent(&self) {
+    fn sent(&self, version: &str) {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        self.detail.lock().lap.requests += 1;
+        let lap = &mut self.detail.lock().lap;
+        lap.requests += 1;
+        *lap.by_version.entry(version.to_owned()).or_default() += 1;
     }
 
     fn success(&self, kind: &'static str, latency: Option<Duration>) {
@@ -219,14 +244,24 @@ impl Counters {
         *lap.by_kind.entry(kind).or_default() += 1;
     }
 
-    fn failure(&self, text: String) {
+    fn failure(&self, (sent, answered): (Instant, Instant), text: &str) {
         let text = format!("{:.3} {text}", Timestamp::now());
-        self.detail.lock().lap.fail(text);
+        self.detail.lock().lap.fail(Failure { sent, answered, text });
     }
 
     fn worker_ended(&self, ended: Result<(), JoinError>) {
         if let Err(error) = ended {
-            self.failure(format!("a worker ended: {error}"));
+            let text = format!("a worker ended: {error}");
+            let now = Instant::now();
+            self.failure((now, now), &text);
+            self.detail.lock().broken.get_or_insert(text);
+        }
+    }
+
+    fn check_workers(&self) -> anyhow::Result<()> {
+        match &self.detail.lock().broken {
+            Some(text) => bail!("{text}"),
+            None => Ok(()),
         }
     }
 
@@ -246,7 +281,9 @@ impl Counters {
 
     fn lap(&self) -> Report {
         let mut detail = self.detail.lock();
-        let lap = std::mem::take(&mut detail.lap);
+        let now = Instant::now();
+        let mut lap = std::mem::take(&mut detail.lap);
+        lap.took = now - std::mem::replace(&mut detail.lap_began, now);
         detail.past.add(lap.clone());
         lap
     }
@@ -254,7 +291,44 @@ impl Counters {
     fn report(&self) -> Report {
         let detail = self.detail.lock();
         let mut report = detail.past.clone();
-        report.add(detail.lap.clone());
+        report.add(Report {
+            took: detail.lap_began.elapsed(),
+            ..detail.lap.clone()
+        });
         report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_requests_of_workers_that_have_ended() {
+        let mut load = Load::new();
+        let mut workers = JoinSet::new();
+        workers.spawn(std::future::pending());
+        workers.abort_all();
+        load.tasks.spawn(watch(workers, load.counters.clone()));
+        let error = load.at_least(1).await.unwrap_err().to_string();
+        assert!(error.starts_with("a worker ended: "), "{error}");
+        assert_eq!(load.stop().await.failed, 1);
+    }
+
+    #[test]
+    fn a_report_is_the_sum_of_its_laps() {
+        let counters = Counters::new();
+        for versions in [["v1", "v2"], ["v2", "v2"]] {
+            for version in versions {
+                counters.sent(version);
+            }
+            assert_eq!(counters.lap().requests, 2);
+        }
+        let report = counters.report();
+        assert_eq!(report.requests, 4);
+        assert_eq!(
+            report.by_version,
+            [("v1".to_owned(), 1), ("v2".to_owned(), 3)].into()
+        );
     }
 }

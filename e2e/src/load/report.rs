@@ -7,8 +7,19 @@ use std::{
 
 use super::latencies::Latencies;
 
-/// How many failures are kept with their text.
-const KEPT_FAILURES: usize = 20;
+/// How many failures are told.
+const TOLD: usize = 20;
+
+/// A request that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// When it was sent, for the last time where it was turned away before.
+    pub sent: Instant,
+    /// When it was answered, or given up.
+    pub answered: Instant,
+    /// What was wrong.
+    pub text: String,
+}
 
 /// What was sent and what came of it.
 #[derive(Clone, Debug, Default)]
@@ -17,10 +28,10 @@ pub struct Report {
     pub requests: u64,
     /// Requests that failed.
     pub failed: u64,
-    /// The first failures, in words.
-    pub failures: Vec<String>,
-    /// When each failure was seen.
-    pub failed_at: Vec<Instant>,
+    /// Each of them.
+    pub failures: Vec<Failure>,
+    /// For how long requests were sent.
+    pub took: Duration,
     /// The API server's own `429 storage is (re)initializing`.
     pub reinitializing: u64,
     /// The longest time for which a request was kept waiting by those.
@@ -37,6 +48,17 @@ pub struct Report {
     pub latencies: Latencies,
     /// Requests by what they did.
     pub by_kind: BTreeMap<&'static str, u64>,
+    /// Requests by the version at which they were sent.
+    pub by_version: BTreeMap<String, u64>,
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Whether the request was under way at some moment of a time.
+    pub fn overlaps(&self, from: Instant, to: Instant) -> bool {
+        self.sent <= to && from <= self.answered
+    }
 }
 
 // === impl Report ===
@@ -46,9 +68,8 @@ impl Report {
     pub fn add(&mut self, other: Self) {
         self.requests += other.requests;
         self.failed += other.failed;
-        let room = KEPT_FAILURES.saturating_sub(self.failures.len());
-        self.failures.extend(other.failures.into_iter().take(room));
-        self.failed_at.extend(other.failed_at);
+        self.failures.extend(other.failures);
+        self.took += other.took;
         self.reinitializing += other.reinitializing;
         self.longest_reinitializing = self.longest_reinitializing.max(other.longest_reinitializing);
         self.outages += other.outages;
@@ -58,15 +79,28 @@ impl Report {
         for (kind, count) in other.by_kind {
             *self.by_kind.entry(kind).or_default() += count;
         }
+        for (version, count) in other.by_version {
+            *self.by_version.entry(version).or_default() += count;
+        }
     }
 
     /// Counts a failure.
-    pub(super) fn fail(&mut self, text: String) {
+    pub(super) fn fail(&mut self, failure: Failure) {
         self.failed += 1;
-        self.failed_at.push(Instant::now());
-        if self.failures.len() < KEPT_FAILURES {
-            self.failures.push(text);
-        }
+        self.failures.push(failure);
+    }
+
+    /// The first failures, in words.
+    pub fn told(&self) -> Vec<String> {
+        let told = self.failures.iter().take(TOLD);
+        told.map(|failure| failure.text.clone()).collect()
+    }
+
+    /// How many requests a second were sent at a version.
+    pub fn rate_at(&self, version: &str) -> f64 {
+        let count = self.by_version.get(version).copied().unwrap_or_default();
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        f64::from(count) / self.took.as_secs_f64()
     }
 
     /// An error that lists the failures, if there are any.
@@ -81,8 +115,45 @@ impl Report {
             "{} of {} requests failed:\n  {}",
             self.failed,
             self.requests,
-            self.failures.join("\n  ")
+            self.told().join("\n  ")
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_overlaps_a_time_in_which_it_was_under_way() {
+        let start = Instant::now();
+        let at = |second| start + Duration::from_secs(second);
+        for (sent, answered, expected) in [
+            (1, 2, false),
+            (1, 3, true),
+            (1, 9, true),
+            (4, 4, true),
+            (5, 9, true),
+            (6, 9, false),
+        ] {
+            let failure = Failure {
+                sent: at(sent),
+                answered: at(answered),
+                text: String::new(),
+            };
+            assert_eq!(failure.overlaps(at(3), at(5)), expected, "{sent} to {answered}");
+        }
+    }
+
+    #[test]
+    fn the_rate_at_a_version_is_that_of_the_whole_time() {
+        let report = Report {
+            took: Duration::from_secs(4),
+            by_version: [("v1".to_owned(), 200)].into(),
+            ..Report::default()
+        };
+        assert!((report.rate_at("v1") - 50.0).abs() < f64::EPSILON);
+        assert!(report.rate_at("v2").abs() < f64::EPSILON);
     }
 }

@@ -19,6 +19,27 @@ use crate::{
 /// How long a client waits before it asks an API server again that is down.
 const OUTAGE_PAUSE: Duration = Duration::from_millis(200);
 
+/// What a request does that a webhook must refuse.
+const DENY: &str = "deny";
+
+/// One request.
+struct Call<'a> {
+    /// What it does.
+    kind: &'static str,
+    method: &'static str,
+    version: &'a str,
+    path: String,
+    body: Option<&'a Value>,
+}
+
+/// What came of a request.
+struct Exchange {
+    answer: Answer,
+    /// When it was sent, for the last time where it was turned away before.
+    sent: Instant,
+    answered: Instant,
+}
+
 /// Sends requests until stopped, or not needed any more.
 #[derive(Clone)]
 pub(super) struct Worker {
@@ -54,30 +75,35 @@ impl Worker {
         let name = format!("load-{}-{round}", self.number);
         let created_as = request::text(&resource.example, "/apiVersion").to_owned();
         let Some((_, created_version)) = created_as.split_once('/') else {
-            return self
-                .counters
-                .failure(format!("the example of {} has no apiVersion", resource.plural));
+            let now = Instant::now();
+            let problem = format!("the example of {} has no apiVersion", resource.plural);
+            return self.counters.failure((now, now), &problem);
         };
         let mut object = resource.example.clone();
         object["metadata"]["name"] = json!(name);
-        let path = |version: &str| resource.path(&self.namespace, version);
+        let call = |kind, method, version, rest: &str, body| Call {
+            kind,
+            method,
+            version,
+            path: resource.path(&self.namespace, version) + rest,
+            body,
+        };
+        let this = format!("/{name}");
 
-        let created = self
-            .send("create", "POST", &path(created_version), Some(&object))
-            .await;
-        self.expect("create", resource, created_version, &created);
+        let create = call("create", "POST", created_version, "", Some(&object));
+        let created = self.send(&create).await;
+        self.expect(resource, &create, created.as_ref());
         // What was not created cannot be read.
-        if created.is_none_or(|answer| answer.code >= 300) {
+        if created.is_none_or(|created| created.answer.code >= 300) {
             return;
         }
         if resource.expectation == Expectation::Admitted {
             self.denied(resource, created_version, &object).await;
         }
         for version in &resource.versions {
-            let read = self
-                .send("get", "GET", &format!("{}/{name}", path(version)), None)
-                .await;
-            self.expect("get", resource, version, &read);
+            let get = call("get", "GET", version, &this, None);
+            let read = self.send(&get).await;
+            self.expect(resource, &get, read.as_ref());
         }
         // Only the sample's conversion is known to make objects that are valid in every version.
         let version = match resource.expectation {
@@ -86,33 +112,19 @@ impl Worker {
             }
             Expectation::Version => created_version,
         };
-        let patch = json!({"metadata": {"labels": {"round": round.to_string()}}});
-        let patched = self
-            .send(
-                "patch",
-                "PATCH",
-                &format!("{}/{name}", path(version)),
-                Some(&patch),
-            )
-            .await;
-        self.expect("patch", resource, version, &patched);
-        let listed = self
-            .send("list", "GET", &format!("{}?limit=50", path(version)), None)
-            .await;
-        if let Some(answer) = listed
-            && answer.code != 200
-        {
-            self.counters
-                .failure(format!("list {} at {version}: {answer}", resource.plural));
-        }
-        let deleted = self
-            .send("delete", "DELETE", &format!("{}/{name}", path(version)), None)
-            .await;
-        if let Some(answer) = deleted
-            && answer.code != 200
-        {
-            self.counters
-                .failure(format!("delete {} at {version}: {answer}", resource.plural));
+        let label = json!({"metadata": {"labels": {"round": round.to_string()}}});
+        let patch = call("patch", "PATCH", version, &this, Some(&label));
+        let patched = self.send(&patch).await;
+        self.expect(resource, &patch, patched.as_ref());
+        for last in [
+            call("list", "GET", version, "?limit=50", None),
+            call("delete", "DELETE", version, &this, None),
+        ] {
+            if let Some(ended) = self.send(&last).await
+                && ended.answer.code != 200
+            {
+                self.failure(resource, &last, &ended, &ended.answer.to_string());
+            }
         }
     }
 
@@ -121,54 +133,50 @@ impl Worker {
         let mut forbidden = object.clone();
         forbidden["metadata"]["name"] = json!(format!("forbidden-{}", self.number));
         sample::resize(&mut forbidden, -1);
-        let answer = self
-            .send(
-                "deny",
-                "POST",
-                &resource.path(&self.namespace, version),
-                Some(&forbidden),
-            )
-            .await;
-        if let Some(answer) = answer
-            && !(answer.is_denied() && answer.message().contains("size must not be negative"))
-        {
-            self.counters
-                .failure(format!("create of a forbidden {}: {answer}", resource.plural));
+        let create = Call {
+            kind: DENY,
+            method: "POST",
+            version,
+            path: resource.path(&self.namespace, version),
+            body: Some(&forbidden),
+        };
+        let Some(denied) = self.send(&create).await else {
+            return;
+        };
+        let answer = &denied.answer;
+        if !(answer.is_denied() && answer.message().contains("size must not be negative")) {
+            self.failure(resource, &create, &denied, &answer.to_string());
         }
     }
 
-    fn expect(&self, verb: &str, resource: &Resource, version: &str, answer: &Option<Answer>) {
-        let Some(answer) = answer else { return };
+    fn expect(&self, resource: &Resource, call: &Call<'_>, exchange: Option<&Exchange>) {
+        let Some(exchange) = exchange else { return };
+        let answer = &exchange.answer;
+        let api_version = request::text(&answer.body, "/apiVersion");
         let problem = if !(answer.code == 200 || answer.code == 201) {
             Some(answer.to_string())
-        } else if request::text(&answer.body, "/apiVersion") != format!("{}/{version}", resource.group) {
-            Some(format!(
-                "answered as {}",
-                request::text(&answer.body, "/apiVersion")
-            ))
+        } else if api_version != format!("{}/{}", resource.group, call.version) {
+            Some(format!("answered as {api_version}"))
         } else {
             resource.problem(&answer.body)
         };
         if let Some(problem) = problem {
-            self.counters
-                .failure(format!("{verb} {} at {version}: {problem}", resource.plural));
+            self.failure(resource, call, exchange, &problem);
         }
     }
 
+    fn failure(&self, resource: &Resource, call: &Call<'_>, exchange: &Exchange, problem: &str) {
+        let text = format!("{} {} at {}: {problem}", call.kind, resource.plural, call.version);
+        self.counters.failure((exchange.sent, exchange.answered), &text);
+    }
+
     /// What a request that was sent again has found: its first try was carried out, and only its answer lost.
-    async fn carried_out_before(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-        answer: &Answer,
-    ) -> Option<Answer> {
-        match (method, answer.code) {
+    async fn carried_out_before(&self, call: &Call<'_>, answer: &Answer) -> Option<Answer> {
+        match (call.method, answer.code) {
             ("POST", 409) => {
-                let name = request::text(body?, "/metadata/name");
-                request::send(&self.client, "GET", &format!("{path}/{name}"), None)
-                    .await
-                    .ok()
+                let name = request::text(call.body?, "/metadata/name");
+                let path = format!("{}/{name}", call.path);
+                request::send(&self.client, "GET", &path, None).await.ok()
             }
             ("DELETE", 404) => Some(Answer {
                 code: 200,
@@ -179,49 +187,51 @@ impl Worker {
     }
 
     /// Sends one request; `None` when it failed below HTTP, which is counted.
-    async fn send(
-        &self,
-        kind: &'static str,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Option<Answer> {
+    async fn send(&self, call: &Call<'_>) -> Option<Exchange> {
         let due = self.pace.due().await;
-        self.counters.sent();
-        let sent = Instant::now();
+        self.counters.sent(call.version);
+        let first_sent = Instant::now();
         let mut turned_away = false;
         let mut repeated = false;
         loop {
-            let result = request::send(&self.client, method, path, body).await;
+            let sent = Instant::now();
+            let result = request::send(&self.client, call.method, &call.path, call.body).await;
+            let answered = Instant::now();
+            let waited = answered - first_sent;
             let is_outage = result.as_ref().map_or(true, Answer::is_outage);
-            let outlasts = self.clients == Clients::OutlastOutages && sent.elapsed() < request::RETRY_LIMIT;
+            let outlasts = self.clients == Clients::OutlastOutages && waited < request::RETRY_LIMIT;
             if is_outage && outlasts {
                 repeated = true;
-                self.counters.outage(sent.elapsed());
+                self.counters.outage(waited);
                 tokio::time::sleep(OUTAGE_PAUSE).await;
                 continue;
             }
             let mut answer = match result {
                 Ok(answer) => answer,
                 Err(error) => {
-                    self.counters.failure(format!("{method} {path}: {error:#}"));
+                    let text = format!("{} {}: {error:#}", call.method, call.path);
+                    self.counters.failure((sent, answered), &text);
                     return None;
                 }
             };
-            if repeated && let Some(earlier) = self.carried_out_before(method, path, body, &answer).await {
+            if repeated && let Some(earlier) = self.carried_out_before(call, &answer).await {
                 answer = earlier;
             }
-            if !answer.is_reinitializing() || sent.elapsed() > request::RETRY_LIMIT {
-                if answer.code < 400 || kind == "deny" {
+            if !answer.is_reinitializing() || waited > request::RETRY_LIMIT {
+                if answer.code < 400 || call.kind == DENY {
                     // How long the API server turns requests away, or is down, is counted apart.
                     let latency = (!turned_away && !repeated).then(|| due.elapsed());
-                    self.counters.success(kind, latency);
+                    self.counters.success(call.kind, latency);
                 }
-                return Some(answer);
+                return Some(Exchange {
+                    answer,
+                    sent,
+                    answered,
+                });
             }
             tokio::time::sleep(answer.pause()).await;
             turned_away = true;
-            self.counters.turned_away(sent.elapsed());
+            self.counters.turned_away(first_sent.elapsed());
         }
     }
 }

@@ -2,24 +2,19 @@
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use windlass::domain::bundle::Bundle;
 
 use super::traffic;
 use crate::{
     bed::Bed,
     command::argument,
-    request, sample,
+    request,
+    sample::{self, WIDGETS},
     steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, succeed, until},
 };
 
-const WIDGETS: &str = "widgets.sample.windlass.dev";
-
 /// The definition of the sample bundle, as somebody else would have it, without conversion.
 fn definition(metadata: &Value) -> anyhow::Result<Value> {
-    let files = windlass::sources::load(&sample::bundle("sample.v1"))?;
-    let bundle = Bundle::parse(&files).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
-    let crd = bundle.crds.first().context("the sample has no CRD")?;
-    let mut definition = crd.object.clone();
+    let mut definition = sample::manifest()?;
     for (name, value) in metadata.as_object().into_iter().flatten() {
         definition["metadata"][name] = value.clone();
     }
@@ -28,9 +23,9 @@ fn definition(metadata: &Value) -> anyhow::Result<Value> {
 
 /// Waits until the BundleDeployment is refused with these words.
 async fn refused(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let path = sample::BUNDLE_DEPLOYMENT;
     until(&format!("it is refused with {words:?}"), PATIENCE, async || {
-        let said = conditions(&get(&bed.client, &path).await?.context("no BundleDeployment")?);
+        let said = conditions(&get(&bed.client, path).await?.context("no BundleDeployment")?);
         let all = words.iter().all(|word| said.contains(word));
         Ok(if all && said.contains("Accepted=False") {
             Ok(())
@@ -44,7 +39,7 @@ async fn refused(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
 pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     bed.bundle("sample.v1")?;
-    let path = format!("{CRDS}/{WIDGETS}");
+    let path = sample::DEFINITION;
     for (metadata, owner) in [
         (json!({}), "not by Windlass"),
         (
@@ -67,7 +62,7 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &Bed) -> an
         let object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
         succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
         refused(bed, &["ApiOwned", WIDGETS, owner, "spec.adopt"]).await?;
-        let there = get(&bed.client, &path).await?.context("no CRD")?;
+        let there = get(&bed.client, path).await?.context("no CRD")?;
         anyhow::ensure!(
             there["metadata"]["generation"] == 1
                 && there["metadata"]["labels"] == metadata.get("labels").cloned().unwrap_or(Value::Null),
@@ -77,12 +72,12 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &Bed) -> an
         let namespace = get(&bed.client, "/api/v1/namespaces/sample-system").await?;
         anyhow::ensure!(namespace.is_none(), "something was written before the refusal");
         // A BundleDeployment that was refused takes nothing of others with it.
-        delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+        delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
         anyhow::ensure!(
-            get(&bed.client, &path).await?.is_some(),
+            get(&bed.client, path).await?.is_some(),
             "the CRD of {owner} was deleted"
         );
-        delete(&bed.client, &path).await?;
+        delete(&bed.client, path).await?;
     }
     Ok(())
 }
@@ -140,9 +135,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &B
     let name = format!("CustomResourceDefinition/{WIDGETS}");
     let adopting = ["--adopt", &name, "--deletion-policy", "delete-crds"];
     bed.command.succeed(&[&install[..], &adopting].concat()).await?;
-    let adopted = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
-        .await?
-        .context("no CRD")?;
+    let adopted = sample::definition(bed).await?;
     anyhow::ensure!(
         adopted["metadata"]["labels"]["windlass.dev/bundle-deployment"] == "sample"
             && adopted["metadata"]
@@ -154,7 +147,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &B
     // Its former owner goes, and takes nothing with it.
     delete(&bed.client, &format!("{roles}/former-owner")).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     let converted = get(&bed.client, &format!("{}/kept", widgets("v1beta1"))).await?;
     anyhow::ensure!(
@@ -165,7 +158,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &B
     );
     // What was adopted is removed as it was asked for.
     bed.command.succeed(&["uninstall", "sample"]).await?;
-    let left = get(&bed.client, &format!("{CRDS}/{WIDGETS}")).await?;
+    let left = get(&bed.client, sample::DEFINITION).await?;
     anyhow::ensure!(
         left.is_none(),
         "the CRD stayed although the deletion policy is DeleteCRDs"
@@ -181,13 +174,6 @@ pub(super) async fn what_a_bundle_deployment_has_is_adopted_by_no_other(bed: &Be
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&second)).await?;
     refused(bed, &["ConversionClaimed", "BundleDeployment first"]).await?;
     delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/first")).await?;
-    condition(
-        &bed.client,
-        &format!("{BUNDLE_DEPLOYMENTS}/sample"),
-        "Ready",
-        "True",
-        PATIENCE,
-    )
-    .await?;
+    condition(&bed.client, sample::BUNDLE_DEPLOYMENT, "Ready", "True", PATIENCE).await?;
     Ok(())
 }

@@ -10,8 +10,7 @@ use crate::{
     resource::Expectation,
     sample,
     steps::{
-        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, install, ready,
-        succeed, until,
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, ready, succeed, until,
     },
 };
 
@@ -22,7 +21,7 @@ pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is
     bed: &Bed,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     bed.bundle("rival")?;
     let rival = steps::bundle_deployment("rival", "rival-system", "rival");
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&rival)).await?;
@@ -41,13 +40,13 @@ pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is
         "something was written for a claim that is refused"
     );
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
-    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
     ready(&bed.client, "rival", PATIENCE).await?;
     // The rival converts, and admits whatever comes.
     let load = traffic::start_expecting(bed, &["v1", "v1beta1"], Expectation::Converted).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -88,7 +87,7 @@ pub(super) async fn the_older_claim_holds_whatever_the_operator_sees_first(bed: 
 
 pub(super) async fn a_kind_is_claimed_under_whatever_name(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let bundle = bed.bundle("rival")?;
     bed.edit(
         &bundle,
@@ -105,7 +104,7 @@ pub(super) async fn a_kind_is_claimed_under_whatever_name(bed: &Bed) -> anyhow::
         "{words}"
     );
     // Its definition stays when it is gone, and still has the kind.
-    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
     until("the definition that stayed is in the way", PATIENCE, async || {
         let words = conditions(&get(&bed.client, &path).await?.context("no BundleDeployment")?);
         let said = words.contains("ApiOwned") && words.contains("widgets.sample.windlass.dev");
@@ -116,7 +115,7 @@ pub(super) async fn a_kind_is_claimed_under_whatever_name(bed: &Bed) -> anyhow::
         get(&bed.client, RIVAL_NAMESPACE).await?.is_none(),
         "something was written for a claim that is refused"
     );
-    delete(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
+    delete(&bed.client, sample::DEFINITION).await?;
     ready(&bed.client, "rival", PATIENCE).await?;
     Ok(())
 }

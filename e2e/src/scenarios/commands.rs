@@ -5,13 +5,13 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::json;
 
-use super::{rotation::CERTIFICATE, traffic};
+use super::traffic;
 use crate::{
     bed::{Bed, OPERATOR_NAMESPACE},
     command::{Command, argument},
     gate::{Cut, Gate},
-    sample,
-    steps::{BUNDLE_DEPLOYMENTS, CRDS, get, list, succeed},
+    sample::{self, CERTIFICATE},
+    steps::{BUNDLE_DEPLOYMENTS, get, list, succeed},
 };
 
 const INSTALL: [&str; 4] = ["--namespace", "sample-system", "--name", "sample"];
@@ -27,13 +27,13 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
     let first = parts(bed).await?;
     anyhow::ensure!(!first.is_empty(), "the bundle is in no ConfigMap");
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
 
     // The same again changes nothing; another bundle is another set of ConfigMaps, and the first set goes.
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let before = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let before = get(&bed.client, path).await?.context("no BundleDeployment")?;
     install(bed, &sample::bundle("sample.v1")).await?;
-    let after = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    let after = get(&bed.client, path).await?.context("no BundleDeployment")?;
     anyhow::ensure!(
         before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
             && parts(bed).await? == first,
@@ -45,7 +45,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
         !second.is_empty() && !second.iter().any(|part| first.contains(part)),
         "{first:?} became {second:?}"
     );
-    load.at_least(100).await;
+    load.at_least(100).await?;
 
     bed.command
         .succeed(&[
@@ -56,7 +56,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
         ])
         .await?;
     check_views(bed).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
 
     let removed = bed.command.succeed(&["uninstall", "sample"]).await?;
@@ -65,7 +65,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
             && removed.contains("CustomResourceDefinition widgets.sample.windlass.dev"),
         "{removed}"
     );
-    anyhow::ensure!(get(&bed.client, &path).await?.is_none(), "it is still there");
+    anyhow::ensure!(get(&bed.client, path).await?.is_none(), "it is still there");
     let left = parts(bed).await?;
     anyhow::ensure!(left.is_empty(), "{left:?} were left");
     let said = bed.command.fail(&["uninstall", "sample"]).await?;
@@ -104,7 +104,7 @@ pub(super) async fn the_command_ends_when_the_operator_refuses(bed: &Bed) -> any
         ),
         "{said}"
     );
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
+    let crd = get(&bed.client, sample::DEFINITION).await?;
     anyhow::ensure!(crd.is_none(), "something was installed before the refusal");
 
     // What stood in the way goes, and the same command goes on.
@@ -147,15 +147,15 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) ->
     }
     let left = parts(bed).await?;
     anyhow::ensure!(left.len() == 1, "{left:?} were left");
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
 /// Every ConfigMap that the BundleDeployment refers to must be there.
 async fn check_source(bed: &Bed) -> anyhow::Result<()> {
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let deployment = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let deployment = get(&bed.client, path).await?.context("no BundleDeployment")?;
     let there = parts(bed).await?;
     let referred = deployment["spec"]["source"]["configMaps"].as_array();
     for config_map in referred.context("no source")? {

@@ -15,8 +15,9 @@ const MOST_LIVES: usize = 400;
 /// How often a life is asked whether everything is done.
 const LOOK: Duration = Duration::from_millis(400);
 
-/// How long a life may last that neither writes nor finds everything done.
-const LONGEST_LIFE: Duration = Duration::from_secs(60);
+/// How long a life may last that neither writes nor finds everything done: a namespace controller that could not empty a
+/// namespace tries again after up to a minute.
+const LONGEST_LIFE: Duration = Duration::from_secs(120);
 
 pub(super) async fn an_install_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
     resumes(bed, Operation::Install).await
@@ -40,6 +41,14 @@ pub(super) async fn a_ca_rotation_resumes_from_every_write(bed: &Bed) -> anyhow:
 
 pub(super) async fn a_removal_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
     resumes(bed, Operation::Removal).await
+}
+
+pub(super) async fn a_removal_with_definitions_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+    resumes(bed, Operation::RemovalWithDefinitions).await
+}
+
+pub(super) async fn a_removal_after_its_namespace_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+    resumes(bed, Operation::RemovalAfterNamespace).await
 }
 
 /// Carries `operation` out undisturbed, and then killed at every position: it must end the same.

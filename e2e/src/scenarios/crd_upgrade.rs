@@ -6,11 +6,9 @@ use serde_json::{Value, json};
 use crate::{
     bed::Bed,
     request::text,
-    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, get, install, ready, succeed},
+    sample::{self, WIDGETS},
+    steps::{self, PATIENCE, get, ready, succeed},
 };
-
-const WIDGETS: &str = "widgets.sample.windlass.dev";
-const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
 
 /// Removes the field `^.status.phase` from both versions, and a color.
 fn unsafe_bundle(bed: &Bed) -> anyhow::Result<()> {
@@ -21,9 +19,9 @@ fn unsafe_bundle(bed: &Bed) -> anyhow::Result<()> {
 
 /// Changes the spec, and waits until the upgrade is refused; the message.
 async fn refused(bed: &Bed, spec: &Value) -> anyhow::Result<String> {
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
-    let object = steps::condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    succeed(&bed.client, "PATCH", path, Some(&json!({"spec": spec}))).await?;
+    let object = steps::condition(&bed.client, path, "Accepted", "False", PATIENCE).await?;
     let accepted = steps::current(&object, "Accepted", "False").context("not said whether it is accepted")?;
     anyhow::ensure!(accepted["reason"] == "UnsafeCrdUpgrade", "{accepted}");
     Ok(text(accepted, "/message").to_owned())
@@ -31,7 +29,7 @@ async fn refused(bed: &Bed, spec: &Value) -> anyhow::Result<String> {
 
 async fn written(bed: &Bed) -> anyhow::Result<Vec<Value>> {
     let mut versions = Vec::new();
-    for path in [&format!("{CRDS}/{WIDGETS}"), DEPLOYMENT] {
+    for path in [sample::DEFINITION, sample::DEPLOYMENT] {
         let object = get(&bed.client, path).await?.context("an object is gone")?;
         versions.push(object["spec"].clone());
         versions.push(object["metadata"]["annotations"].clone());
@@ -43,7 +41,7 @@ pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allo
     bed: &Bed,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let before = written(bed).await?;
 
     unsafe_bundle(bed)?;
@@ -70,12 +68,10 @@ pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allo
 
     let rule = json!({"rule": "enum", "enforcement": "Warn"});
     let patch = json!({"spec": {"crdUpgradeExceptions": [field, rule]}});
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
     ready(&bed.client, "sample", PATIENCE).await?;
-    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
-        .await?
-        .context("no CRD")?;
+    let crd = sample::definition(bed).await?;
     let properties = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
     anyhow::ensure!(
         properties["spec"]["properties"]["color"]["enum"] == json!(["blue", "green"]),

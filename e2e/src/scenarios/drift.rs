@@ -3,14 +3,12 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{
-    foreign::{self, version},
-    rotation::CERTIFICATE,
-};
+use super::foreign::{self, version};
 use crate::{
     bed::Bed,
     request::text,
-    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, succeed, until},
+    sample::{self, CERTIFICATE},
+    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, list, succeed, until},
 };
 
 /// The collection of Cluster API's ExtensionConfigs.
@@ -129,7 +127,7 @@ pub(super) fn extension_config_crd() -> Value {
 /// Creates the sample's install and the targets. The CRDs of Cluster API and Karmada come after the operator has started:
 /// they may come and go.
 async fn install_beside_targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     foreign::define(bed, &extension_config_crd()).await?;
     let karmada = (
         "config.karmada.io/v1alpha1",
@@ -156,7 +154,7 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Resul
     let _operator = bed.operator.start()?;
     let created = install_beside_targets(bed).await?;
     let mut targets = vec![(
-        format!("{CRDS}/widgets.sample.windlass.dev"),
+        sample::DEFINITION.to_owned(),
         "/spec/conversion/webhook/clientConfig/caBundle",
     )];
     targets.extend(created.iter().map(|target| (target.path(), target.bundle)));
@@ -168,7 +166,7 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Resul
             }
         }
     }
-    let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+    let trust = sample::trust_bundle(bed).await?;
     for (path, pointer) in &targets {
         carries(bed, path, pointer, &trust).await?;
     }
@@ -185,7 +183,7 @@ pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &Bed) -> a
     let (operator, gate) = bed.gated(&bed.operator).await?;
     let _operator = operator.start()?;
     let targets = install_beside_targets(bed).await?;
-    let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+    let trust = sample::trust_bundle(bed).await?;
     let stranger = foreign::trust_bundle()?;
     for target in &targets {
         let path = target.path();
@@ -209,8 +207,8 @@ pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &Bed) -> a
 
 pub(super) async fn a_removed_configuration_comes_back(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+    sample::install(bed, "sample.v1").await?;
+    let trust = sample::trust_bundle(bed).await?;
     for collection in [VALIDATING, MUTATING] {
         let object = list(&bed.client, collection)
             .await?

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::{
     bed::Bed,
     gate::Gate,
-    steps::{PATIENCE, install, until},
+    sample,
+    steps::{PATIENCE, until},
 };
 
 /// How long no write may come before the bed counts as settled.
@@ -17,7 +18,7 @@ const IDLE: Duration = Duration::from_secs(10);
 pub(super) async fn nothing_is_written_when_nothing_changes(bed: &Bed) -> anyhow::Result<()> {
     let (operator, gate) = bed.gated(&bed.operator).await?;
     let running = operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     settled(&gate).await?;
     let before = gate.writes();
     tokio::time::sleep(IDLE).await;
@@ -28,7 +29,7 @@ pub(super) async fn nothing_is_written_when_nothing_changes(bed: &Bed) -> anyhow
     );
     running.kill().await?;
     let _running = operator.start()?;
-    bed.settled("sample-system", super::rotation::CERTIFICATE).await?;
+    sample::settled(bed).await?;
     tokio::time::sleep(IDLE).await;
     anyhow::ensure!(
         gate.writes() == before,

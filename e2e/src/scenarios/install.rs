@@ -9,14 +9,12 @@ use crate::{
     request::{self, text},
     resource::Expectation,
     sample,
-    steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, get, install, list, ready, succeed, until,
-    },
+    steps::{BUNDLE_DEPLOYMENTS, MUTATING, PATIENCE, VALIDATING, get, install, list, ready, succeed, until},
 };
 
 pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    let deployed = install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let deployed = sample::install(bed, "sample.v1").await?;
     for field in ["conversions", "webhooks"] {
         let states = deployed["status"][field]
             .as_array()
@@ -36,7 +34,7 @@ pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &Bed) -> an
         "one mutating configuration"
     );
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(200).await;
+    load.at_least(200).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -84,13 +82,11 @@ pub(super) async fn admission_of_one_namespace_leaves_others_alone(bed: &Bed) ->
 
 pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     bed.bundle("sample.v2")?;
-    let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    sample::set_source(bed, "sample.v2").await?;
     // A client may use the new version as soon as it is served.
     let collection = format!(
         "/apis/{}/v2/namespaces/{}/widgets",
@@ -114,14 +110,14 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     )
     .await?;
     let upgraded = ready(&bed.client, "sample", PATIENCE).await?;
-    newest.at_least(100).await;
+    newest.at_least(100).await?;
     traffic::finish(newest).await?;
     anyhow::ensure!(
         text(&upgraded, "/status/bundle/name") == "sample.v2",
         "the status names {}",
         upgraded["status"]["bundle"]
     );
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     let events = list(&bed.client, "/apis/events.k8s.io/v1/events").await?;
     anyhow::ensure!(
@@ -130,16 +126,14 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
             .any(|event| text(event, "/reason") == "CanaryStarting"),
         "the new revision was not tried out"
     );
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
-        .await?
-        .context("no CRD")?;
+    let crd = sample::definition(bed).await?;
     anyhow::ensure!(
         serves(&crd, "v2"),
         "the new version is not served: {}",
         crd["spec"]["versions"]
     );
     let load = traffic::start(bed, &["v1", "v1beta1", "v2"]).await?;
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     let unknown = request::send(&bed.client, "GET", "/apis/sample.windlass.dev/v3/widgets", None).await?;
     anyhow::ensure!(

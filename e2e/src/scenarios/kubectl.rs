@@ -3,21 +3,18 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::rotation::CERTIFICATE;
 use crate::{
     bed::Bed,
     request::{self, text},
+    sample::{self, NAMESPACE},
     steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, install, list, ready, rotate,
-        serving_certificates, succeed, until,
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, list, ready, serving_certificates, succeed,
+        until,
     },
 };
 
 /// `Accept` of `kubectl get`.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-
-/// Where the sample bundles are installed.
-const NAMESPACE: &str = "sample-system";
 
 /// A column: its name, whether `-o wide` alone shows it, and what it shows.
 type Column = (&'static str, bool, Shown);
@@ -85,8 +82,8 @@ impl Shown {
 
 pub(super) async fn get_shows_what_the_objects_say(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
-    bed.settled(NAMESPACE, CERTIFICATE).await?;
+    sample::install(bed, "sample.v1").await?;
+    sample::settled(bed).await?;
     names_are_short(bed).await?;
     let certificates = serving_certificates(NAMESPACE);
     for (collection, columns) in [
@@ -107,9 +104,9 @@ pub(super) async fn get_shows_what_the_objects_say(bed: &Bed) -> anyhow::Result<
     }
     bed.bundle("sample.v2")?;
     let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let before = get(&bed.client, &path).await?.context("no BundleDeployment")?;
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let before = get(&bed.client, path).await?.context("no BundleDeployment")?;
+    succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
     ready(&bed.client, "sample", PATIENCE).await?;
     // What `kubectl get --watch` has shown meanwhile.
     let watch = format!(
@@ -196,7 +193,7 @@ async fn names_are_short(bed: &Bed) -> anyhow::Result<()> {
 
 pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    let deployed = install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
+    let deployed = sample::install(bed, "sample.v1").await?;
     has_event(
         bed,
         &deployed,
@@ -205,10 +202,10 @@ pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
         "installed, available and armed",
     )
     .await?;
-    let path = format!("{}/{CERTIFICATE}", serving_certificates(NAMESPACE));
+    let path = sample::SERVING_CERTIFICATE;
     for what in ["leaf", "ca"] {
-        rotate(&bed.client, NAMESPACE, CERTIFICATE, what, PATIENCE).await?;
-        let certificate = get(&bed.client, &path).await?.context("no ServingCertificate")?;
+        sample::rotate(bed, what).await?;
+        let certificate = get(&bed.client, path).await?.context("no ServingCertificate")?;
         // Each is told apart, although both have one reason.
         has_event(
             bed,

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{rotation::CERTIFICATE, traffic};
+use super::traffic;
 use crate::{
     bed::Bed,
     gate::{Cut, Gate},
     load::Load,
     operator::Running,
-    request,
-    steps::{self, CRDS, LEASE, PATIENCE, get, install, serving_certificates, succeed, until},
+    request, sample,
+    steps::{LEASE, PATIENCE, get, succeed, until},
 };
 
 /// How long a takeover may take after the leader was killed, with the lease times that are the default.
@@ -127,17 +127,17 @@ pub(super) async fn two_leaders_rotate_without_a_failed_call(bed: &Bed) -> anyho
         operator.replica("one").start()?,
         operator.replica("other").start()?,
     );
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
+    sample::install(bed, "sample.v1").await?;
+    sample::settled(bed).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let mut generations = Generations::observe(bed).await?;
     for _ in 0..3 {
         ask_for_rotation(bed).await?;
         generations = generations.after_one();
         settled_at(bed, generations).await?;
     }
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     one.stop().await?;
     other.stop().await
@@ -197,7 +197,7 @@ impl Replicas {
     async fn start(bed: &Bed) -> anyhow::Result<Self> {
         let (operator, leaders_gate) = bed.gated(&bed.operator.replica("one")).await?;
         let leader = operator.start()?;
-        install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+        sample::install(bed, "sample.v1").await?;
         let (operator, standbys_gate) = bed.gated(&bed.operator.replica("other")).await?;
         let standby = operator.start()?;
         // The one that stands by has seen everything, and done nothing.
@@ -214,9 +214,9 @@ impl Replicas {
             let metrics = replica.ask("/metrics").await?;
             anyhow::ensure!(metrics.contains(expected), "not {expected}: {metrics}");
         }
-        bed.settled("sample-system", CERTIFICATE).await?;
+        sample::settled(bed).await?;
         let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-        load.at_least(50).await;
+        load.at_least(50).await?;
         anyhow::ensure!(
             standbys_gate.writes() == 0,
             "written while standing by: {:?}",
@@ -237,9 +237,7 @@ impl Replicas {
 
 impl Generations {
     async fn observe(bed: &Bed) -> anyhow::Result<Self> {
-        let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
-            .await?
-            .context("no CRD")?;
+        let crd = sample::definition(bed).await?;
         let certificate = certificate(bed).await?;
         Ok(Self {
             authority: certificate["status"]["ca"]["current"]["generation"]
@@ -275,22 +273,19 @@ async fn leads(replica: &Running, patience: Duration) -> anyhow::Result<Duration
 }
 
 async fn certificate(bed: &Bed) -> anyhow::Result<Value> {
-    get(
-        &bed.client,
-        &format!("{}/{CERTIFICATE}", serving_certificates("sample-system")),
-    )
-    .await?
-    .context("no ServingCertificate")
+    get(&bed.client, sample::SERVING_CERTIFICATE)
+        .await?
+        .context("no ServingCertificate")
 }
 
 async fn ask_for_rotation(bed: &Bed) -> anyhow::Result<()> {
-    steps::ask_for_rotation(&bed.client, "sample-system", CERTIFICATE, "ca").await
+    sample::ask_for_rotation(bed, "ca").await
 }
 
 /// Waits until the one rotation that was asked for is over, and ends the load.
 async fn finished(bed: &Bed, before: Generations, load: Load) -> anyhow::Result<()> {
     settled_at(bed, before.after_one()).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -306,7 +301,7 @@ async fn settled_at(bed: &Bed, expected: Generations) -> anyhow::Result<()> {
         })
     })
     .await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
+    sample::settled(bed).await?;
     let seen = Generations::observe(bed).await?;
     anyhow::ensure!(
         seen == expected,

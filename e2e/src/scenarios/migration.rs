@@ -52,8 +52,8 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     store(bed, KEPT, COUNT).await?;
     let old = ["v1", "v1beta1"];
     let before = kept(bed, "v1").await?;
-    let load = traffic::start(bed, &old).await?;
-    load.at_least(100).await;
+    let load = traffic::start_at(bed, traffic::NAMESPACE, &old, Expectation::Admitted).await?;
+    load.at_least(100).await?;
 
     let sightings = Sightings::begin(bed);
     upgrade(bed, &sample::storing_newest(bed)?).await?;
@@ -68,7 +68,9 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     })
     .await?;
     let all = ["v1", "v1beta1", "v2"];
-    let newest = traffic::start_in(bed, "traffic-v2", &all, Expectation::Converted).await?;
+    let newest = traffic::start_at(bed, "traffic-v2", &all, Expectation::Converted).await?;
+    newest.at_least(100).await?;
+    traffic::finish_at(load, &old).await?;
     ready(&bed.client, "sample", LOADED).await?;
     let seen = sightings.end().await?;
     anyhow::ensure!(
@@ -95,31 +97,25 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
         );
     }
     nothing_is_left(bed).await?;
-    newest.at_least(100).await;
-    for load in [newest, load] {
-        let report = traffic::finish(load).await?;
-        tracing::info!(
-            requests = report.requests,
-            failed = report.failed,
-            "Rewritten under load"
-        );
-    }
+    newest.at_least(100).await?;
+    traffic::finish_at(newest, &all).await?;
 
     let before = kept(bed, "v2").await?;
-    let load = traffic::start(bed, &["v2"]).await?;
-    load.at_least(100).await;
+    let load = traffic::start_at(bed, traffic::NAMESPACE, &["v2"], Expectation::Admitted).await?;
+    load.at_least(100).await?;
+    let sightings = Sightings::begin(bed);
     bed.bundle("sample.v3")?;
     upgrade(bed, "sample.v3").await?;
     ready(&bed.client, "sample", LOADED).await?;
-    is_stored_as(bed, &["v2"]).await?;
-    has_versions(bed, &["v2"]).await?;
-    load.at_least(100).await;
-    let report = traffic::finish(load).await?;
-    tracing::info!(
-        requests = report.requests,
-        failed = report.failed,
-        "Dropped under load"
+    let seen = sightings.end().await?;
+    anyhow::ensure!(
+        seen.stored == [json!(["v2"])],
+        "storedVersions were {:?}",
+        seen.stored
     );
+    has_versions(bed, &["v2"]).await?;
+    load.at_least(100).await?;
+    traffic::finish_at(load, &["v2"]).await?;
     for (object, after) in compare(&before, &kept(bed, "v2").await?)? {
         anyhow::ensure!(
             object == after,

@@ -12,6 +12,7 @@ mod drift;
 mod expired;
 mod fight;
 mod foreign;
+mod gitops;
 mod guard;
 mod hygiene;
 mod idle;
@@ -115,6 +116,9 @@ scenarios! {
     fight::an_empty_trust_bundle_costs_calls_only_until_it_is_repaired,
     fight::a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired,
     fight::an_actor_that_answers_every_repair_is_slowed_down,
+    gitops::a_definition_applied_without_a_conversion_costs_no_call,
+    gitops::another_conversion_costs_calls_only_until_it_is_repaired,
+    gitops::the_guard_keeps_the_conversion_from_every_tool,
     secrets::a_deleted_serving_secret_is_issued_again,
     secrets::a_deleted_ca_secret_is_made_again,
     secrets::a_key_that_is_not_the_certificates_is_replaced,
@@ -129,6 +133,8 @@ scenarios! {
     crash::a_leaf_rotation_resumes_from_every_write,
     crash::a_ca_rotation_resumes_from_every_write,
     crash::a_removal_resumes_from_every_write,
+    crash::a_removal_with_definitions_resumes_from_every_write,
+    crash::a_removal_after_its_namespace_resumes_from_every_write,
     trouble::restarts_of_the_api_server_lose_nothing needs Restart,
     trouble::storage_that_hangs_loses_nothing needs Pause,
     trouble::errors_at_random_and_cut_watches_lose_nothing needs Errors,

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{removal, traffic};
 use crate::{
     bed::Bed,
-    steps::{BUNDLE_DEPLOYMENTS, get, gone, install, ready, succeed, until},
+    sample,
+    steps::{get, gone, ready, succeed, until},
 };
 
 /// The namespace of the install.
@@ -26,7 +27,7 @@ async fn both_go(bed: &Bed, kept: &str) -> anyhow::Result<()> {
         })
     })
     .await?;
-    gone(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+    gone(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
     let object = get(&bed.client, kept)
         .await?
         .context("the object outside is lost")?;
@@ -39,7 +40,7 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     // Its preferred version is not the one that is stored: whatever deletes all objects asks for a conversion.
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
+    sample::install(bed, "sample.v2").await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
     let kept = removal::widget(bed, traffic::NAMESPACE, "kept").await?;
     removal::widget(bed, "sample-system", "inside").await?;
@@ -57,7 +58,7 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
     .await?;
     ready(&bed.client, "sample", LONG).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     let object = get(&bed.client, &kept.replace("/v1/", "/v2/")).await?;
     anyhow::ensure!(
@@ -68,8 +69,8 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
     // No longer wanted: the namespace first, then what installs into it.
     removal::widget(bed, "sample-system", "inside").await?;
     succeed(&bed.client, "DELETE", SYSTEM, None).await?;
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "DELETE", &path, None).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    succeed(&bed.client, "DELETE", path, None).await?;
     until("the namespace is gone", LONG, async || {
         Ok(match get(&bed.client, SYSTEM).await? {
             None => Ok(()),
@@ -77,7 +78,7 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
         })
     })
     .await?;
-    gone(&bed.client, &path).await?;
+    gone(&bed.client, path).await?;
     let object = get(&bed.client, &kept)
         .await?
         .context("the object outside is lost")?;
@@ -89,20 +90,16 @@ pub(super) async fn what_is_deleted_while_the_operator_is_down_goes_when_it_is_b
     bed: &Bed,
 ) -> anyhow::Result<()> {
     let operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
+    sample::install(bed, "sample.v2").await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
     let kept = removal::widget(bed, traffic::NAMESPACE, "kept").await?;
     removal::widget(bed, "sample-system", "inside").await?;
     operator.kill().await?;
     succeed(&bed.client, "DELETE", SYSTEM, None).await?;
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "DELETE", &path, None).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    succeed(&bed.client, "DELETE", path, None).await?;
     // Nobody converts any more, and nobody is there yet to say so.
-    gone(
-        &bed.client,
-        "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator",
-    )
-    .await?;
+    gone(&bed.client, sample::DEPLOYMENT).await?;
     let _operator = bed.operator.start()?;
     both_go(bed, &kept).await
 }

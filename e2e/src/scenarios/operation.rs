@@ -4,25 +4,27 @@ use serde_json::{Value, json};
 
 use super::{
     migration,
-    rotation::CERTIFICATE,
     traffic::{self, Visits},
 };
 use crate::{
     bed::Bed,
     load::Load,
-    sample,
+    sample::{self, NAMESPACE},
     snapshot::Snapshot,
-    steps::{
-        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, ask_for_rotation, delete, get, install,
-        serving_certificates, succeed, until,
-    },
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, delete, get, succeed, until},
 };
 
-/// The namespace of the sample.
-pub(super) const NAMESPACE: &str = "sample-system";
-
-/// How many objects are stored when a migration begins.
+/// How many objects are stored when a migration or a removal begins.
 const STORED: usize = 4;
+
+/// A namespace that is none of the sample's business, but where widgets are.
+const OUTSIDE: &str = "outside";
+
+/// What is in it beside them.
+const NEIGHBOUR: &str = "/api/v1/namespaces/outside/configmaps/neighbour";
+
+/// Where the sample's namespace is.
+const SYSTEM: &str = "/api/v1/namespaces/sample-system";
 
 /// How often a whole cluster is looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
@@ -40,6 +42,10 @@ pub(super) enum Operation {
     LeafRotation,
     CaRotation,
     Removal,
+    /// A removal that takes the definitions with it, and every object.
+    RemovalWithDefinitions,
+    /// A removal whose namespace was deleted before, with everything that serves.
+    RemovalAfterNamespace,
 }
 
 /// What was there before an operation.
@@ -51,13 +57,15 @@ pub(super) struct Before {
     authority: Option<i64>,
     /// How often the CRD's spec was written.
     definition: Option<i64>,
+    /// The objects in a namespace that is none of the sample's business.
+    outside: Vec<Value>,
     /// The resourceVersions of what tells how far an operation is.
     versions: [Value; 2],
 }
 
 /// Who uses the sample while an operation goes on.
 pub(super) enum Users {
-    /// Nothing is installed to be used.
+    /// Nothing is installed to be used, or nothing is left that serves.
     Nobody,
     /// Requests through all webhooks.
     Load(Load),
@@ -73,14 +81,30 @@ impl Operation {
         if self == Self::Install {
             return Ok(());
         }
-        install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
-        bed.settled(NAMESPACE, CERTIFICATE).await?;
-        if self == Self::Migration {
+        // Of the newer one another version is preferred than the one that is stored: whatever empties a namespace asks for a
+        // conversion.
+        let bundle = match self {
+            Self::RemovalAfterNamespace => "sample.v2",
+            _ => "sample.v1",
+        };
+        sample::install(bed, bundle).await?;
+        sample::settled(bed).await?;
+        if matches!(
+            self,
+            Self::Migration | Self::RemovalWithDefinitions | Self::RemovalAfterNamespace
+        ) {
             migration::store(bed, NAMESPACE, STORED).await?;
+        }
+        if matches!(self, Self::RemovalWithDefinitions | Self::RemovalAfterNamespace) {
+            traffic::namespace(bed, OUTSIDE).await?;
+            migration::store(bed, OUTSIDE, STORED).await?;
+            let neighbour = json!({"metadata": {"name": "neighbour"}, "data": {"a": "b"}});
+            let path = format!("/api/v1/namespaces/{OUTSIDE}/configmaps");
+            succeed(&bed.client, "POST", &path, Some(&neighbour)).await?;
         }
         if self == Self::CaRotation {
             // Every rotation but the first finds the cross certificate of the one before.
-            steps::rotate(&bed.client, NAMESPACE, CERTIFICATE, "ca", PATIENCE).await?;
+            sample::rotate(bed, "ca").await?;
         }
         Ok(())
     }
@@ -93,11 +117,11 @@ impl Operation {
     /// Removes what it installed, where it cannot be done again otherwise. The operator must be running.
     pub(super) async fn undo(self, bed: &Bed) -> anyhow::Result<()> {
         match self {
-            Self::Install | Self::Upgrade => delete(&bed.client, &deployed()).await,
+            Self::Install | Self::Upgrade => delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await,
             Self::Migration => {
                 // Objects that need their conversion would hold the removal up.
                 migration::discard(bed, NAMESPACE).await?;
-                delete(&bed.client, &deployed()).await
+                delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await
             }
             _ => Ok(()),
         }
@@ -114,17 +138,27 @@ impl Operation {
             }
             Self::Upgrade => {
                 bed.bundle("sample.v2")?;
-                let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
-                succeed(&bed.client, "PATCH", &deployed(), Some(&patch)).await?;
+                sample::set_source(bed, "sample.v2").await?;
             }
             Self::Migration => {
                 let folder = sample::storing_newest(bed)?;
-                steps::set_source(&bed.client, "sample", &folder).await?;
+                sample::set_source(bed, &folder).await?;
             }
-            Self::LeafRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "leaf").await?,
-            Self::CaRotation => ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, "ca").await?,
+            Self::LeafRotation => sample::ask_for_rotation(bed, "leaf").await?,
+            Self::CaRotation => sample::ask_for_rotation(bed, "ca").await?,
             Self::Removal => {
-                succeed(&bed.client, "DELETE", &deployed(), None).await?;
+                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
+            }
+            Self::RemovalWithDefinitions => {
+                before.outside = outside(bed).await?;
+                let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
+                succeed(&bed.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
+                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
+            }
+            Self::RemovalAfterNamespace => {
+                before.outside = outside(bed).await?;
+                succeed(&bed.client, "DELETE", SYSTEM, None).await?;
+                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
         }
         before.versions = Before::take(bed).await?.versions;
@@ -136,12 +170,20 @@ impl Operation {
         let now = Before::take(bed).await?;
         Ok(match self {
             Self::Install | Self::Upgrade | Self::Migration => {
-                let object = get(&bed.client, &deployed()).await?.unwrap_or_default();
+                let object = get(&bed.client, sample::BUNDLE_DEPLOYMENT)
+                    .await?
+                    .unwrap_or_default();
                 steps::current(&object, "Ready", "True").is_some()
             }
             Self::LeafRotation => now.leaf != before.leaf && is_settled(bed).await?,
             Self::CaRotation => now.authority > before.authority && is_settled(bed).await?,
-            Self::Removal => get(&bed.client, &deployed()).await?.is_none(),
+            Self::Removal | Self::RemovalWithDefinitions => {
+                get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
+            }
+            Self::RemovalAfterNamespace => {
+                get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
+                    && get(&bed.client, SYSTEM).await?.is_none()
+            }
         })
     }
 
@@ -165,6 +207,17 @@ impl Operation {
                 now.definition
             );
         }
+        if matches!(self, Self::RemovalWithDefinitions | Self::RemovalAfterNamespace) {
+            let goes = |object: &&Value| self == Self::RemovalWithDefinitions && object["kind"] == "Widget";
+            let stays: Vec<_> = before
+                .outside
+                .iter()
+                .filter(|object| !goes(object))
+                .cloned()
+                .collect();
+            let now = outside(bed).await?;
+            anyhow::ensure!(now == stays, "what is outside was {stays:?}, and is {now:?}");
+        }
         if self == Self::LeafRotation {
             anyhow::ensure!(
                 now.authority == before.authority && now.definition == before.definition,
@@ -177,8 +230,8 @@ impl Operation {
     /// Starts to use what is installed while it goes on.
     pub(super) async fn users(self, bed: &Bed) -> anyhow::Result<Users> {
         Ok(match self {
-            Self::Install => Users::Nobody,
-            Self::Removal => Users::Visits(traffic::visit(bed).await?),
+            Self::Install | Self::RemovalAfterNamespace => Users::Nobody,
+            Self::Removal | Self::RemovalWithDefinitions => Users::Visits(traffic::visit(bed).await?),
             _ => Users::Load(traffic::start_slowly(bed, &["v1", "v1beta1"]).await?),
         })
     }
@@ -228,33 +281,45 @@ pub(super) async fn take(bed: &Bed) -> anyhow::Result<Snapshot> {
     Snapshot::take(&bed.client, &[traffic::NAMESPACE]).await
 }
 
-fn deployed() -> String {
-    format!("{BUNDLE_DEPLOYMENTS}/sample")
-}
-
-fn certificate() -> String {
-    format!("{}/{CERTIFICATE}", serving_certificates(NAMESPACE))
-}
-
 async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {
-    let object = get(&bed.client, &certificate()).await?.unwrap_or_default();
+    let object = get(&bed.client, sample::SERVING_CERTIFICATE)
+        .await?
+        .unwrap_or_default();
     Ok(steps::is_settled(&object))
+}
+
+/// The objects in a namespace that is none of the sample's business.
+async fn outside(bed: &Bed) -> anyhow::Result<Vec<Value>> {
+    let mut objects: Vec<_> = get(&bed.client, NEIGHBOUR).await?.into_iter().collect();
+    let widgets = format!("/apis/{}/v1/namespaces/{OUTSIDE}/widgets", sample::GROUP);
+    let listed = get(&bed.client, &widgets).await?.unwrap_or_default();
+    for mut widget in listed["items"].as_array().cloned().unwrap_or_default() {
+        // The items of a list need not say what they are.
+        widget["kind"] = json!("Widget");
+        objects.push(widget);
+    }
+    Ok(objects)
 }
 
 // === impl Before ===
 
 impl Before {
     async fn take(bed: &Bed) -> anyhow::Result<Self> {
-        let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{CERTIFICATE}-cert");
-        let secret = get(&bed.client, &secret).await?.unwrap_or_default();
-        let object = get(&bed.client, &certificate()).await?.unwrap_or_default();
-        let deployed = get(&bed.client, &deployed()).await?.unwrap_or_default();
-        let crd = format!("{CRDS}/widgets.sample.windlass.dev");
-        let crd = get(&bed.client, &crd).await?.unwrap_or_default();
+        let secret = get(&bed.client, sample::SERVING_SECRET)
+            .await?
+            .unwrap_or_default();
+        let object = get(&bed.client, sample::SERVING_CERTIFICATE)
+            .await?
+            .unwrap_or_default();
+        let deployed = get(&bed.client, sample::BUNDLE_DEPLOYMENT)
+            .await?
+            .unwrap_or_default();
+        let crd = get(&bed.client, sample::DEFINITION).await?.unwrap_or_default();
         Ok(Self {
             leaf: secret["data"]["tls.crt"].clone(),
             authority: object["status"]["ca"]["current"]["generation"].as_i64(),
             definition: crd["metadata"]["generation"].as_i64(),
+            outside: Vec::new(),
             versions: [deployed, object].map(|object| object["metadata"]["resourceVersion"].clone()),
         })
     }
@@ -268,7 +333,7 @@ impl Users {
         match self {
             Self::Nobody => {}
             Self::Load(load) => {
-                load.at_least(20).await;
+                load.at_least(20).await?;
                 traffic::finish(load).await?;
             }
             Self::Visits(visits) => {

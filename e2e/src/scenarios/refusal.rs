@@ -6,7 +6,8 @@ use serde_json::json;
 use super::traffic;
 use crate::{
     bed::Bed,
-    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, conditions, get, succeed},
+    sample,
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, succeed},
 };
 
 /// Creates a BundleDeployment that must be refused; its conditions in words.
@@ -35,10 +36,7 @@ pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(bed: &
         words.contains("references non-existent deployment 'no-such-deployment'"),
         "{words}"
     );
-    for path in [
-        "/api/v1/namespaces/broken-system",
-        &format!("{CRDS}/widgets.sample.windlass.dev"),
-    ] {
+    for path in ["/api/v1/namespaces/broken-system", sample::DEFINITION] {
         anyhow::ensure!(get(&bed.client, path).await?.is_none(), "{path} was written");
     }
     Ok(())
@@ -67,7 +65,7 @@ pub(super) async fn a_foreign_object_is_not_adopted(bed: &Bed) -> anyhow::Result
         after["metadata"]["labels"] == json!({"owner": "somebody"}),
         "it was changed: {after}"
     );
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
+    let crd = get(&bed.client, sample::DEFINITION).await?;
     anyhow::ensure!(crd.is_none(), "something was written before the refusal");
     Ok(())
 }

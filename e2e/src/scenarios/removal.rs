@@ -7,10 +7,7 @@ use super::traffic;
 use crate::{
     bed::Bed,
     sample,
-    steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, conditions, delete, get, gone, install,
-        list, succeed, until,
-    },
+    steps::{MUTATING, PATIENCE, VALIDATING, conditions, delete, get, gone, list, succeed, until},
 };
 
 /// A kind without webhooks of the CRD: what it needs must work all the time.
@@ -18,9 +15,9 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/traffic/configmaps";
 
 pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let visits = traffic::visit(bed).await?;
-    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
     visits.finish().await?;
     anyhow::ensure!(
         list(&bed.client, VALIDATING).await?.is_empty(),
@@ -30,11 +27,7 @@ pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Resul
         list(&bed.client, MUTATING).await?.is_empty(),
         "a mutating configuration stayed"
     );
-    gone(
-        &bed.client,
-        "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator",
-    )
-    .await?;
+    gone(&bed.client, sample::DEPLOYMENT).await?;
     gone(
         &bed.client,
         "/api/v1/namespaces/sample-system/services/sample-operator-service",
@@ -65,9 +58,9 @@ pub(super) async fn widget(bed: &Bed, namespace: &str, name: &str) -> anyhow::Re
 
 /// Waits until the BundleDeployment says all of these words.
 async fn says(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let path = sample::BUNDLE_DEPLOYMENT;
     until(&format!("the removal says {words:?}"), PATIENCE, async || {
-        let deployed = get(&bed.client, &path).await?;
+        let deployed = get(&bed.client, path).await?;
         let said = conditions(&deployed.context("it was removed although something blocks it")?);
         let all = words.iter().all(|word| said.contains(word));
         Ok(if all { Ok(()) } else { Err(said) })
@@ -77,7 +70,7 @@ async fn says(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
 
 pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
     let widgets = |version| {
         format!(
@@ -89,13 +82,13 @@ pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> an
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": "kept"}, "spec": {"size": 3}});
     succeed(&bed.client, "POST", &widgets("v1"), Some(&object)).await?;
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "DELETE", &path, None).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    succeed(&bed.client, "DELETE", path, None).await?;
     let words = crate::steps::until(
         "the removal says what blocks it",
         crate::steps::PATIENCE,
         async || {
-            let deployed = get(&bed.client, &path)
+            let deployed = get(&bed.client, path)
                 .await?
                 .context("it was removed although objects need it")?;
             let words = crate::steps::conditions(&deployed);
@@ -109,9 +102,7 @@ pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> an
         },
     )
     .await?;
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
-        .await?
-        .context("no CRD")?;
+    let crd = sample::definition(bed).await?;
     anyhow::ensure!(
         crd["spec"]["conversion"]["strategy"] == "Webhook",
         "disarmed although: {words}"
@@ -123,19 +114,19 @@ pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> an
     );
     // The obstacle goes, and the removal goes on by itself.
     succeed(&bed.client, "DELETE", &format!("{}/kept", widgets("v1")), None).await?;
-    gone(&bed.client, &path).await
+    gone(&bed.client, path).await
 }
 
 pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
     bed: &Bed,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
     let kept = widget(bed, traffic::NAMESPACE, "kept").await?;
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let crd = format!("{CRDS}/widgets.sample.windlass.dev");
-    succeed(&bed.client, "DELETE", &path, None).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let crd = sample::DEFINITION;
+    succeed(&bed.client, "DELETE", path, None).await?;
     says(
         bed,
         &["ConversionInUse", "widgets.sample.windlass.dev", "DeleteCRDs"],
@@ -144,7 +135,7 @@ pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
     // Some objects may still be stored as v1beta1: nobody may be served them unconverted.
     let stored = json!({"status": {"storedVersions": ["v1beta1", "v1"]}});
     succeed(&bed.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
-    let mut definition = get(&bed.client, &crd).await?.context("no CRD")?;
+    let mut definition = get(&bed.client, crd).await?.context("no CRD")?;
     for version in definition["spec"]["versions"]
         .as_array_mut()
         .into_iter()
@@ -153,9 +144,9 @@ pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
         version["served"] = version["storage"].clone();
     }
     let served = json!({"spec": {"versions": definition["spec"]["versions"]}});
-    succeed(&bed.client, "PATCH", &crd, Some(&served)).await?;
+    succeed(&bed.client, "PATCH", crd, Some(&served)).await?;
     says(bed, &["ConversionInUse"]).await?;
-    let converts = get(&bed.client, &crd).await?.context("no CRD")?;
+    let converts = get(&bed.client, crd).await?.context("no CRD")?;
     anyhow::ensure!(
         converts["spec"]["conversion"]["strategy"] == "Webhook",
         "{converts}"
@@ -165,8 +156,8 @@ pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
     succeed(&bed.client, "PUT", &kept, Some(&object)).await?;
     let stored = json!({"status": {"storedVersions": ["v1"]}});
     succeed(&bed.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
-    gone(&bed.client, &path).await?;
-    let definition = get(&bed.client, &crd).await?.context("no CRD")?;
+    gone(&bed.client, path).await?;
+    let definition = get(&bed.client, crd).await?.context("no CRD")?;
     anyhow::ensure!(
         definition["spec"]["conversion"]["strategy"] == "None",
         "{definition}"
@@ -180,70 +171,67 @@ pub(super) async fn definitions_go_only_when_asked_for_and_with_every_object(
     bed: &Bed,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
     widget(bed, traffic::NAMESPACE, "free").await?;
     let held = widget(bed, traffic::NAMESPACE, "held").await?;
     let hold = json!({"metadata": {"finalizers": ["sample.windlass.dev/hold"]}});
     succeed(&bed.client, "PATCH", &held, Some(&hold)).await?;
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let crd = format!("{CRDS}/widgets.sample.windlass.dev");
-    succeed(&bed.client, "DELETE", &path, None).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let crd = sample::DEFINITION;
+    succeed(&bed.client, "DELETE", path, None).await?;
     says(bed, &["ConversionInUse"]).await?;
     // Asked for only now. The operator of the widgets runs until the last of them is gone.
     let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
-    succeed(&bed.client, "PATCH", &path, Some(&policy)).await?;
+    succeed(&bed.client, "PATCH", path, Some(&policy)).await?;
     says(bed, &["DeletingCRDs", "traffic/held", "sample.windlass.dev/hold"]).await?;
-    let deployment = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
+    let deployment = sample::DEPLOYMENT;
     let ready = &get(&bed.client, deployment)
         .await?
         .context("its operator is gone")?["status"]["readyReplicas"];
     anyhow::ensure!(ready.as_u64() > Some(0), "its operator does not run");
     let release = json!({"metadata": {"finalizers": null}});
     succeed(&bed.client, "PATCH", &held, Some(&release)).await?;
-    gone(&bed.client, &path).await?;
-    anyhow::ensure!(get(&bed.client, &crd).await?.is_none(), "the CRD stayed");
+    gone(&bed.client, path).await?;
+    anyhow::ensure!(get(&bed.client, crd).await?.is_none(), "the CRD stayed");
     anyhow::ensure!(
         get(&bed.client, deployment).await?.is_none(),
         "the Deployment stayed"
     );
     // Nothing is left that would be in the way of the next install.
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let removed = bed
         .command
         .succeed(&["uninstall", "sample", "--delete-crds"])
         .await?;
     anyhow::ensure!(!removed.contains("CustomResourceDefinition"), "{removed}");
-    anyhow::ensure!(
-        get(&bed.client, &crd).await?.is_none(),
-        "the command left the CRD"
-    );
+    anyhow::ensure!(get(&bed.client, crd).await?.is_none(), "the command left the CRD");
     Ok(())
 }
 
 pub(super) async fn a_deletion_while_the_operator_is_down_waits_for_it(bed: &Bed) -> anyhow::Result<()> {
     let operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     operator.kill().await?;
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "DELETE", &path, None).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    succeed(&bed.client, "DELETE", path, None).await?;
     // The webhooks are served, and called, until somebody takes them away in order.
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     anyhow::ensure!(
-        get(&bed.client, &path).await?.is_some(),
+        get(&bed.client, path).await?.is_some(),
         "it went without its objects"
     );
     let _operator = bed.operator.start()?;
-    gone(&bed.client, &path).await?;
+    gone(&bed.client, path).await?;
     for path in [VALIDATING, MUTATING] {
         anyhow::ensure!(
             list(&bed.client, path).await?.is_empty(),
             "a configuration stayed in {path}"
         );
     }
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev")).await?;
+    let crd = get(&bed.client, sample::DEFINITION).await?;
     let crd = crd.context("the CRD is gone")?;
     anyhow::ensure!(crd["spec"]["conversion"]["strategy"] == "None", "{crd}");
     Ok(())

@@ -7,23 +7,18 @@ use super::{drift, foreign, traffic};
 use crate::{
     bed::Bed,
     request::text,
-    steps::{CRDS, PATIENCE, ask_for_rotation, get, install, rotate, serving_certificates, succeed, until},
+    sample,
+    steps::{CRDS, PATIENCE, get, install, succeed, until},
 };
-
-/// The ServingCertificate of the sample bundles is named as their Service.
-pub(super) const CERTIFICATE: &str = "sample-operator-service";
-
-/// How long a rotation may take: Secrets reach the pods after the node's delay.
-pub(super) const ROTATION: std::time::Duration = PATIENCE;
 
 pub(super) async fn the_leaf_rotates_under_load(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let before = generation(bed).await?;
-    rotate(&bed.client, "sample-system", CERTIFICATE, "leaf", ROTATION).await?;
-    load.at_least(50).await;
+    sample::rotate(bed, "leaf").await?;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     anyhow::ensure!(
         generation(bed).await? == before,
@@ -34,14 +29,14 @@ pub(super) async fn the_leaf_rotates_under_load(bed: &Bed) -> anyhow::Result<()>
 
 pub(super) async fn the_ca_rotates_under_load(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let before = generation(bed).await?;
     for _ in 0..2 {
-        rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
+        sample::rotate(bed, "ca").await?;
     }
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     let writes = generation(bed).await? - before;
     anyhow::ensure!(
@@ -63,12 +58,12 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
     )?;
     install(&bed.client, "sample", "sample-system", &bundle).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
-    rotate(&bed.client, "sample-system", CERTIFICATE, "leaf", ROTATION).await?;
-    rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
+    sample::rotate(bed, "leaf").await?;
+    sample::rotate(bed, "ca").await?;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
-    let path = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
+    let path = sample::DEPLOYMENT;
     let deployment = get(&bed.client, path).await?.context("no Deployment")?;
     let restarts = &deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"];
     anyhow::ensure!(
@@ -81,7 +76,7 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
 /// One target comes to take no other trust bundle: it is named, the others get theirs, and once it can, it does.
 pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let (mut open, mut closed) = (drift::extension_config_crd(), drift::extension_config_crd());
     let schema = "/spec/versions/0/schema/openAPIV3Schema";
     for (crd, longest) in [(&mut closed, 10), (&mut open, 51_200)] {
@@ -90,7 +85,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     foreign::define(bed, &open).await?;
     let refusing = drift::extension_config();
     succeed(&bed.client, "POST", drift::EXTENSION_CONFIGS, Some(&refusing)).await?;
-    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
+    let path = sample::SERVING_CERTIFICATE;
     one_more_target(bed).await?;
     // What it carries it may keep, but it can take nothing else.
     let definition = format!("{CRDS}/{}", text(&open, "/metadata/name"));
@@ -99,12 +94,12 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
     succeed(&bed.client, "PATCH", &definition, Some(&replace(&closed))).await?;
 
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
-    let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
-    ask_for_rotation(&bed.client, "sample-system", CERTIFICATE, "ca").await?;
-    let crd = format!("{CRDS}/widgets.sample.windlass.dev");
+    load.at_least(50).await?;
+    let trust = sample::trust_bundle(bed).await?;
+    sample::ask_for_rotation(bed, "ca").await?;
+    let crd = sample::DEFINITION;
     until("the others have the next CA", PATIENCE, async || {
-        let crd = get(&bed.client, &crd).await?.context("no CRD")?;
+        let crd = get(&bed.client, crd).await?.context("no CRD")?;
         let carried = text(&crd, "/spec/conversion/webhook/clientConfig/caBundle");
         Ok(if carried == trust {
             Err("they carry what they did".to_owned())
@@ -113,20 +108,20 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
         })
     })
     .await?;
-    blocked(bed, &path, "hooks").await?;
+    blocked(bed, path, "hooks").await?;
 
     succeed(&bed.client, "PATCH", &definition, Some(&replace(&open))).await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
-    load.at_least(50).await;
+    sample::settled(bed).await?;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
 /// Waits until the sample's three targets and one more carry its trust bundle.
 pub(super) async fn one_more_target(bed: &Bed) -> anyhow::Result<()> {
-    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
+    let path = sample::SERVING_CERTIFICATE;
     until("there are four targets", PATIENCE, async || {
-        let targets = get(&bed.client, &path).await?.unwrap_or_default()["status"]["targets"].take();
+        let targets = get(&bed.client, path).await?.unwrap_or_default()["status"]["targets"].take();
         Ok(if targets["current"] == 4 {
             Ok(())
         } else {
@@ -163,9 +158,7 @@ async fn blocked(bed: &Bed, path: &str, target: &str) -> anyhow::Result<()> {
 
 /// How often the spec of the sample's CRD was written.
 async fn generation(bed: &Bed) -> anyhow::Result<i64> {
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
-        .await?
-        .context("no CRD")?;
+    let crd = sample::definition(bed).await?;
     crd["metadata"]["generation"]
         .as_i64()
         .context("the CRD has no generation")

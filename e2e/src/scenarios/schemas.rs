@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::traffic;
 use crate::{
     bed::Bed,
-    request,
+    request, sample,
     steps::{self, BUNDLE_DEPLOYMENTS, serving_certificates, succeed},
 };
 
@@ -95,8 +95,8 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(bed: &Bed)
     refused(bed, BUNDLE_DEPLOYMENTS, &good, cases).await?;
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&good)).await?;
     let moved = json!({"spec": {"namespace": "elsewhere"}});
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let answer = request::send(&bed.client, "PATCH", &path, Some(&moved)).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let answer = request::send(&bed.client, "PATCH", path, Some(&moved)).await?;
     anyhow::ensure!(
         answer.code == 422 && answer.message().contains("an installed operator cannot move"),
         "an operator was moved: {answer}"

@@ -6,14 +6,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass::domain::pki::{Certificate, Credentials, pem};
 
-use super::{expired, rotation::CERTIFICATE, traffic};
+use super::{expired, traffic};
 use crate::{
     bed::{Bed, OPERATOR_NAMESPACE},
     request::text,
-    steps::{
-        CRDS, MUTATING, PATIENCE, VALIDATING, condition, get, install, list, serving_certificates, succeed,
-        until,
-    },
+    sample::{self, CERTIFICATE},
+    steps::{MUTATING, PATIENCE, VALIDATING, condition, get, list, succeed, until},
 };
 
 pub(super) async fn a_deleted_serving_secret_is_issued_again(bed: &Bed) -> anyhow::Result<()> {
@@ -26,9 +24,9 @@ pub(super) async fn a_deleted_ca_secret_is_made_again(bed: &Bed) -> anyhow::Resu
 
 async fn deleted_under_load(bed: &Bed, path: &str) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let before = get(&bed.client, path).await?.context("no such Secret")?["metadata"]["uid"].clone();
     succeed(&bed.client, "DELETE", path, None).await?;
     until(&format!("{path} is there again"), PATIENCE, async || {
@@ -38,8 +36,8 @@ async fn deleted_under_load(bed: &Bed, path: &str) -> anyhow::Result<()> {
         })
     })
     .await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
-    load.at_least(100).await;
+    sample::settled(bed).await?;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -62,7 +60,7 @@ pub(super) async fn a_damaged_ca_secret_is_replaced(bed: &Bed) -> anyhow::Result
 /// All that was issued ended while the operator was away: it begins anew, and publishes nothing that has ended.
 pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Result<()> {
     let operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     operator.kill().await?;
     let expired = expired::secrets(CERTIFICATE, "sample-system")?;
     for (path, data) in [
@@ -94,9 +92,9 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Res
     })
     .await?;
     // Until then the status is that of before.
-    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
+    let path = sample::SERVING_CERTIFICATE;
     until("the CA that signs is another", PATIENCE, async || {
-        let status = get(&bed.client, &path).await?.unwrap_or_default()["status"].take();
+        let status = get(&bed.client, path).await?.unwrap_or_default()["status"].take();
         Ok(
             if status["ca"]["current"]["generation"].as_i64() > Some(expired::GENERATION) {
                 Ok(())
@@ -106,10 +104,10 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Res
         )
     })
     .await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
-    condition(&bed.client, &path, "Ready", "True", PATIENCE).await?;
+    sample::settled(bed).await?;
+    condition(&bed.client, path, "Ready", "True", PATIENCE).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
@@ -118,9 +116,9 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Res
 /// call fails.
 async fn damaged_under_load(bed: &Bed, path: &str, key: &str, garbage: &[u8]) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let garbage = STANDARD.encode(garbage);
     let patch = json!({"data": {key: garbage}});
     succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
@@ -140,7 +138,7 @@ async fn damaged_under_load(bed: &Bed, path: &str, key: &str, garbage: &[u8]) ->
         })
     })
     .await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
+    sample::settled(bed).await?;
     let secret = get(&bed.client, &serving_secret())
         .await?
         .context("no serving Secret")?;
@@ -152,16 +150,14 @@ async fn damaged_under_load(bed: &Bed, path: &str, key: &str, garbage: &[u8]) ->
             .any(|authority| credentials.leaf().is_signed_by(authority)),
         "the serving certificate is not of the trust bundle beside it"
     );
-    load.at_least(100).await;
+    load.at_least(100).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
 /// The certificates that each target of the sample carries.
 async fn injected(bed: &Bed) -> anyhow::Result<Vec<Vec<Certificate>>> {
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.sample.windlass.dev"))
-        .await?
-        .context("no CRD")?;
+    let crd = sample::definition(bed).await?;
     let mut bundles = vec![text(&crd, "/spec/conversion/webhook/clientConfig/caBundle").to_owned()];
     for collection in [VALIDATING, MUTATING] {
         for configuration in list(&bed.client, collection).await? {

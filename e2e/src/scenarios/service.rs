@@ -9,11 +9,12 @@ use windlass::domain::{
     rotation::Reason,
 };
 
-use super::{rotation::CERTIFICATE, traffic};
+use super::traffic;
 use crate::{
     bed::Bed,
     request::text,
-    steps::{PATIENCE, delete, get, install, serving_certificates, succeed, until},
+    sample::{self, CERTIFICATE},
+    steps::{PATIENCE, delete, get, serving_certificates, succeed, until},
 };
 
 /// The namespace of what no bundle brings.
@@ -60,7 +61,7 @@ pub(super) async fn a_certificate_follows_its_service(bed: &Bed) -> anyhow::Resu
 /// repaired although dialling them takes its time.
 pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let slices = slices("sample-system");
     let service = get(
         &bed.client,
@@ -70,20 +71,20 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::
     .context("no Service")?;
     let nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
     succeed(&bed.client, "POST", &slices, Some(&nowhere)).await?;
-    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
-    says(bed, &path, "Ready", "True", Reason::Updating, "").await?;
-    says(bed, &path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
-    let certificate = get(&bed.client, &path).await?.context("no ServingCertificate")?;
+    let path = sample::SERVING_CERTIFICATE;
+    says(bed, path, "Ready", "True", Reason::Updating, "").await?;
+    says(bed, path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
+    let certificate = get(&bed.client, path).await?.context("no ServingCertificate")?;
     anyhow::ensure!(
         certificate["status"]["endpoints"] == json!({"ready": 4, "current": 2}),
         "{}",
         certificate["status"]["endpoints"]
     );
     delete(&bed.client, &format!("{slices}/nowhere")).await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
-    says(bed, &path, "Ready", "True", Reason::Current, "").await?;
+    sample::settled(bed).await?;
+    says(bed, path, "Ready", "True", Reason::Current, "").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Traffic as scenarios use it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use kube::Client;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     bed::Bed,
-    load::{Clients, Load, Report},
+    load::{Clients, Failure, Load, Report},
     request::{self, Answer},
     resource::{Expectation, Resource},
     sample,
@@ -28,6 +28,12 @@ const PAUSE: Duration = Duration::from_millis(30);
 
 /// The same for a few requests a second, where others need the machine.
 const LONG_PAUSE: Duration = Duration::from_millis(200);
+
+/// How many requests a second are to be sent at every version that a client may use, where that is asked for.
+const RATE: f64 = 50.0;
+
+/// How long an API server may take to go by what it has stored.
+const PROPAGATION: Duration = Duration::from_millis(400);
 
 /// How long a visit rests between two objects: most of the time there is none that would hold up a removal.
 const REST: Duration = Duration::from_millis(100);
@@ -61,6 +67,33 @@ pub(super) async fn start_in(
 ) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, expectation);
     begin(bed, name, widgets, PAUSE, Clients::Strict).await
+}
+
+/// Sends requests to widgets of a namespace at a pace of at least [`RATE`] a second at each of `versions` until stopped. A
+/// slow cluster makes it slower: [`finish_at`] says what was reached.
+pub(super) async fn start_at(
+    bed: &Bed,
+    name: &str,
+    versions: &[&str],
+    expectation: Expectation,
+) -> anyhow::Result<Load> {
+    namespace(bed, name).await?;
+    let count = u32::try_from(versions.len())?;
+    let workers = WORKERS * versions.len();
+    // The life of an object is a read at every version and five requests more, at the most; of those, a patch, a list and
+    // a deletion go to each version in turn.
+    let share = f64::from(count + 3) / f64::from(count * (count + 5));
+    let pace = f64::from(u32::try_from(workers)?) / PAUSE.as_secs_f64() * share;
+    anyhow::ensure!(pace >= RATE, "the pace is {pace:.1} a second at each version");
+    let widgets = Resource::widgets(versions, expectation);
+    Ok(Load::start(
+        &bed.client,
+        name,
+        &[widgets],
+        workers,
+        PAUSE,
+        Clients::Strict,
+    ))
 }
 
 /// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.
@@ -152,6 +185,62 @@ pub(super) async fn finish(load: Load) -> anyhow::Result<Report> {
     let report = load.stop().await;
     report.check()?;
     Ok(report)
+}
+
+/// Ends the traffic; fails if a request failed, or none was sent at one of `versions`.
+pub(super) async fn finish_at(load: Load, versions: &[&str]) -> anyhow::Result<Report> {
+    let report = finish(load).await?;
+    let rates: Vec<_> = versions
+        .iter()
+        .map(|version| format!("{version}: {:.1}", report.rate_at(version)))
+        .collect();
+    tracing::info!(
+        requests = report.requests,
+        failed = report.failed,
+        seconds = report.took.as_secs_f32(),
+        a_second = rates.join(", "),
+        reinitializing = report.reinitializing,
+        p99 = ?report.latencies.percentile(99),
+        "Sent"
+    );
+    for version in versions {
+        anyhow::ensure!(
+            report.by_version.contains_key(*version),
+            "no request was sent at {version}"
+        );
+    }
+    Ok(report)
+}
+
+/// Fails if a request failed that was under way in none of `windows`, each from when somebody wrote something that calls
+/// do not survive to when that was seen to be repaired.
+pub(super) fn failed_only_in(report: &Report, windows: &[(Instant, Instant)]) -> anyhow::Result<()> {
+    let is_forgiven = |failure: &&Failure| {
+        windows
+            .iter()
+            .any(|(written, repaired)| failure.overlaps(*written, *repaired + PROPAGATION))
+    };
+    let outside: Vec<_> = report
+        .failures
+        .iter()
+        .filter(|failure| !is_forgiven(failure))
+        .map(|failure| failure.text.as_str())
+        .collect();
+    tracing::info!(
+        requests = report.requests,
+        failed = report.failed,
+        outside = outside.len(),
+        "Failed"
+    );
+    anyhow::ensure!(
+        outside.is_empty(),
+        "{} of {} calls failed although all was repaired:\n  {}",
+        outside.len(),
+        report.requests,
+        outside.join("\n  ")
+    );
+    anyhow::ensure!(report.requests > 0, "no request was sent");
+    Ok(())
 }
 
 /// Creates a namespace unless it is there.

@@ -75,7 +75,7 @@ async fn suffers(bed: &Bed, trouble: Trouble, end: &Snapshot) -> anyhow::Result<
     }
     operation::ends_as(bed, end).await?;
     if let Some(load) = load {
-        load.at_least(50).await;
+        load.at_least(50).await?;
         let report = traffic::finish(load).await?;
         tracing::info!(
             ?trouble,

@@ -12,8 +12,8 @@ use crate::{
     request::text,
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, conditions, current, delete, duration_in,
-        get, install, list, ready, succeed, until,
+        MUTATING, PATIENCE, VALIDATING, conditions, current, delete, duration_in, get, install, list, ready,
+        succeed, until,
     },
 };
 
@@ -23,14 +23,10 @@ const HOLD: &str = "WINDLASS_E2E_HOLD";
 /// How long each broken revision is watched otherwise.
 const SHORT_HOLD: Duration = Duration::from_secs(2);
 
-const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
-
 const CANARIES: &str = "/api/v1/namespaces/sample-system/pods?labelSelector=windlass.dev/canary";
 
 const PODS: &str =
     "/api/v1/namespaces/sample-system/pods?labelSelector=app.kubernetes.io/name=sample-operator";
-
-const WIDGETS: &str = "widgets.sample.windlass.dev";
 
 /// What the new revision does wrong, the reason that the status gives, and words of its message.
 const FAULTS: [(&str, &str, &str); 6] = [
@@ -52,16 +48,16 @@ const FAULTS: [(&str, &str, &str); 6] = [
 
 pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let before = serving(bed).await?;
     for (fault, reason, words) in FAULTS {
         let broken = broken(bed, fault)?;
-        set_source(bed, &broken).await?;
+        sample::set_source(bed, &broken).await?;
         let status = stopped(bed, reason, words).await?;
         tracing::info!(fault, words = conditions(&status), "Stopped");
-        hold(&load).await?;
+        let held = hold(&load).await?;
         stopped(bed, reason, words).await?;
         anyhow::ensure!(
             serving(bed).await? == before,
@@ -74,28 +70,35 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> any
             bundles["bundle"],
             bundles["installing"]
         );
-        set_source(bed, "sample.v1").await?;
+        sample::set_source(bed, "sample.v1").await?;
         ready(&bed.client, "sample", PATIENCE).await?;
         no_canary(bed).await?;
         anyhow::ensure!(serving(bed).await? == before, "set back, but not as before");
+        load.at_least(50).await?;
+        let lap = load.lap();
+        tracing::info!(
+            fault,
+            held_for = ?held,
+            requests = lap.requests,
+            failed = lap.failed,
+            "Set back"
+        );
+        lap.check().with_context(|| {
+            format!("a revision with --fault {fault} was noticed, or that the bundle was set back")
+        })?;
     }
-    let report = traffic::finish(load).await?;
-    tracing::info!(
-        requests = report.requests,
-        failed = report.failed,
-        "No broken revision was noticed"
-    );
+    traffic::finish(load).await?;
     Ok(())
 }
 
 pub(super) async fn a_canary_that_cannot_start_says_why(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let folder = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-incomplete")?;
     let image = format!("image: {}:v2", sample::IMAGE);
     let incomplete = format!("{image}\n                envFrom: [{{configMapRef: {{name: missing}}}}]");
     bed.edit(&folder, &image, &incomplete)?;
-    set_source(bed, "sample.v2-incomplete").await?;
+    sample::set_source(bed, "sample.v2-incomplete").await?;
     stopped(bed, "CanaryWaiting", "CreateContainerConfigError").await?;
     // What it waits for comes: it goes on by itself.
     let missing = json!({"metadata": {"name": "missing"}, "data": {"A": "b"}});
@@ -107,10 +110,10 @@ pub(super) async fn a_canary_that_cannot_start_says_why(bed: &Bed) -> anyhow::Re
 
 pub(super) async fn removal_during_a_canary_leaves_nothing_behind(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    set_source(bed, &broken(bed, "crash")?).await?;
+    sample::install(bed, "sample.v1").await?;
+    sample::set_source(bed, &broken(bed, "crash")?).await?;
     stopped(bed, "CanaryCrashing", "exit code 1").await?;
-    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample")).await?;
+    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
     no_canary(bed).await?;
     for collection in [
         VALIDATING,
@@ -126,12 +129,12 @@ pub(super) async fn removal_during_a_canary_leaves_nothing_behind(bed: &Bed) -> 
 
 pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let without = json!({"spec": {"config": {"windlass": {"canary": false}}}});
     patch(bed, &without).await?;
-    set_source(bed, &broken(bed, "crash")?).await?;
+    sample::set_source(bed, &broken(bed, "crash")?).await?;
     stopped(
         bed,
         "RollingOut",
@@ -143,25 +146,25 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed
         "there is a canary though it is turned off"
     );
     hold(&load).await?;
-    set_source(bed, "sample.v1").await?;
+    sample::set_source(bed, "sample.v1").await?;
     let settled = ready(&bed.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
         settled["status"]["installing"].is_null(),
         "still installing {}",
         settled["status"]["installing"]
     );
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
 pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v2")?).await?;
+    sample::install(bed, "sample.v2").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     bed.bundle("sample.v1")?;
-    set_source(bed, "sample.v1").await?;
+    sample::set_source(bed, "sample.v1").await?;
     let refused = stopped(bed, "Downgrade", "sample.v2 2.0.0 is installed").await?;
     anyhow::ensure!(
         text(&refused, "/status/bundle/name") == "sample.v2",
@@ -175,11 +178,9 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &Bed) -> anyhow
         "the status names {}",
         older["status"]["bundle"]
     );
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
-    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
-        .await?
-        .context("no CRD")?;
+    let crd = sample::definition(bed).await?;
     anyhow::ensure!(
         !serves(&crd, "v2"),
         "v2 is served by a release that does not know it"
@@ -214,11 +215,9 @@ pub(super) async fn a_downgrade_never_loses_stored_objects(bed: &Bed) -> anyhow:
         "objects of widgets.sample.windlass.dev may be stored as v2",
     )
     .await?;
-    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
-        .await?
-        .context("no CRD")?;
+    let crd = sample::definition(bed).await?;
     anyhow::ensure!(serves(&crd, "v2"), "v2 is not served any more");
-    set_source(bed, "sample.v2-stored").await?;
+    sample::set_source(bed, "sample.v2-stored").await?;
     ready(&bed.client, "sample", PATIENCE).await?;
     Ok(())
 }
@@ -237,23 +236,19 @@ fn broken(bed: &Bed, fault: &str) -> anyhow::Result<String> {
 }
 
 async fn patch(bed: &Bed, patch: &Value) -> anyhow::Result<()> {
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    succeed(&bed.client, "PATCH", &path, Some(patch)).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    succeed(&bed.client, "PATCH", path, Some(patch)).await?;
     Ok(())
-}
-
-async fn set_source(bed: &Bed, folder: &str) -> anyhow::Result<()> {
-    patch(bed, &json!({"spec": {"source": {"directory": {"path": folder}}}})).await
 }
 
 /// Waits until the status says of the present spec that it is not ready for `reason`, in these words.
 async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> {
-    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let path = sample::BUNDLE_DEPLOYMENT;
     until(
         &format!("it is stopped by {reason}: {words}"),
         PATIENCE,
         async || {
-            let object = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+            let object = get(&bed.client, path).await?.context("no BundleDeployment")?;
             let says = current(&object, "Ready", "False").is_some_and(|condition| {
                 condition["reason"] == reason && text(condition, "/message").contains(words)
             });
@@ -269,10 +264,10 @@ async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> 
 
 /// What serves: the Deployment's pods, its template and whether the CRD serves the version of the newer bundle.
 async fn serving(bed: &Bed) -> anyhow::Result<Value> {
-    let deployment = get(&bed.client, DEPLOYMENT).await?.context("no Deployment")?;
-    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
+    let deployment = get(&bed.client, sample::DEPLOYMENT)
         .await?
-        .context("no CRD")?;
+        .context("no Deployment")?;
+    let crd = sample::definition(bed).await?;
     let mut pods: Vec<String> = list(&bed.client, PODS)
         .await?
         .iter()
@@ -307,11 +302,11 @@ async fn no_canary(bed: &Bed) -> anyhow::Result<()> {
     .await
 }
 
-/// Lets traffic go on for a while.
-async fn hold(load: &Load) -> anyhow::Result<()> {
-    let end = Instant::now() + duration_in(HOLD, SHORT_HOLD)?;
-    while Instant::now() < end {
-        load.at_least(10).await;
+/// Lets traffic go on for a while. For how long.
+async fn hold(load: &Load) -> anyhow::Result<Duration> {
+    let (started, duration) = (Instant::now(), duration_in(HOLD, SHORT_HOLD)?);
+    while started.elapsed() < duration {
+        load.at_least(10).await?;
     }
-    Ok(())
+    Ok(started.elapsed())
 }

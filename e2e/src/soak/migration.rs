@@ -22,7 +22,7 @@ use crate::{
     progress::Progress,
     resource::{Expectation, Resource},
     sample,
-    steps::{BUNDLE_DEPLOYMENTS, CRDS, current, get, set_source, succeed},
+    steps::{BUNDLE_DEPLOYMENTS, current, get, set_source, succeed},
 };
 
 /// Where the objects are stored.
@@ -128,7 +128,7 @@ pub(super) async fn measure(
     }
     Ok(Outcome {
         tables: parts.join("\n"),
-        failures: report.failures,
+        failures: report.told(),
         missed,
         summary: format!(
             "{objects} objects rewritten in {}; {} requests meanwhile, {} failed; killed {} times",
@@ -208,7 +208,7 @@ async fn upgrade(
 }
 
 async fn is_stored_anew(bed: &Bed) -> anyhow::Result<bool> {
-    let crd = get(&bed.client, &format!("{CRDS}/widgets.{}", sample::GROUP)).await?;
+    let crd = get(&bed.client, sample::DEFINITION).await?;
     Ok(crd.unwrap_or_default()["status"]["storedVersions"] == json!(["v2"]))
 }
 

@@ -20,14 +20,9 @@ use crate::{
     load::Load,
     progress::Progress,
     resource::{Expectation, Resource},
+    sample::{self, CERTIFICATE, NAMESPACE},
     steps::{rotate, succeed},
 };
-
-/// Where the bundle is installed.
-const NAMESPACE: &str = "sample-system";
-
-/// The ServingCertificate is named as the Service.
-const CERTIFICATE: &str = "sample-operator-service";
 
 /// Where requests go to.
 const TRAFFIC: &str = "traffic";
@@ -60,7 +55,7 @@ pub(super) async fn measure(
         )?;
     }
     let started = Started::new(bed, &bundle, progress).await?;
-    bed.settled(NAMESPACE, CERTIFICATE).await?;
+    sample::settled(bed).await?;
     let targets = Targets::watch(&bed.client, NAMESPACE, CERTIFICATE).await?;
     let namespace = json!({"metadata": {"name": TRAFFIC}});
     succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
@@ -109,7 +104,7 @@ pub(super) async fn measure(
     }
     Ok(Outcome {
         tables: figures.tables(&total),
-        failures: total.failures,
+        failures: total.told(),
         missed: figures.missed,
         summary: format!(
             "{} requests in {:.0} s, {} failed; {done} CA rotations",
@@ -136,9 +131,9 @@ impl Run<'_> {
         let connecting = u64::from(self.arguments.rate) * 2;
         let requests = (self.arguments.requests / 10).clamp(500, 2000);
         self.watched("Sending requests while nothing happens", String::new, async {
-            self.load.at_least(connecting).await;
+            self.load.at_least(connecting).await?;
             self.lap("the start", LapKind::Other);
-            self.load.at_least(requests).await;
+            self.load.at_least(requests).await?;
             self.lap("nothing happens", LapKind::Quiet);
             Ok(())
         })
@@ -156,7 +151,7 @@ impl Run<'_> {
             let before = self.targets.snapshot().await?;
             for _ in 0..count {
                 // Certificates say in whole seconds when they were issued.
-                self.load.at_least(self.arguments.rate.into()).await;
+                self.load.at_least(self.arguments.rate.into()).await?;
                 self.rotated("leaf").await?;
                 done.fetch_add(1, Ordering::Relaxed);
                 self.remember_memory()?;
@@ -207,8 +202,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.watched("Sending the other requests", String::new, async {
-            self.load.at_least(missing).await;
-            Ok(())
+            self.load.at_least(missing).await
         })
         .await?;
         self.lap("nothing more happens", LapKind::Other);

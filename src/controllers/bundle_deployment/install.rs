@@ -30,7 +30,7 @@ impl Reconciler {
         survey: &mut Survey,
     ) -> Result<Next, Halt> {
         let name = deployment.metadata.name.clone().unwrap_or_default();
-        let owner = owner(deployment);
+        let owner = self.owner(deployment);
         survey.at = Step::Accepted;
         let namespace = &deployment.spec.namespace;
         if self.namespace(namespace).await? == Namespace::Terminating {
@@ -170,14 +170,6 @@ impl Reconciler {
         let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &rolling, now).await?;
         running.extend(revisions.unready);
         Err(Halt::waiting(Step::Available, "RollingOut", running.join("; ")))
-    }
-}
-
-/// For whom the objects of a BundleDeployment are applied.
-fn owner(deployment: &BundleDeployment) -> Owner {
-    Owner {
-        bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
-        adopt: deployment.spec.adopt.clone(),
     }
 }
 

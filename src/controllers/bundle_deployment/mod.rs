@@ -24,6 +24,7 @@ mod install;
 mod loading;
 mod lookup;
 mod namespace;
+mod ownership;
 mod proof;
 mod removal;
 mod report;

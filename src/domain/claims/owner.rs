@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::domain::{names, object};
+use crate::domain::{names, object, patch};
 
 /// To whom an object belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,14 @@ impl Owner {
             return Self::Released;
         }
         Self::Other(find(&[family]).unwrap_or_else(|| stranger(object)))
+    }
+
+    /// Whether `object` was applied for a BundleDeployment, and neither belongs to one nor was let go by one: whoever
+    /// replaced it has left the marks out.
+    pub fn is_erased(object: &Value) -> bool {
+        let is_marked = object::label(object, names::BUNDLE_DEPLOYMENT).is_some()
+            || object::annotation(object, names::RELEASED_BY).is_some();
+        !is_marked && patch::applied_by(object, names::INSTALL)
     }
 }
 
@@ -230,6 +238,28 @@ mod tests {
         let object = json!({"metadata": {"annotations": {"windlass.dev/released-by": "a"},
             "labels": {"app.kubernetes.io/managed-by": "Helm", "olm.managed": "true"}}});
         assert_eq!(Owner::of(&object), Owner::Released);
+    }
+
+    #[test]
+    fn marks_can_only_be_erased_from_what_was_applied() {
+        let applied = json!([{"manager": "windlass-install", "operation": "Apply"}]);
+        let updated = json!([{"manager": "windlass-install", "operation": "Update"}]);
+        for (metadata, expected) in [
+            (json!({"managedFields": applied}), true),
+            (json!({"managedFields": updated}), false),
+            (json!({}), false),
+            (
+                json!({"managedFields": applied, "labels": {"windlass.dev/bundle-deployment": "a"}}),
+                false,
+            ),
+            (
+                json!({"managedFields": applied, "annotations": {"windlass.dev/released-by": "a"}}),
+                false,
+            ),
+        ] {
+            let object = json!({ "metadata": metadata });
+            assert_eq!(Owner::is_erased(&object), expected, "{metadata}");
+        }
     }
 
     #[test]

@@ -82,7 +82,8 @@ pub fn apply(
     let mut merged = merge(base, &applied, &mut Vec::new(), schema);
     if let Some(previous) = &previous {
         let given_up = previous.difference(&set).released_by(&others);
-        remove(&mut merged, &given_up, &mut Vec::new(), schema);
+        let kept = others.union(&set);
+        remove(&mut merged, &given_up, Some(&kept), &mut Vec::new(), schema);
         // An object that is applied empty stays, though everything in it was given up.
         merged = merge(&merged, &applied, &mut Vec::new(), schema);
     }
@@ -187,10 +188,18 @@ fn merge<'a>(base: &Value, applied: &'a Value, path: &mut Vec<&'a str>, schema: 
     }
 }
 
-/// Takes fields out of an object, and with them what contained nothing else.
-fn remove(value: &mut Value, fields: &Fields, path: &mut Vec<String>, schema: &TypeSchema) {
+/// Takes fields out of an object, and with them what contained nothing else, or nothing of what is `kept`: what nobody owns
+/// goes with the last owned field beside it (`EnsureNamedFieldsAreMembers` in structured-merge-diff).
+fn remove(
+    value: &mut Value,
+    fields: &Fields,
+    kept: Option<&Fields>,
+    path: &mut Vec<String>,
+    schema: &TypeSchema,
+) {
     for (name, below) in fields.children() {
         let is_leaf = below.children().next().is_none();
+        let kept = kept.and_then(|kept| kept.child(name));
         if let Some(field) = name.strip_prefix("f:") {
             let Some(object) = value.as_object_mut() else {
                 continue;
@@ -203,14 +212,15 @@ fn remove(value: &mut Value, fields: &Fields, path: &mut Vec<String>, schema: &T
                 continue;
             };
             path.push(field.to_owned());
-            remove(inner, below, path, schema);
+            remove(inner, below, kept, path, schema);
             path.pop();
-            let emptied = match inner {
+            let is_empty = match inner {
                 Value::Object(fields) => fields.is_empty(),
                 Value::Array(items) => items.is_empty(),
                 _ => false,
             };
-            if emptied {
+            let is_unowned = !path.is_empty() && kept.is_none_or(Fields::is_empty);
+            if is_empty || is_unowned {
                 object.remove(field);
             }
             continue;
@@ -227,7 +237,7 @@ fn remove(value: &mut Value, fields: &Fields, path: &mut Vec<String>, schema: &T
             items.remove(index);
         } else {
             path.push("*".to_owned());
-            remove(&mut items[index], below, path, schema);
+            remove(&mut items[index], below, kept, path, schema);
             path.pop();
         }
     }

@@ -133,6 +133,11 @@ impl Fields {
         self.children.iter()
     }
 
+    /// What is in one of the children.
+    pub(super) fn child(&self, name: &str) -> Option<&Self> {
+        self.children.get(name)
+    }
+
     pub(super) fn is_member(&self) -> bool {
         self.member
     }

@@ -9,6 +9,7 @@ fn schema() -> TypeSchema {
     TypeSchema::custom(json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {
             "n": {"type": "integer"}, "d": {"type": "string"},
+            "o": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}},
             "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
             "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
                   "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}}}},
@@ -41,6 +42,27 @@ fn owners(object: &Value) -> Vec<(String, String)> {
             )
         })
         .collect()
+}
+
+#[test]
+fn what_nobody_owns_goes_with_the_last_owned_field_beside_it() {
+    let applied = apply(
+        None,
+        &body(json!({"n": 1, "o": {"a": "1"}})),
+        &by("m1"),
+        false,
+        &schema(),
+    )
+    .unwrap();
+    let mut both = applied.clone();
+    both["spec"]["o"]["b"] = json!("2");
+    let both = update(Some(&applied), both, &by("m2"), &schema());
+    let without = |object: &Value| apply(Some(object), &body(json!({"n": 1})), &by("m1"), false, &schema());
+    assert_eq!(without(&both).unwrap()["spec"], json!({"n": 1, "o": {"b": "2"}}));
+    let mut unowned = both;
+    let entries = unowned["metadata"]["managedFields"].as_array_mut().unwrap();
+    entries.retain(|entry| entry["manager"] != "m2");
+    assert_eq!(without(&unowned).unwrap()["spec"], json!({"n": 1}));
 }
 
 #[test]

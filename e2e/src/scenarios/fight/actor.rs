@@ -10,12 +10,12 @@ use futures::future::try_join_all;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::super::rotation::CERTIFICATE;
 use crate::{
     bed::Bed,
     load::Latencies,
     request::text,
-    steps::{PATIENCE, get, serving_certificates, succeed},
+    sample::{self, CERTIFICATE},
+    steps::{PATIENCE, get, succeed},
 };
 
 /// The actor's field manager.
@@ -167,8 +167,8 @@ impl Actor {
     }
 
     async fn phase(&self) -> anyhow::Result<String> {
-        let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
-        let certificate = get(&self.client, &path).await?.unwrap_or_default();
+        let path = sample::SERVING_CERTIFICATE;
+        let certificate = get(&self.client, path).await?.unwrap_or_default();
         Ok(text(&certificate, "/status/phase").to_owned())
     }
 }

@@ -8,32 +8,23 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use self::actor::{Actor, Fight, MANAGER, Target};
-use super::{
-    drift, foreign,
-    rotation::{self, CERTIFICATE, ROTATION},
-    traffic,
-};
+use super::{drift, foreign, rotation, traffic};
 use crate::{
     bed::Bed,
     load::Report,
     request::text,
-    steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, ask_for_rotation, duration_in, get,
-        install, list, rotate, serving_certificates, succeed, until,
-    },
+    sample,
+    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, duration_in, get, list, succeed, until},
 };
 
 /// Set to the seconds of each fight.
-const SECONDS: &str = "WINDLASS_E2E_FIGHT_SECONDS";
+pub(super) const SECONDS: &str = "WINDLASS_E2E_FIGHT_SECONDS";
 
 /// How long each fight takes otherwise.
 const FIGHT: Duration = Duration::from_secs(4);
 
 /// How often the actor writes.
-const BEAT: Duration = Duration::from_secs(1);
-
-/// How long an API server may take to go by what it has stored; a call that began before may fail until then.
-const PROPAGATION: Duration = Duration::from_millis(400);
+pub(super) const BEAT: Duration = Duration::from_secs(1);
 
 /// How many repairs of a target may follow each other before there is one a second.
 const BURST: u64 = 60;
@@ -58,7 +49,7 @@ pub(super) async fn an_empty_trust_bundle_costs_calls_only_until_it_is_repaired(
     bed: &Bed,
 ) -> anyhow::Result<()> {
     let (report, fights) = fights(bed, |_| String::new()).await?;
-    failed_only_in(&report, &fights)
+    traffic::failed_only_in(&report, &windows(&fights))
 }
 
 pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired(
@@ -66,13 +57,13 @@ pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repair
 ) -> anyhow::Result<()> {
     let stranger = foreign::trust_bundle()?;
     let (report, fights) = fights(bed, |_| stranger.clone()).await?;
-    failed_only_in(&report, &fights)
+    traffic::failed_only_in(&report, &windows(&fights))
 }
 
 /// Two that answer each other's writes: the operator slows down, does not give up, and heals.
 pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     let path = format!("{VALIDATING}/platform");
     succeed(
         &bed.client,
@@ -96,7 +87,7 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
     );
     named(bed, "platform", Some(MANAGER)).await?;
     announced(bed, "platform", Some(MANAGER)).await?;
-    bed.settled("sample-system", CERTIFICATE).await?;
+    sample::settled(bed).await?;
     Ok(())
 }
 
@@ -104,15 +95,15 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
 /// ours.
 async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(Report, Vec<Fight>)> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    let mut older = bed.trust_bundle("sample-system", CERTIFICATE).await?;
-    rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
+    sample::install(bed, "sample.v1").await?;
+    let mut older = sample::trust_bundle(bed).await?;
+    sample::rotate(bed, "ca").await?;
     let targets = targets(bed).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     let mut fights = Vec::new();
     for stage in [Stage::Stable, Stage::Signing, Stage::Distributing] {
-        let now = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+        let now = sample::trust_bundle(bed).await?;
         let signed = generation(bed).await?;
         let actor = Actor::new(bed, targets.clone(), bundle(&older));
         let before = load.report();
@@ -135,7 +126,7 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
             })
         })
         .await?;
-        bed.settled("sample-system", CERTIFICATE).await?;
+        sample::settled(bed).await?;
         let (after, latencies) = (load.report(), fight.latencies());
         tracing::info!(
             ?stage,
@@ -161,8 +152,12 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
         fights.push(fight);
         older = now;
     }
-    load.at_least(50).await;
+    load.at_least(50).await?;
     Ok((load.stop().await, fights))
+}
+
+fn windows(fights: &[Fight]) -> Vec<(Instant, Instant)> {
+    fights.iter().flat_map(|fight| fight.windows.clone()).collect()
 }
 
 /// Every target that traffic goes through.
@@ -184,11 +179,11 @@ async fn targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
 async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
     if stage == Stage::Distributing {
         // A next CA that would live longer than is asked for is replaced.
-        let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+        let path = sample::BUNDLE_DEPLOYMENT;
         let patch = json!({"spec": {"certificates": {"caDuration": "8000h"}}});
-        succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+        succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
     } else {
-        ask_for_rotation(&bed.client, "sample-system", CERTIFICATE, "ca").await?;
+        sample::ask_for_rotation(bed, "ca").await?;
     }
     if stage != Stage::Signing {
         return Ok(());
@@ -247,35 +242,9 @@ async fn announced(bed: &Bed, target: &str, by: Option<&str>) -> anyhow::Result<
     .await
 }
 
-fn failed_only_in(report: &Report, fights: &[Fight]) -> anyhow::Result<()> {
-    let windows = || fights.iter().flat_map(|fight| &fight.windows);
-    let is_outside = |failed: &Instant| {
-        !windows().any(|(written, repaired)| *written <= *failed && *failed <= *repaired + PROPAGATION)
-    };
-    let outside = report
-        .failed_at
-        .iter()
-        .filter(|failed| is_outside(failed))
-        .count();
-    tracing::info!(
-        requests = report.requests,
-        failed = report.failed,
-        outside,
-        "Failed"
-    );
-    anyhow::ensure!(
-        outside == 0,
-        "{outside} of {} calls failed although every target had been repaired:\n  {}",
-        report.requests,
-        report.failures.join("\n  ")
-    );
-    anyhow::ensure!(report.requests > 0, "no request was sent");
-    Ok(())
-}
-
 async fn certificate(bed: &Bed) -> anyhow::Result<Value> {
-    let path = format!("{}/{CERTIFICATE}", serving_certificates("sample-system"));
-    get(&bed.client, &path).await?.context("no ServingCertificate")
+    let path = sample::SERVING_CERTIFICATE;
+    get(&bed.client, path).await?.context("no ServingCertificate")
 }
 
 async fn phase(bed: &Bed) -> anyhow::Result<String> {

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::{
-    NAMESPACE, install_sample,
+    install_sample,
     replicas::{self, Replica},
-    writes::{CONVERSION, CRD, DELETION, DENIED, LABELLED, OWNER},
+    writes::{CONVERSION, DELETION, DENIED, LABELLED, OWNER},
 };
 use crate::{
     bed::Bed,
-    steps::{BUNDLE_DEPLOYMENTS, CRDS, delete, get},
+    sample::{self, NAMESPACE},
+    steps::delete,
 };
 
 /// The program.
@@ -42,9 +43,7 @@ pub(in crate::scenarios) async fn kubectl_shows_what_the_guard_says(bed: &Bed) -
     install_sample(bed).await?;
     replica.join(bed).await?;
 
-    let live = get(&bed.client, &format!("{CRDS}/{CRD}"))
-        .await?
-        .context("no CRD")?;
+    let live = sample::definition(bed).await?;
     let file = |name: &str, object: &Value| -> anyhow::Result<String> {
         Ok(bed.write(name, &object.to_string())?.display().to_string())
     };
@@ -58,7 +57,7 @@ pub(in crate::scenarios) async fn kubectl_shows_what_the_guard_says(bed: &Bed) -
     )?;
     let merge = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
     let replace = r#"[{"op":"replace","path":"/spec/conversion/webhook/clientConfig/service/path","value":"/elsewhere"}]"#;
-    let crd = ["crd", CRD];
+    let crd = ["crd", sample::WIDGETS];
     let refused: &[(&[&str], &[&str])] = &[
         (&["apply", "-f", &elsewhere], &[CONVERSION]),
         (
@@ -106,9 +105,7 @@ pub(in crate::scenarios) async fn kubectl_shows_what_the_guard_says(bed: &Bed) -
                 "kubectl {arguments:?} does not say {part:?}: {said}"
             );
         }
-        let now = get(&bed.client, &format!("{CRDS}/{CRD}"))
-            .await?
-            .context("no CRD")?;
+        let now = sample::definition(bed).await?;
         anyhow::ensure!(
             now["spec"] == live["spec"] && now["metadata"]["uid"] == live["metadata"]["uid"],
             "kubectl {arguments:?} has changed the definition"
@@ -124,7 +121,7 @@ pub(in crate::scenarios) async fn kubectl_shows_what_the_guard_says(bed: &Bed) -
         let (succeeded, said) = kubectl.run(arguments).await?;
         anyhow::ensure!(succeeded, "kubectl {arguments:?}: {said}");
     }
-    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/{OWNER}")).await?;
+    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
     let (succeeded, said) = kubectl.run(&["delete", crd[0], crd[1]]).await?;
     anyhow::ensure!(succeeded, "it stays after {OWNER} in {NAMESPACE} is gone: {said}");
     Ok(())
@@ -164,7 +161,7 @@ impl Kubectl {
 fn edited(live: &Value, edit: impl FnOnce(&mut Value)) -> Value {
     let mut object = json!({
         "apiVersion": live["apiVersion"], "kind": live["kind"],
-        "metadata": {"name": CRD}, "spec": live["spec"],
+        "metadata": {"name": sample::WIDGETS}, "spec": live["spec"],
     });
     if let Some(spec) = object["spec"].as_object_mut() {
         spec.remove("conversion");

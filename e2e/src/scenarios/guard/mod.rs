@@ -1,7 +1,7 @@
 //! The guard: what others may not do to a definition that Windlass converts, and what happens while nobody guards it.
 
 mod kubectl;
-mod replicas;
+pub(super) mod replicas;
 mod writes;
 
 use anyhow::Context;
@@ -9,24 +9,22 @@ use serde_json::json;
 
 use self::{
     replicas::{CONFIGURATION, Replica},
-    writes::{CRD, OWNER},
+    writes::OWNER,
 };
-use super::{rotation::CERTIFICATE, traffic};
+use super::traffic;
 use crate::{
     bed::{Bed, OPERATOR_NAMESPACE},
     request::{self, text},
-    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, delete, get, install, succeed, until},
+    sample,
+    steps::{self, PATIENCE, delete, get, succeed, until},
 };
 
 pub(super) use self::kubectl::kubectl_shows_what_the_guard_says;
 
-/// The namespace of the sample.
-const NAMESPACE: &str = "sample-system";
-
 /// Installs the sample.
 async fn install_sample(bed: &Bed) -> anyhow::Result<()> {
-    install(&bed.client, OWNER, NAMESPACE, &bed.bundle("sample.v1")?).await?;
-    bed.settled(NAMESPACE, CERTIFICATE).await?;
+    sample::install(bed, "sample.v1").await?;
+    sample::settled(bed).await?;
     Ok(())
 }
 
@@ -47,8 +45,8 @@ pub(super) async fn every_forbidden_write_is_refused_by_every_replica(bed: &Bed)
     writes::let_through(bed).await?;
 
     // Who is done with the operator may be done with everything.
-    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/{OWNER}")).await?;
-    delete(&bed.client, &format!("{CRDS}/{CRD}")).await
+    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
+    delete(&bed.client, sample::DEFINITION).await
 }
 
 pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(bed: &Bed) -> anyhow::Result<()> {
@@ -80,7 +78,7 @@ pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(bed: &Bed) 
     // configuration says, it is known all the same.
     let unconditional = json!([{"op": "remove", "path": "/webhooks/0/matchConditions"}]);
     succeed(&bed.client, "PATCH", CONFIGURATION, Some(&unconditional)).await?;
-    steps::rotate(&bed.client, NAMESPACE, CERTIFICATE, "ca", PATIENCE).await?;
+    sample::rotate(bed, "ca").await?;
     writes::refused(bed).await
 }
 
@@ -92,8 +90,8 @@ pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
     install_sample(bed).await?;
     replica.join(bed).await?;
     writes::refused(bed).await?;
-    let path = format!("{CRDS}/{CRD}");
-    let before = get(&bed.client, &path).await?.context("no CRD")?;
+    let path = sample::DEFINITION;
+    let before = get(&bed.client, path).await?.context("no CRD")?;
     let again = replica.kill().await?;
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     let stranger = format!("{path}?fieldManager=stranger");
@@ -109,7 +107,7 @@ pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
     .await?;
     let _again = again.start()?;
     until("the conversion is put back", PATIENCE, async || {
-        let conversion = get(&bed.client, &path).await?.context("no CRD")?["spec"]["conversion"].clone();
+        let conversion = get(&bed.client, path).await?.context("no CRD")?["spec"]["conversion"].clone();
         Ok(if conversion == before["spec"]["conversion"] {
             Ok(())
         } else {
@@ -119,7 +117,7 @@ pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
     .await?;
     named(bed, "stranger").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await;
+    load.at_least(50).await?;
     traffic::finish(load).await?;
     writes::refused(bed).await
 }
@@ -135,7 +133,7 @@ async fn named(bed: &Bed, manager: &str) -> anyhow::Result<()> {
             let is_named = events.iter().any(|event| {
                 text(event, "/reason") == "ConversionOverwritten"
                     && text(event, "/regarding/name") == OWNER
-                    && text(event, "/related/name") == CRD
+                    && text(event, "/related/name") == sample::WIDGETS
                     && text(event, "/note").contains(&format!("field manager {manager},"))
             });
             Ok(if is_named {

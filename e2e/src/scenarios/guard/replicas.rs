@@ -26,9 +26,9 @@ pub(super) const CONFIGURATION: &str =
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/windlass-system/endpointslices";
 
 /// A replica that answers, if it is asked.
-pub(super) struct Replica {
+pub(in crate::scenarios) struct Replica {
     /// The process.
-    pub(super) running: Running,
+    pub(in crate::scenarios) running: Running,
     stopped: Stopped,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Stopped {
 }
 
 /// Creates the Service and the configuration of `windlass manifests`.
-pub(super) async fn install_guard(bed: &Bed) -> anyhow::Result<()> {
+pub(in crate::scenarios) async fn install_guard(bed: &Bed) -> anyhow::Result<()> {
     let mut found = 0;
     for mut object in windlass::cli::manifests::objects()? {
         let kind = text(&object, "/kind");
@@ -60,7 +60,7 @@ pub(super) async fn install_guard(bed: &Bed) -> anyhow::Result<()> {
 
 impl Replica {
     /// Starts a replica in `pod`. Nobody asks it yet.
-    pub(super) async fn start(bed: &Bed, pod: &str) -> anyhow::Result<Self> {
+    pub(in crate::scenarios) async fn start(bed: &Bed, pod: &str) -> anyhow::Result<Self> {
         let address = free_address(bed.cluster.address())?;
         let mut operator = bed.operator.replica(pod);
         operator
@@ -70,7 +70,7 @@ impl Replica {
     }
 
     /// Makes it an endpoint, and waits until it is asked.
-    pub(super) async fn join(&self, bed: &Bed) -> anyhow::Result<()> {
+    pub(in crate::scenarios) async fn join(&self, bed: &Bed) -> anyhow::Result<()> {
         let Stopped { operator, address } = &self.stopped;
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",

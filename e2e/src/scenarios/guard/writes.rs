@@ -6,12 +6,10 @@ use serde_json::{Value, json};
 use crate::{
     bed::Bed,
     request::{self, Answer},
+    sample,
     scenarios::foreign,
-    steps::{CRDS, get},
+    steps::get,
 };
-
-/// The definition of the sample.
-pub(super) const CRD: &str = "widgets.sample.windlass.dev";
 
 /// The BundleDeployment that it belongs to.
 pub(super) const OWNER: &str = "sample";
@@ -55,7 +53,7 @@ fn forbidden(live: &Value, stranger: &str) -> Vec<Write> {
     let config = "/spec/conversion/webhook/clientConfig";
     let plain = without(&without(live, "/spec", "conversion"), "/metadata", "labels");
     let mut elsewhere = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": CRD},
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": sample::WIDGETS},
         "spec": {"conversion": live["spec"]["conversion"]},
     });
     elsewhere["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["path"] = json!("/elsewhere");
@@ -107,7 +105,7 @@ fn harmless(live: &Value) -> Vec<Write> {
     let mut annotated = live.clone();
     annotated["metadata"]["annotations"]["example.com/by"] = json!("replace");
     let bundled = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": CRD},
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": sample::WIDGETS},
         "spec": without(live, "/spec", "conversion")["spec"],
     });
     vec![
@@ -142,7 +140,7 @@ pub(super) async fn refused(bed: &Bed) -> anyhow::Result<()> {
     others.retain(|version| version["storage"] == false);
     others.first_mut().context("one version")?["storage"] = json!(true);
     let patch = json!({"spec": {"versions": versions}});
-    let answer = request::send(&bed.client, "PATCH", &path(), Some(&patch)).await?;
+    let answer = request::send(&bed.client, "PATCH", sample::DEFINITION, Some(&patch)).await?;
     anyhow::ensure!(
         answer.code == 422 && answer.message().contains("missing from spec.versions"),
         "a stored version went: {answer}"
@@ -168,7 +166,7 @@ pub(super) async fn let_through(bed: &Bed) -> anyhow::Result<()> {
 /// Tries one forbidden write without leaving anything behind.
 pub(super) async fn try_out(bed: &Bed) -> anyhow::Result<Answer> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
-    let path = format!("{}?dryRun=All", path());
+    let path = format!("{}?dryRun=All", sample::DEFINITION);
     request::send(&bed.client, "PATCH", &path, Some(&none)).await
 }
 
@@ -187,11 +185,11 @@ pub(super) async fn until_one_passes(bed: &Bed) -> anyhow::Result<()> {
 async fn send(bed: &Bed, write: impl Fn(&Value) -> Write) -> anyhow::Result<(Write, Answer)> {
     loop {
         let write = write(&live(bed).await?);
-        let (client, path) = (&bed.client, path());
+        let (client, path) = (&bed.client, sample::DEFINITION);
         let answer = match write.method {
-            "APPLY" => request::apply(client, &path, "gitops", &write.body).await?,
-            "DELETE" => request::send(client, "DELETE", &path, None).await?,
-            method => request::send(client, method, &path, Some(&write.body)).await?,
+            "APPLY" => request::apply(client, path, "gitops", true, &write.body).await?,
+            "DELETE" => request::send(client, "DELETE", path, None).await?,
+            method => request::send(client, method, path, Some(&write.body)).await?,
         };
         if answer.code != 409 {
             return Ok((write, answer));
@@ -208,12 +206,10 @@ fn without(object: &Value, parent: &str, field: &str) -> Value {
     object
 }
 
-fn path() -> String {
-    format!("{CRDS}/{CRD}")
-}
-
 async fn live(bed: &Bed) -> anyhow::Result<Value> {
-    get(&bed.client, &path()).await?.context("no definition")
+    get(&bed.client, sample::DEFINITION)
+        .await?
+        .context("no definition")
 }
 
 /// What must stay.

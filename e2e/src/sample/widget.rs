@@ -1,38 +1,8 @@
-//! The sample operator's resources: what traffic creates, and what its webhooks must have made of it.
-
-use std::path::PathBuf;
+//! Widgets: what traffic creates, and what the sample's webhooks must have made of it.
 
 use serde_json::{Value, json};
 
-use crate::bed::Bed;
-
-/// The image of the sample bundles.
-pub const IMAGE: &str = "example.com/windlass/sample-operator";
-
-/// The group of the sample resources.
-pub const GROUP: &str = "sample.windlass.dev";
-
-/// The folder of a sample bundle of the repository.
-pub fn bundle(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "..", "bundles", name]
-        .iter()
-        .collect()
-}
-
-/// Puts the newer sample into the operator's bundle folder, changed to store its newest version: the folder's name.
-///
-/// # Errors
-///
-/// When it cannot be copied or changed.
-pub fn storing_newest(bed: &Bed) -> anyhow::Result<String> {
-    let name = "sample.v2-storing-v2";
-    let folder = bed.add_bundle(&bundle("sample.v2"), name)?;
-    for (version, is_stored) in [("v1", false), ("v2", true)] {
-        let line = |stored| format!("- name: {version}\n    served: true\n    storage: {stored}");
-        bed.edit(&folder, &line(!is_stored), &line(is_stored))?;
-    }
-    Ok(name.to_owned())
-}
+use super::GROUP;
 
 /// A widget of size 42, at v1 or v2, complete but for its name.
 ///

@@ -1,0 +1,54 @@
+//! What is left of a scenario that failed.
+
+use std::{fs, path::PathBuf};
+
+use super::Bed;
+use crate::steps;
+
+/// What is kept of a scenario that failed.
+const EVIDENCE: &[&str] = &[
+    steps::BUNDLE_DEPLOYMENTS,
+    "/apis/windlass.dev/v1alpha1/servingcertificates",
+    steps::CRDS,
+    steps::VALIDATING,
+    steps::MUTATING,
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/replicasets",
+    "/api/v1/namespaces",
+    "/api/v1/pods",
+    "/api/v1/services",
+    "/apis/discovery.k8s.io/v1/endpointslices",
+    "/apis/events.k8s.io/v1/events",
+];
+
+// === impl Bed ===
+
+impl Bed {
+    /// The end of the operator's log: what is printed with a failure.
+    pub fn log_tail(&self) -> String {
+        let log = fs::read_to_string(&self.operator.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+
+    /// Keeps the bed's folder, and writes into it what there is in the cluster but Secrets. Where it is.
+    ///
+    /// # Errors
+    ///
+    /// When the objects cannot be read or written.
+    pub async fn keep(&mut self) -> anyhow::Result<PathBuf> {
+        self.directory.disable_cleanup(true);
+        let folder = self.directory.path().to_owned();
+        let objects = folder.join("objects");
+        fs::create_dir_all(&objects)?;
+        for collection in EVIDENCE {
+            let found = steps::list(&self.client, collection).await?;
+            let name = collection.rsplit('/').next().unwrap_or(collection);
+            fs::write(
+                objects.join(format!("{name}.json")),
+                serde_json::to_vec_pretty(&found)?,
+            )?;
+        }
+        Ok(folder)
+    }
+}

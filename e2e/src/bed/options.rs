@@ -1,0 +1,108 @@
+//! How a bed is set up.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use windlass_node::Program;
+
+use crate::{programs, sample};
+
+/// How a bed is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The executable that is each program by its first argument: see [`programs`].
+    pub program: PathBuf,
+    /// How long the node takes to bring a changed Secret into a pod, drawn anew each time.
+    pub refresh_delay: std::ops::RangeInclusive<Duration>,
+    /// How long the operator waits.
+    pub waits: Waits,
+    /// Programs of images, beside the sample operator's.
+    pub images: Vec<(String, Program)>,
+    /// More arguments of `windlass run`.
+    pub operator_arguments: Vec<String>,
+}
+
+/// How long the operator waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Waits {
+    /// No longer than this bed needs: its node brings Secrets into pods within a known time, and its API server trusts
+    /// a bundle at once.
+    AsNeeded,
+    /// As in any cluster, all multiplied by this factor.
+    Scaled(f64),
+}
+
+// === impl Options ===
+
+impl Options {
+    /// A bed as most scenarios want it: Secrets reach their pods within a second.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            refresh_delay: Duration::ZERO..=Duration::from_secs(1),
+            waits: Waits::AsNeeded,
+            images: Vec::new(),
+            operator_arguments: Vec::new(),
+        }
+    }
+
+    /// What makes the operator wait as long as it is to.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let (scale, reload, disarm, look) = match self.waits {
+            Waits::AsNeeded => {
+                // The sample operator looks at its files five times a second.
+                let reload = *self.refresh_delay.end() + Duration::from_secs(2);
+                (
+                    0.05,
+                    Some(reload),
+                    Duration::from_secs(1),
+                    Duration::from_millis(500),
+                )
+            }
+            Waits::Scaled(factor) => {
+                let scaled = |seconds| Duration::from_secs(seconds).mul_f64(factor);
+                (factor, None, scaled(10), scaled(5))
+            }
+        };
+        let milliseconds = |wait: Duration| format!("{}ms", wait.as_millis());
+        let waits = [
+            ("--time-scale", Some(scale.to_string())),
+            ("--reload-delay", reload.map(milliseconds)),
+            ("--disarm-delay", Some(milliseconds(disarm))),
+            ("--look-again", Some(milliseconds(look))),
+        ];
+        let given = waits
+            .into_iter()
+            .filter_map(|(name, value)| Some([name.to_owned(), value?]));
+        given
+            .flatten()
+            .chain(self.operator_arguments.iter().cloned())
+            .collect()
+    }
+
+    /// How the node is set up, whose files go below `directory`.
+    pub(super) fn node(&self, directory: &Path) -> windlass_node::Options {
+        let program = |arguments: &[&str]| Program {
+            path: self.program.clone(),
+            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+        };
+        let mut images: BTreeMap<String, Program> = self.images.iter().cloned().collect();
+        // A release knows the versions of its time.
+        for (release, versions) in [("v1", "v1beta1,v1"), ("v2", "v1beta1,v1,v2"), ("v3", "v2")] {
+            images.insert(
+                format!("{}:{release}", sample::IMAGE),
+                program(&[programs::SAMPLE_OPERATOR, "--versions", versions]),
+            );
+        }
+        windlass_node::Options {
+            images,
+            stand_in: program(&[programs::SAMPLE_OPERATOR, "--stand-in"]),
+            refresh_delay: self.refresh_delay.clone(),
+            directory: directory.join("node"),
+            ..windlass_node::Options::default()
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! How GitOps tools write a definition, and what they may have as its conversion.
+
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::{
+    request::{self, Answer, text},
+    sample,
+    steps::succeed,
+};
+
+/// Where `kubectl apply` notes what it has applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// How a tool writes what it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    /// Server-side apply that leaves to others what they own: `kubectl apply --server-side`.
+    Apply,
+    /// Server-side apply with force: Flux, and Argo CD with `ServerSideApply=true`.
+    ForcedApply,
+    /// A merge patch of what has changed since the last one: `kubectl apply`, and Argo CD unless told otherwise.
+    ClientSideApply,
+    /// A PUT of what it has: `kubectl replace`, and Argo CD with `Replace=true`.
+    Replace,
+}
+
+/// What a tool has as the conversion of the sample's definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stanza {
+    /// Nothing, as in the sample bundle.
+    Absent,
+    /// What Windlass has put there, without the CA bundle.
+    Same,
+    /// What kubebuilder scaffolds: another Service.
+    Other,
+    /// `strategy: None`.
+    None,
+}
+
+// === impl Tool ===
+
+impl Tool {
+    /// Every tool.
+    pub(super) const ALL: [Self; 4] = [
+        Self::Apply,
+        Self::ForcedApply,
+        Self::ClientSideApply,
+        Self::Replace,
+    ];
+
+    fn manager(self) -> &'static str {
+        match self {
+            Self::Apply => "kubectl",
+            Self::ForcedApply => "kustomize-controller",
+            Self::ClientSideApply => "argocd-controller",
+            Self::Replace => "kubectl-replace",
+        }
+    }
+
+    /// Writes the sample's definition as `manifest` has it.
+    pub(super) async fn write(self, client: &Client, manifest: &Value) -> anyhow::Result<Answer> {
+        let path = sample::DEFINITION;
+        let managed = format!("{path}?fieldManager={}", self.manager());
+        match self {
+            Self::Apply => request::apply(client, path, self.manager(), false, manifest).await,
+            Self::ForcedApply => request::apply(client, path, self.manager(), true, manifest).await,
+            Self::ClientSideApply => {
+                let live = succeed(client, "GET", path, None).await?.body;
+                let last = live["metadata"]["annotations"][LAST_APPLIED].as_str();
+                let last: Value = last.map_or(Ok(Value::Null), serde_json::from_str)?;
+                let mut patch = merge_patch(&last, manifest);
+                patch["metadata"]["annotations"][LAST_APPLIED] = manifest.to_string().into();
+                request::send(client, "PATCH", &managed, Some(&patch)).await
+            }
+            Self::Replace => loop {
+                let live = succeed(client, "GET", path, None).await?.body;
+                let mut body = manifest.clone();
+                body["metadata"]["resourceVersion"] = text(&live, "/metadata/resourceVersion").into();
+                let answer = request::send(client, "PUT", &managed, Some(&body)).await?;
+                // Somebody wrote in between.
+                if answer.code != 409 {
+                    return Ok(answer);
+                }
+            },
+        }
+    }
+}
+
+// === impl Stanza ===
+
+impl Stanza {
+    /// The sample's manifest with this; `conversion` is what Windlass has put into the live definition.
+    pub(super) fn in_manifest(self, conversion: &Value) -> anyhow::Result<Value> {
+        let mut manifest = sample::manifest()?;
+        let stanza = match self {
+            Self::Absent => return Ok(manifest),
+            Self::Same => {
+                let mut same = conversion.clone();
+                if let Some(config) = same
+                    .pointer_mut("/webhook/clientConfig")
+                    .and_then(Value::as_object_mut)
+                {
+                    config.remove("caBundle");
+                }
+                same
+            }
+            Self::Other => json!({"strategy": "Webhook", "webhook": {
+                "clientConfig": {"service": {"namespace": "system", "name": "webhook-service", "path": "/convert"}},
+                "conversionReviewVersions": ["v1"],
+            }}),
+            Self::None => json!({"strategy": "None"}),
+        };
+        manifest["spec"]["conversion"] = stanza;
+        Ok(manifest)
+    }
+}
+
+/// What `kubectl apply` sends: all of `wanted`, and null for what was in `last` and is no longer wanted.
+fn merge_patch(last: &Value, wanted: &Value) -> Value {
+    let mut patch = wanted.clone();
+    let (Some(last), Some(fields)) = (last.as_object(), patch.as_object_mut()) else {
+        return patch;
+    };
+    for (name, before) in last {
+        let after = fields
+            .get(name)
+            .map_or(Value::Null, |after| merge_patch(before, after));
+        fields.insert(name.clone(), after);
+    }
+    patch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_longer_wanted_is_taken_away_and_nothing_else() {
+        let last =
+            json!({"spec": {"a": 1, "conversion": {"strategy": "Webhook", "webhook": {}}, "list": [1]}});
+        let wanted = json!({"spec": {"a": 2, "conversion": {"strategy": "None"}, "list": [2]}});
+        assert_eq!(
+            merge_patch(&last, &wanted),
+            json!({"spec": {"a": 2, "conversion": {"strategy": "None", "webhook": null}, "list": [2]}})
+        );
+        assert_eq!(
+            merge_patch(&last, &json!({"spec": {"a": 1}})),
+            json!({"spec": {"a": 1, "conversion": null, "list": null}})
+        );
+        assert_eq!(merge_patch(&Value::Null, &wanted), wanted);
+    }
+}
