@@ -390,7 +390,7 @@ pub(crate) async fn apply(client: &Client, object: &Value) -> anyhow::Result<()>
 
 /// What makes the operator wait as long as it is to.
 fn operator_arguments(options: &Options) -> Vec<String> {
-    let (scale, reload, disarm, look) = match options.waits {
+    let (scale, reload, disarm, stored, look) = match options.waits {
         Waits::AsNeeded => {
             // The sample operator looks at its files five times a second.
             let reload = *options.refresh_delay.end() + Duration::from_secs(2);
@@ -398,12 +398,13 @@ fn operator_arguments(options: &Options) -> Vec<String> {
                 0.05,
                 Some(reload),
                 Duration::from_secs(1),
+                Duration::from_secs(1),
                 Duration::from_millis(500),
             )
         }
         Waits::Scaled(factor) => {
             let scaled = |seconds| Duration::from_secs(seconds).mul_f64(factor);
-            (factor, None, scaled(10), scaled(5))
+            (factor, None, scaled(10), scaled(70), scaled(5))
         }
     };
     let milliseconds = |wait: Duration| format!("{}ms", wait.as_millis());
@@ -411,6 +412,7 @@ fn operator_arguments(options: &Options) -> Vec<String> {
         ("--time-scale", Some(scale.to_string())),
         ("--reload-delay", reload.map(milliseconds)),
         ("--disarm-delay", Some(milliseconds(disarm))),
+        ("--storage-delay", Some(milliseconds(stored))),
         ("--look-again", Some(milliseconds(look))),
     ];
     let given = waits

@@ -2,7 +2,7 @@
 //! stored.
 
 use http::Request;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{GetParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -118,13 +118,27 @@ impl Cluster {
         let request = requests.patch_metadata(&key.name, &params, &patch);
         match self.send("rewrite", &key.to_string(), request).await {
             Ok(_) => Ok(Rewritten::Done),
-            Err(error) if error.is_not_found() => Ok(Rewritten::Gone),
+            Err(error) if error.is_missing(&key.name) => Ok(Rewritten::Gone),
             // A webhook may answer so, too.
-            Err(error) if error.is_conflict() => match self.read(key).await? {
+            Err(error) if error.is_conflict() => match self.resource_version(key).await? {
                 None => Ok(Rewritten::Gone),
-                Some(live) if resource_version(&live) != object.resource_version => Ok(Rewritten::Overtaken),
+                Some(written) if written != object.resource_version => Ok(Rewritten::Overtaken),
                 Some(_) => Err(error),
             },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The resourceVersion that an object has now; `None` when it is gone.
+    async fn resource_version(&self, key: &ObjectKey) -> Result<Option<String>, RequestError> {
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let request = requests.get_metadata(&key.name, &GetParams::default());
+        match self.send("read", &key.to_string(), request).await {
+            Ok(live) => {
+                let written = object::text(&live, "/metadata/resourceVersion");
+                Ok(Some(written.unwrap_or_default().to_owned()))
+            }
+            Err(error) if error.is_missing(&key.name) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -164,10 +178,6 @@ impl Cluster {
         let user = object::text(&answer, "/status/userInfo/username");
         Ok(user.unwrap_or_default().to_owned())
     }
-}
-
-fn resource_version(object: &Value) -> &str {
-    object::text(object, "/metadata/resourceVersion").unwrap_or_default()
 }
 
 #[cfg(test)]

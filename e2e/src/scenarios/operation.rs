@@ -16,6 +16,7 @@ use crate::{
         self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, ask_for_rotation, delete, get, install,
         serving_certificates, succeed, until,
     },
+    stored,
 };
 
 /// The namespace of the sample.
@@ -76,7 +77,7 @@ impl Operation {
         install(&bed.client, "sample", NAMESPACE, &bed.bundle("sample.v1")?).await?;
         bed.settled(NAMESPACE, CERTIFICATE).await?;
         if self == Self::Migration {
-            migration::store(bed, NAMESPACE, STORED).await?;
+            stored::store(&bed.client, NAMESPACE, STORED).await?;
         }
         if self == Self::CaRotation {
             // Every rotation but the first finds the cross certificate of the one before.
