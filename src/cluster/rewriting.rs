@@ -206,4 +206,27 @@ mod tests {
         assert_eq!(last, Page::default());
         assert_eq!(last.count(), Some(0));
     }
+
+    #[test]
+    fn an_object_is_gone_only_where_the_api_server_names_it() {
+        let refused = |details: Value| {
+            let status = json!({"code": 404, "reason": "NotFound", "message": "", "details": details});
+            RequestError::Refused {
+                operation: "rewrite",
+                object: "Widget x/a".to_owned(),
+                status: Box::new(serde_json::from_value(status).unwrap()),
+            }
+        };
+        for (details, expected) in [
+            (json!({"name": "a", "kind": "widgets"}), true),
+            (json!({"name": "x", "kind": "namespaces"}), false),
+            // The version is not served any more.
+            (json!({}), false),
+            (Value::Null, false),
+        ] {
+            let error = refused(details.clone());
+            assert!(error.is_not_found());
+            assert_eq!(error.is_missing("a"), expected, "{details}");
+        }
+    }
 }

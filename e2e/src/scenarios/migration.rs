@@ -18,7 +18,7 @@ use crate::{
         BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, conditions, delete, get, install, list, ready, rotate,
         set_source, succeed, until,
     },
-    stored::{self, collection, compare, definition, is_stored_as_v2, read, store},
+    stored::{collection, compare, definition, is_stored_as_v2, read, store},
 };
 
 /// Where objects are stored that stay.
@@ -255,9 +255,7 @@ impl Sightings {
                 }
             };
             while !stopped.is_cancelled() {
-                let crd = get(&client, &format!("{CRDS}/{WIDGETS}"))
-                    .await?
-                    .unwrap_or_default();
+                let crd = definition(&client).await?;
                 add(&mut seen.stored, &crd["status"]["storedVersions"]);
                 let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
                 let deployed = get(&client, &path).await?.unwrap_or_default();
