@@ -22,4 +22,5 @@ pub mod scenarios;
 pub mod snapshot;
 pub mod soak;
 pub mod steps;
+mod stored;
 pub mod trial;

@@ -70,6 +70,9 @@ pub struct Args {
     /// How long what was disarmed is still served, until every API server has heard of it.
     #[arg(long, default_value = "10s", hide = true)]
     pub disarm_delay: GoDuration,
+    /// How long an object may still be stored in the version before, after a storage version has moved.
+    #[arg(long, default_value = "70s", hide = true)]
+    pub storage_delay: GoDuration,
     /// How often a gate is looked at that no watch opens.
     #[arg(long, default_value = "5s", hide = true)]
     pub look_again: GoDuration,
@@ -222,6 +225,7 @@ impl Args {
         });
         let timing = bundle_deployment::Timing {
             disarmed: self.disarm_delay.0.unsigned_abs(),
+            stored: self.storage_delay.0.unsigned_abs(),
             look_again: self.look_again.0.unsigned_abs(),
         };
 

@@ -112,6 +112,16 @@ impl RequestError {
         self.status_code() == Some(404)
     }
 
+    /// The API server has no object of this name. Unlike [`RequestError::is_not_found`], not where it does not serve the
+    /// kind (any more): then its objects may well be there.
+    pub fn is_missing(&self, name: &str) -> bool {
+        let Self::Refused { status, .. } = self else {
+            return false;
+        };
+        let details = status.details.as_ref();
+        status.code == 404 && details.is_some_and(|details| details.name == name)
+    }
+
     /// Another write came first, or another manager owns a field.
     pub fn is_conflict(&self) -> bool {
         self.status_code() == Some(409)

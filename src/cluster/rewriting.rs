@@ -1,7 +1,7 @@
 //! Rewriting stored objects: pages of metadata, and writes that change nothing but the version in which an object is
 //! stored.
 
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{GetParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -117,13 +117,27 @@ impl Cluster {
         let request = requests.patch_metadata(&key.name, &params, &patch);
         match self.send("rewrite", &key.to_string(), request).await {
             Ok(_) => Ok(Rewritten::Done),
-            Err(error) if error.is_not_found() => Ok(Rewritten::Gone),
+            Err(error) if error.is_missing(&key.name) => Ok(Rewritten::Gone),
             // A webhook may answer so, too.
-            Err(error) if error.is_conflict() => match self.read(key).await? {
+            Err(error) if error.is_conflict() => match self.resource_version(key).await? {
                 None => Ok(Rewritten::Gone),
-                Some(live) if resource_version(&live) != object.resource_version => Ok(Rewritten::Overtaken),
+                Some(written) if written != object.resource_version => Ok(Rewritten::Overtaken),
                 Some(_) => Err(error),
             },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The resourceVersion that an object has now; `None` when it is gone.
+    async fn resource_version(&self, key: &ObjectKey) -> Result<Option<String>, RequestError> {
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let request = requests.get_metadata(&key.name, &GetParams::default());
+        match self.send("read", &key.to_string(), request).await {
+            Ok(live) => {
+                let written = object::text(&live, "/metadata/resourceVersion");
+                Ok(Some(written.unwrap_or_default().to_owned()))
+            }
+            Err(error) if error.is_missing(&key.name) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -147,10 +161,6 @@ impl Cluster {
         let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
         self.send("patch the status of", &key.to_string(), request).await
     }
-}
-
-fn resource_version(object: &Value) -> &str {
-    object::text(object, "/metadata/resourceVersion").unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -178,5 +188,28 @@ mod tests {
         let last = Page::of(&json!({"metadata": {"continue": ""}, "items": null}), &kind);
         assert_eq!(last, Page::default());
         assert_eq!(last.count(), Some(0));
+    }
+
+    #[test]
+    fn an_object_is_gone_only_where_the_api_server_names_it() {
+        let refused = |details: Value| {
+            let status = json!({"code": 404, "reason": "NotFound", "message": "", "details": details});
+            RequestError::Refused {
+                operation: "rewrite",
+                object: "Widget x/a".to_owned(),
+                status: Box::new(serde_json::from_value(status).unwrap()),
+            }
+        };
+        for (details, expected) in [
+            (json!({"name": "a", "kind": "widgets"}), true),
+            (json!({"name": "x", "kind": "namespaces"}), false),
+            // The version is not served any more.
+            (json!({}), false),
+            (Value::Null, false),
+        ] {
+            let error = refused(details.clone());
+            assert!(error.is_not_found());
+            assert_eq!(error.is_missing("a"), expected, "{details}");
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Options {
 
     /// What makes the operator wait as long as it is to.
     pub(super) fn arguments(&self) -> Vec<String> {
-        let (scale, reload, disarm, look) = match self.waits {
+        let (scale, reload, disarm, stored, look) = match self.waits {
             Waits::AsNeeded => {
                 // The sample operator looks at its files five times a second.
                 let reload = *self.refresh_delay.end() + Duration::from_secs(2);
@@ -59,12 +59,13 @@ impl Options {
                     0.05,
                     Some(reload),
                     Duration::from_secs(1),
+                    Duration::from_secs(1),
                     Duration::from_millis(500),
                 )
             }
             Waits::Scaled(factor) => {
                 let scaled = |seconds| Duration::from_secs(seconds).mul_f64(factor);
-                (factor, None, scaled(10), scaled(5))
+                (factor, None, scaled(10), scaled(70), scaled(5))
             }
         };
         let milliseconds = |wait: Duration| format!("{}ms", wait.as_millis());
@@ -72,6 +73,7 @@ impl Options {
             ("--time-scale", Some(scale.to_string())),
             ("--reload-delay", reload.map(milliseconds)),
             ("--disarm-delay", Some(milliseconds(disarm))),
+            ("--storage-delay", Some(milliseconds(stored))),
             ("--look-again", Some(milliseconds(look))),
         ];
         let given = waits

@@ -5,25 +5,33 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::traffic;
+use super::{
+    rotation::{CERTIFICATE, ROTATION},
+    traffic,
+};
 use crate::{
     bed::Bed,
     request::{self, text},
     resource::Expectation,
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, conditions, delete, get, install, list, ready, set_source,
-        succeed, until,
+        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, conditions, delete, get, install, list, ready, rotate,
+        set_source, succeed, until,
     },
+    stored::{collection, compare, is_stored_as_v2, read, store},
 };
-
-const WIDGETS: &str = "widgets.sample.windlass.dev";
 
 /// Where objects are stored that stay.
 const KEPT: &str = "kept";
 
 /// How many.
 const COUNT: usize = 30;
+
+/// How many make more than one page.
+const PAGES: usize = 250;
+
+/// The last of these in the order of names: it is on the last page.
+const LAST: &str = "stored-99";
 
 /// How long an upgrade under load may take.
 const LOADED: std::time::Duration = std::time::Duration::from_secs(180);
@@ -47,11 +55,11 @@ struct Seen {
 
 pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, KEPT).await?;
-    store(bed, KEPT, COUNT).await?;
+    store(&bed.client, KEPT, COUNT).await?;
     let old = ["v1", "v1beta1"];
-    let before = kept(bed, "v1").await?;
+    let before = read(&bed.client, KEPT, "v1").await?;
     let load = traffic::start_at(bed, traffic::NAMESPACE, &old, Expectation::Admitted).await?;
     load.at_least(100).await?;
 
@@ -89,7 +97,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
         "the status did not say how many objects there are: {:?}",
         seen.migrations
     );
-    for (object, after) in compare(&before, &kept(bed, "v1").await?)? {
+    for (object, after) in compare(&before, &read(&bed.client, KEPT, "v1").await?)? {
         anyhow::ensure!(
             object["metadata"]["resourceVersion"] != after["metadata"]["resourceVersion"],
             "{} was not stored anew",
@@ -100,7 +108,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     newest.at_least(100).await?;
     traffic::finish_at(newest, &all).await?;
 
-    let before = kept(bed, "v2").await?;
+    let before = read(&bed.client, KEPT, "v2").await?;
     let load = traffic::start_at(bed, traffic::NAMESPACE, &["v2"], Expectation::Admitted).await?;
     load.at_least(100).await?;
     let sightings = Sightings::begin(bed);
@@ -116,7 +124,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     has_versions(bed, &["v2"]).await?;
     load.at_least(100).await?;
     traffic::finish_at(load, &["v2"]).await?;
-    for (object, after) in compare(&before, &kept(bed, "v2").await?)? {
+    for (object, after) in compare(&before, &read(&bed.client, KEPT, "v2").await?)? {
         anyhow::ensure!(
             object == after,
             "changed, though it was stored as v2: {object} became {after}"
@@ -127,9 +135,9 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
 
 pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, KEPT).await?;
-    store(bed, KEPT, COUNT).await?;
+    store(&bed.client, KEPT, COUNT).await?;
     bed.bundle("sample.v3")?;
     upgrade(bed, "sample.v3").await?;
     until("it is refused", PATIENCE, async || {
@@ -145,7 +153,7 @@ pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(bed: 
     is_stored_as(bed, &["v1"]).await?;
     upgrade(bed, &sample::storing_newest(bed)?).await?;
     until("the storage version has moved", PATIENCE, async || {
-        let stored = definition(bed).await?["status"]["storedVersions"].clone();
+        let stored = sample::definition(bed).await?["status"]["storedVersions"].clone();
         Ok(if stored == json!(["v1", "v2"]) {
             Ok(())
         } else {
@@ -158,43 +166,75 @@ pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(bed: 
     ready(&bed.client, "sample", PATIENCE).await?;
     is_stored_as(bed, &["v2"]).await?;
     has_versions(bed, &["v2"]).await?;
-    anyhow::ensure!(kept(bed, "v2").await?.len() == COUNT, "objects are lost");
+    anyhow::ensure!(
+        read(&bed.client, KEPT, "v2").await?.len() == COUNT,
+        "objects are lost"
+    );
     nothing_is_left(bed).await
 }
 
 pub(super) async fn objects_that_cannot_be_rewritten_are_named(bed: &Bed) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, KEPT).await?;
-    store(bed, KEPT, 3).await?;
-    let held = format!("{}/stored-1", collection("v1"));
-    let label = json!({"metadata": {"labels": {"held": "true"}}});
-    succeed(&bed.client, "PATCH", &held, Some(&label)).await?;
-    // Somebody's webhook that cannot be called.
-    let stranger = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "stranger"},
-        "webhooks": [{
-            "name": "stranger.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"namespace": KEPT, "name": "nobody"}},
-            "objectSelector": {"matchLabels": {"held": "true"}},
-            "rules": [{"apiGroups": [sample::GROUP], "apiVersions": ["*"], "operations": ["UPDATE"],
-                "resources": ["widgets"]}],
-        }],
-    });
-    let path = crate::steps::VALIDATING;
-    succeed(&bed.client, "POST", path, Some(&stranger)).await?;
+    store(&bed.client, KEPT, 3).await?;
+    hold(bed, "stored-1").await?;
     upgrade(bed, &sample::storing_newest(bed)?).await?;
-    until("the status names the object", PATIENCE, async || {
-        let said = conditions(&deployed(bed).await?);
-        let names_it = said.contains("Migrated=False") && said.contains("Widget kept/stored-1");
-        Ok(if names_it { Ok(()) } else { Err(said) })
-    })
-    .await?;
+    held_up(bed, "stored-1").await?;
     is_stored_as(bed, &["v1", "v2"]).await?;
-    delete(&bed.client, &format!("{path}/stranger")).await?;
+    let_go(bed).await?;
     ready(&bed.client, "sample", PATIENCE).await?;
     is_stored_as(bed, &["v2"]).await
+}
+
+/// The second page waits for an object that cannot be written, and meanwhile the CA is rotated, twice: when the object can
+/// be written, the second page is next.
+pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &Bed) -> anyhow::Result<()> {
+    let running = bed.operator.start()?;
+    sample::install(bed, "sample.v1").await?;
+    traffic::namespace(bed, KEPT).await?;
+    store(&bed.client, KEPT, PAGES).await?;
+    hold(bed, LAST).await?;
+    let before = read(&bed.client, KEPT, "v1").await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    let sightings = Sightings::begin(bed);
+    upgrade(bed, &sample::storing_newest(bed)?).await?;
+    held_up(bed, LAST).await?;
+    let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+    for _ in 0..2 {
+        rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
+    }
+    anyhow::ensure!(
+        bed.trust_bundle("sample-system", CERTIFICATE).await? != trust,
+        "the definition trusts what it did"
+    );
+    held_up(bed, LAST).await?;
+    is_stored_as(bed, &["v1", "v2"]).await?;
+    let generation = sample::definition(bed).await?["metadata"]["generation"].clone();
+    until("the migration knows of the rotations", PATIENCE, async || {
+        let known = deployed(bed).await?["status"]["storageMigrations"][0]["generation"].clone();
+        Ok(if known == generation {
+            Ok(())
+        } else {
+            Err(format!("{known} is not {generation}"))
+        })
+    })
+    .await?;
+    let_go(bed).await?;
+    ready(&bed.client, "sample", LOADED).await?;
+    sightings.end().await?.goes_on()?;
+    is_stored_as(bed, &["v2"]).await?;
+    load.at_least(50).await?;
+    let report = traffic::finish(load).await?;
+    tracing::info!(
+        requests = report.requests,
+        failed = report.failed,
+        "Rotated twice while objects were rewritten under load"
+    );
+    compare(&before, &read(&bed.client, KEPT, "v1").await?)?;
+    running.stop().await?;
+    is_stored_as_v2(&bed.client, KEPT).await
 }
 
 // === impl Sightings ===
@@ -211,9 +251,7 @@ impl Sightings {
                 }
             };
             while !stopped.is_cancelled() {
-                let crd = get(&client, &format!("{CRDS}/{WIDGETS}"))
-                    .await?
-                    .unwrap_or_default();
+                let crd = definition(&client).await?;
                 add(&mut seen.stored, &crd["status"]["storedVersions"]);
                 let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
                 let deployed = get(&client, &path).await?.unwrap_or_default();
@@ -233,20 +271,32 @@ impl Sightings {
     }
 }
 
-/// Stores that many widgets in a namespace, at the version before.
-pub(super) async fn store(bed: &Bed, namespace: &str, count: usize) -> anyhow::Result<()> {
-    for number in 0..count {
-        let mut widget = sample::widget("v1");
-        widget["metadata"]["name"] = format!("stored-{number}").into();
-        let path = format!("/apis/{}/v1/namespaces/{namespace}/widgets", sample::GROUP);
-        succeed(&bed.client, "POST", &path, Some(&widget)).await?;
+// === impl Seen ===
+
+impl Seen {
+    /// Fails where the migration has begun anew, or has gone back.
+    fn goes_on(&self) -> anyhow::Result<()> {
+        let pages = self
+            .migrations
+            .iter()
+            .filter(|told| !told["resourceVersion"].is_null());
+        anyhow::ensure!(pages.count() > 1, "no page was seen: {:?}", self.migrations);
+        for two in self.migrations.windows(2) {
+            let rewritten = |told: &Value| told["rewritten"].as_u64();
+            anyhow::ensure!(
+                two[0]["since"] == two[1]["since"] && rewritten(&two[0]) <= rewritten(&two[1]),
+                "{} became {}",
+                two[0],
+                two[1]
+            );
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Deletes the widgets of a namespace.
 pub(super) async fn discard(bed: &Bed, namespace: &str) -> anyhow::Result<()> {
-    let path = format!("/apis/{}/v1/namespaces/{namespace}/widgets", sample::GROUP);
+    let path = collection(namespace, "v1");
     for widget in list(&bed.client, &path).await? {
         delete(
             &bed.client,
@@ -264,7 +314,7 @@ async fn upgrade(bed: &Bed, folder: &str) -> anyhow::Result<()> {
 
 /// Checks in which versions objects may be stored.
 pub(super) async fn is_stored_as(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
-    let stored = definition(bed).await?["status"]["storedVersions"].clone();
+    let stored = sample::definition(bed).await?["status"]["storedVersions"].clone();
     anyhow::ensure!(
         stored == json!(versions),
         "storedVersions are {stored}, not {versions:?}"
@@ -273,7 +323,7 @@ pub(super) async fn is_stored_as(bed: &Bed, versions: &[&str]) -> anyhow::Result
 }
 
 async fn has_versions(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
-    let crd = definition(bed).await?;
+    let crd = sample::definition(bed).await?;
     let names = crd["spec"]["versions"].as_array().into_iter().flatten();
     let names: Vec<_> = names.map(|version| text(version, "/name")).collect();
     anyhow::ensure!(
@@ -297,41 +347,43 @@ async fn nothing_is_left(bed: &Bed) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn definition(bed: &Bed) -> anyhow::Result<Value> {
-    get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
-        .await?
-        .context("no CRD")
-}
-
 async fn deployed(bed: &Bed) -> anyhow::Result<Value> {
     get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
         .await?
         .context("no BundleDeployment")
 }
 
-fn collection(version: &str) -> String {
-    format!("/apis/{}/{version}/namespaces/{KEPT}/widgets", sample::GROUP)
+/// Somebody's webhook that cannot be called keeps an object as it is.
+async fn hold(bed: &Bed, name: &str) -> anyhow::Result<()> {
+    let held = format!("{}/{name}", collection(KEPT, "v1"));
+    let label = json!({"metadata": {"labels": {"held": "true"}}});
+    succeed(&bed.client, "PATCH", &held, Some(&label)).await?;
+    let stranger = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "stranger"},
+        "webhooks": [{
+            "name": "stranger.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": KEPT, "name": "nobody"}},
+            "objectSelector": {"matchLabels": {"held": "true"}},
+            "rules": [{"apiGroups": [sample::GROUP], "apiVersions": ["*"], "operations": ["UPDATE"],
+                "resources": ["widgets"]}],
+        }],
+    });
+    succeed(&bed.client, "POST", VALIDATING, Some(&stranger)).await?;
+    Ok(())
 }
 
-async fn kept(bed: &Bed, version: &str) -> anyhow::Result<Vec<Value>> {
-    list(&bed.client, &collection(version)).await
+/// Waits until the status names what is held.
+async fn held_up(bed: &Bed, name: &str) -> anyhow::Result<()> {
+    let named = format!("Widget {KEPT}/{name}");
+    until("the status names the object", LOADED, async || {
+        let said = conditions(&deployed(bed).await?);
+        let names_it = said.contains("Migrated=False RewritingPaused") && said.contains(&named);
+        Ok(if names_it { Ok(()) } else { Err(said) })
+    })
+    .await
 }
 
-/// The objects of before with those of after; fails where one is gone or differs in more than its resourceVersion.
-fn compare(before: &[Value], after: &[Value]) -> anyhow::Result<Vec<(Value, Value)>> {
-    anyhow::ensure!(
-        before.len() == after.len(),
-        "{} objects were {}",
-        after.len(),
-        before.len()
-    );
-    let bare = |object: &Value| {
-        let mut object = object.clone();
-        object["metadata"]["resourceVersion"] = Value::Null;
-        object
-    };
-    for (before, after) in before.iter().zip(after) {
-        anyhow::ensure!(bare(before) == bare(after), "{before} became {after}");
-    }
-    Ok(before.iter().cloned().zip(after.iter().cloned()).collect())
+async fn let_go(bed: &Bed) -> anyhow::Result<()> {
+    delete(&bed.client, &format!("{VALIDATING}/stranger")).await
 }

@@ -99,6 +99,7 @@ scenarios! {
     migration::stored_objects_follow_the_storage_version,
     migration::a_version_is_dropped_only_when_nothing_is_stored_in_it,
     migration::objects_that_cannot_be_rewritten_are_named,
+    migration::a_ca_rotation_does_not_throw_a_migration_back,
     refusal::a_broken_bundle_is_refused_before_anything_is_written,
     refusal::a_foreign_object_is_not_adopted,
     refusal::an_install_mode_that_is_not_supported_is_refused,

@@ -11,7 +11,11 @@ use crate::{
     load::Load,
     sample::{self, NAMESPACE},
     snapshot::Snapshot,
-    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, delete, get, succeed, until},
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, ask_for_rotation, delete, get, serving_certificates, succeed,
+        until,
+    },
+    stored,
 };
 
 /// How many objects are stored when a migration or a removal begins.
@@ -93,11 +97,11 @@ impl Operation {
             self,
             Self::Migration | Self::RemovalWithDefinitions | Self::RemovalAfterNamespace
         ) {
-            migration::store(bed, NAMESPACE, STORED).await?;
+            stored::store(&bed.client, NAMESPACE, STORED).await?;
         }
         if matches!(self, Self::RemovalWithDefinitions | Self::RemovalAfterNamespace) {
             traffic::namespace(bed, OUTSIDE).await?;
-            migration::store(bed, OUTSIDE, STORED).await?;
+            stored::store(&bed.client, OUTSIDE, STORED).await?;
             let neighbour = json!({"metadata": {"name": "neighbour"}, "data": {"a": "b"}});
             let path = format!("/api/v1/namespaces/{OUTSIDE}/configmaps");
             succeed(&bed.client, "POST", &path, Some(&neighbour)).await?;

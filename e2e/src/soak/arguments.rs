@@ -10,7 +10,7 @@ use crate::cluster::Access;
 /// A server that reads its Secret later than this is restarted by the operator, which would measure something else.
 const LONGEST_SECRET_DELAY: Duration = Duration::from_secs(150);
 
-/// Rotates certificates under load on a real control plane, or leaves them alone, and measures what that costs.
+/// Measures on a real control plane what rotations under load cost, or rewriting stored objects, or idleness.
 ///
 /// Installs the sample bundle with its validating, mutating and conversion webhooks, sends requests through all three at
 /// a steady rate, renews the serving certificate and rotates the CA, and prints a table. Exits with 1 when a request
@@ -64,11 +64,12 @@ pub struct Arguments {
     pub certificates: u32,
 
     /// Measures an upgrade that moves the storage version instead: stores so many objects, upgrades under load, and waits
-    /// until all of them are rewritten. Exits with 1 when one is lost or a request failed.
+    /// until all of them are rewritten. Exits with 1 when one is lost, has changed, or is stored as before, when the
+    /// rewriting began anew after a kill, or when a request failed.
     #[arg(long, value_name = "N", conflicts_with_all = ["rotations", "leaf_rotations", "requests", "secret_delay", "idle"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub migrate: Option<u32>,
 
-    /// How often the operator is killed meanwhile, and started again.
+    /// How often the operator is killed while it rewrites, and started again, with as many objects between two kills.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=20), requires = "migrate")]
     pub kills: u32,
 
@@ -147,14 +148,16 @@ impl fmt::Display for Arguments {
         if let Some(objects) = self.migrate {
             let Self {
                 rate,
+                replicas,
                 kills,
                 duration,
                 ..
             } = self;
             return write!(
                 f,
-                "{objects} stored objects are rewritten while {rate} requests a second are sent and the operator is killed \
-                 {kills} times; {duration} at most"
+                "{objects} stored objects are rewritten while {rate} requests a second are sent to {replicas} replicas and \
+                 the operator is killed {kills} times; every wait of the operator is multiplied by {}; {duration} at most",
+                self.time_scale,
             );
         }
         let Self {

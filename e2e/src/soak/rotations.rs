@@ -12,7 +12,7 @@ use super::{
     Outcome,
     arguments::Arguments,
     figures::{Figures, Lap, LapKind, since},
-    started::Started,
+    started::{Started, set_replicas},
     targets::Targets,
 };
 use crate::{
@@ -47,13 +47,7 @@ pub(super) async fn measure(
     progress: &Progress,
 ) -> anyhow::Result<Outcome> {
     let bundle = bed.bundle("sample.v1")?;
-    if arguments.replicas != 2 {
-        bed.edit(
-            &bundle,
-            "replicas: 2",
-            &format!("replicas: {}", arguments.replicas),
-        )?;
-    }
+    set_replicas(bed, &bundle, arguments.replicas)?;
     let started = Started::new(bed, &bundle, progress).await?;
     sample::settled(bed).await?;
     let targets = Targets::watch(&bed.client, NAMESPACE, CERTIFICATE).await?;

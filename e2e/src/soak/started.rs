@@ -42,3 +42,11 @@ impl Started {
         })
     }
 }
+
+/// Lets a sample bundle serve its webhooks in so many replicas.
+pub(super) fn set_replicas(bed: &Bed, bundle: &Path, replicas: u32) -> anyhow::Result<()> {
+    if replicas == 2 {
+        return Ok(());
+    }
+    bed.edit(bundle, "replicas: 2", &format!("replicas: {replicas}"))
+}

@@ -58,6 +58,7 @@ use disarming::Disarmed;
 use loading::Loader;
 use proof::Proofs;
 use report::Survey;
+use storage::Tenures;
 
 /// Reconciles BundleDeployments.
 struct Reconciler {
@@ -65,6 +66,7 @@ struct Reconciler {
     loader: Loader,
     proofs: Proofs,
     disarmed: Disarmed,
+    tenures: Arc<Tenures>,
     timing: Timing,
 }
 
@@ -73,6 +75,9 @@ struct Reconciler {
 pub struct Timing {
     /// How long what was disarmed is still served, until every API server has heard of it.
     pub disarmed: Duration,
+    /// How long an object may still be stored in the version before, after the storage version has moved: until every API
+    /// server has heard of it, and has answered what it was asked before.
+    pub stored: Duration,
     /// How often a gate is looked at that no watch opens.
     pub look_again: Duration,
 }
@@ -116,6 +121,10 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             disarmed: Duration::from_secs(10),
+            // The same for hearing of it, and a minute, which is how long kube-apiserver works on a request at the most:
+            // its --request-timeout. Requests of before are carried out in the version of before (`tearDown` of its
+            // `customresource_handler.go` waits for them).
+            stored: Duration::from_secs(70),
             look_again: Duration::from_secs(5),
         }
     }
@@ -153,12 +162,14 @@ pub async fn run(
 ) -> Result<(), JoinError> {
     let queue = Arc::new(Queue::new());
     routing::watch_everything(&context);
-    let router = routing::route(context.clone(), queue.clone());
+    let tenures = Arc::<Tenures>::default();
+    let router = routing::route(context.clone(), queue.clone(), tenures.clone());
     let reconciler = Arc::new(Reconciler {
         context: context.clone(),
         loader: Loader::default(),
         proofs: Proofs::default(),
         disarmed: Disarmed::new(context.clock.now()),
+        tenures,
         timing,
     });
     let reconcile = |name: String| reconciler.clone().reconcile(name);

@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::storage::Tenures;
 use crate::{
     api::names,
     cluster::{
@@ -71,14 +72,16 @@ pub(super) fn watch_everything(context: &Context) {
     context.watches.want(Watch::all(kinds::SECRET).selected(secrets));
 }
 
-/// Puts every BundleDeployment into the queue that a change concerns, for ever.
-pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>) {
+/// Puts every BundleDeployment into the queue that a change concerns, for ever, and shows the change to `tenures`.
+pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>, tenures: Arc<Tenures>) {
     let mut changes = context.index.subscribe();
+    tenures.see_all(&context.index);
     add_all(&context.index, &queue);
     watch_sources(&context);
     loop {
         match changes.recv().await {
             Ok(change) => {
+                tenures.see(&change);
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
@@ -86,7 +89,10 @@ pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>) {
                     queue.add(name);
                 }
             }
-            Err(RecvError::Lagged(_)) => add_all(&context.index, &queue),
+            Err(RecvError::Lagged(_)) => {
+                tenures.see_all(&context.index);
+                add_all(&context.index, &queue);
+            }
             Err(RecvError::Closed) => return,
         }
     }

@@ -56,7 +56,8 @@ pub enum Refusal {
         /// The BundleDeployment.
         owner: String,
     },
-    /// Versions would go in which objects are stored.
+    /// Versions would go in which objects are stored. The API server refuses that by itself, with 422, before it asks any
+    /// webhook (`ValidateCustomResourceDefinitionStoredVersions`); this is the second lock, for what passes the first.
     #[error(
         "Objects of {crd} are stored in {}, and could not be read any more: keep what status.storedVersions names in \
          spec.versions. To drop a version, give the BundleDeployment {owner} a bundle without it: it goes when no object is \

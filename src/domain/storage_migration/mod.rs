@@ -8,14 +8,19 @@
 //!                             -> rewriting, page by page -> storedVersions reduced -> an old version may go
 //! ```
 //!
-//! [`Migration`] says how far this is. It is kept in the status, to be seen and to go on from; without it, or with one
-//! that is of another generation of the definition, everything begins anew.
+//! [`Migration`] says how far this is. It is kept in the status, to be seen and to go on from. Without it everything begins
+//! anew, and so it does where the storage version may have moved there and back since: see [`Tenure`]. Whatever else is
+//! changed in the definition, the trust of its conversion for one, leaves objects in the version in which they are stored.
 
+mod converter;
 mod grant;
+mod tenure;
 #[cfg(test)]
 mod tests;
 
+pub use converter::converter;
 pub use grant::{grant, grant_name};
+pub use tenure::Tenure;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -27,6 +32,8 @@ use crate::domain::{
     definition::{reachable_version, storage_version, stored_versions},
     object,
 };
+
+use tenure::generation;
 
 /// How far the objects of one CustomResourceDefinition are rewritten.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -43,10 +50,15 @@ pub struct Migration {
     pub total: Option<u64>,
     /// The uid of the CustomResourceDefinition.
     pub uid: String,
-    /// The generation of the CustomResourceDefinition. With another one it begins anew: the storage version may have
-    /// moved there and back.
+    /// Up to which generation of the CustomResourceDefinition its storage version has stayed the same. It begins anew where
+    /// that is not known of a later one: it may have moved there and back.
     pub generation: i64,
-    /// Since when it is known that the storage version has moved; API servers hear of it later.
+    /// Who converts its objects on their way into the new version: `None`, or the address of a webhook. While the
+    /// CustomResourceDefinition names another, nothing is rewritten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub converter: Option<String>,
+    /// Since when it is known that the storage version has moved; API servers hear of it later, and what they were asked
+    /// before is stored as it was.
     pub since: MicroTime,
     /// What was written later than this resourceVersion was written in the new version. Not set while it is waited until
     /// every API server stores that.
@@ -64,9 +76,11 @@ pub enum Next {
     Nothing,
     /// Serve one of its versions: its objects cannot be reached.
     Serve,
+    /// Let this one convert again: another would make something else of its objects.
+    Convert(String),
     /// Note this, then wait.
     Begin(Migration),
-    /// Wait so long: an API server may not know the storage version yet.
+    /// Wait so long: an object may still be stored in the version before.
     Wait(SignedDuration),
     /// Note the resourceVersion at which the cluster is now.
     Mark,
@@ -74,9 +88,17 @@ pub enum Next {
     Rewrite,
 }
 
-/// What to do next about the definition `live`, of which `known` is done. `settle` is how long an API server may take to
-/// hear of a change of a definition.
-pub fn next(live: &Value, known: Option<&Migration>, now: Timestamp, settle: SignedDuration) -> Next {
+/// What to do next about the definition `live`, of which `known` is done. `settle` is how long an object may still be
+/// written in the version before: until an API server hears of the change, and has answered the requests of before.
+///
+/// `wanted` is who has to convert its objects, as [`converter`] says it. `None`: who did so until now.
+pub fn next(
+    live: &Value,
+    known: Option<&Migration>,
+    wanted: Option<&str>,
+    now: Timestamp,
+    settle: SignedDuration,
+) -> Next {
     let Some(storage) = storage_version(live) else {
         return Next::Nothing;
     };
@@ -85,6 +107,13 @@ pub fn next(live: &Value, known: Option<&Migration>, now: Timestamp, settle: Sig
     }
     if reachable_version(live).is_none() {
         return Next::Serve;
+    }
+    let known = known.filter(|known| object::text(live, "/metadata/uid") == Some(&known.uid));
+    let until_now = || known.and_then(|known| known.converter.as_deref());
+    if let Some(wanted) = wanted.or_else(until_now)
+        && wanted != converter_of(live)
+    {
+        return Next::Convert(wanted.to_owned());
     }
     let known = known.filter(|known| known.is_about(live) && known.since.0 <= now);
     let Some(known) = known else {
@@ -133,17 +162,55 @@ impl Migration {
             total: None,
             uid: text("/metadata/uid"),
             generation: generation(live),
+            converter: Some(converter_of(live)),
             since: MicroTime(now),
             resource_version: None,
             next_page: None,
         }
     }
 
-    /// Whether it goes on: `live` is the definition that it was begun for, not changed since.
+    /// Whether it goes on: `live` is the definition that it was begun for, with the storage version that it has had ever
+    /// since.
     pub fn is_about(&self, live: &Value) -> bool {
-        object::text(live, "/metadata/uid") == Some(&self.uid)
-            && generation(live) == self.generation
-            && storage_version(live) == Some(&self.version)
+        self.is_of(live) && generation(live) == self.generation
+    }
+
+    /// Whether it may go on, if only it were known what came before `live`.
+    pub fn is_behind(&self, live: &Value) -> bool {
+        self.is_of(live) && generation(live) > self.generation
+    }
+
+    fn is_of(&self, live: &Value) -> bool {
+        object::text(live, "/metadata/uid") == Some(&self.uid) && storage_version(live) == Some(&self.version)
+    }
+
+    /// Takes note of later generations, as far as its storage version is known to have stayed the same up to them.
+    pub fn follow<'a>(&mut self, seen: impl IntoIterator<Item = &'a Tenure>) {
+        let mut tenure = Tenure {
+            uid: self.uid.clone(),
+            version: self.version.clone(),
+            first: self.generation,
+            last: self.generation,
+        };
+        for seen in seen {
+            if tenure.is_continued_by(seen) {
+                tenure.see(seen.clone());
+            }
+        }
+        self.generation = tenure.last;
+    }
+
+    /// Takes note of who converts its objects from now on.
+    pub fn go_through(&mut self, live: &Value) {
+        self.converter = Some(converter_of(live));
+    }
+
+    /// Whether a look at the definition says that no more objects must be written: they would be stored in another version,
+    /// or become something else. What is older than what is known already says nothing.
+    pub fn is_stopped_by(&self, seen: &Value) -> bool {
+        let is_later = generation(seen) > self.generation;
+        let is_same = self.is_of(seen) && self.converter == Some(converter_of(seen));
+        is_later && !is_same
     }
 
     /// Notes that what is written after `resource_version` is written in the new version, and how many objects there are
@@ -202,8 +269,6 @@ impl std::fmt::Display for Migration {
     }
 }
 
-fn generation(live: &Value) -> i64 {
-    live.pointer("/metadata/generation")
-        .and_then(Value::as_i64)
-        .unwrap_or_default()
+fn converter_of(definition: &Value) -> String {
+    converter(definition.pointer("/spec/conversion"))
 }

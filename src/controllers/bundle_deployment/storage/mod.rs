@@ -4,6 +4,7 @@
 //! from there.
 
 mod page;
+mod tenures;
 
 use std::time::Duration;
 
@@ -14,22 +15,32 @@ use tracing::info;
 use super::{Halt, Reconciler, install::refused, report::Survey};
 use crate::{
     api::names,
-    cluster::{Kind, apply::Owner, kinds},
+    cluster::{Kind, RequestError, apply::Owner, kinds},
     domain::{
         definition::reachable_version,
         object::ObjectKey,
         plan::{Phase, Plan},
         status::{Standing, Step},
         storage_migration::{
-            Migration, Next, grant, is_as_wanted, is_stored_in_one_version, next, reduction,
+            Migration, Next, Tenure, converter, grant, is_as_wanted, is_stored_in_one_version, next,
+            reduction,
         },
     },
+    telemetry::chain,
 };
 
 use page::Turned;
 
+pub(super) use tenures::Tenures;
+
 /// When objects are tried again that could not be rewritten.
 const RETRY: Duration = Duration::from_secs(30);
+
+/// When the API server is asked again that could not reach a webhook.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How soon a watch is looked at again that has not shown a definition as the API server has it.
+const LAG: Duration = Duration::from_millis(100);
 
 // === impl Reconciler ===
 
@@ -51,8 +62,13 @@ impl Reconciler {
                 survey.forget_migration(&key.name);
                 continue;
             }
+            let conversion = plan
+                .conversions
+                .iter()
+                .find(|conversion| conversion.crd == key.name);
+            let converter = conversion.map(|conversion| converter(Some(&conversion.stanza(None))));
             // A watch that lags shows the storage version before.
-            self.migrate(owner, &key, survey).await?;
+            self.migrate(owner, &key, converter.as_deref(), survey).await?;
         }
         survey.migrations.clear();
         Ok(())
@@ -72,7 +88,7 @@ impl Reconciler {
                 survey.forget_migration(&key.name);
                 continue;
             }
-            match self.migrate(owner, &key, survey).await {
+            match self.migrate(owner, &key, None, survey).await {
                 Ok(()) => {}
                 Err(Halt::Later(_, after)) => return Halt::Later(standing, after),
                 Err(Halt::Gate(_)) => break,
@@ -86,16 +102,31 @@ impl Reconciler {
         Halt::Gate(standing)
     }
 
-    /// Goes a step on with the objects of one definition; returns when there is nothing to do.
-    async fn migrate(&self, owner: &Owner, key: &ObjectKey, survey: &mut Survey) -> Result<(), Halt> {
+    /// Goes a step on with the objects of one definition, which `converter` has to convert, if that is known; returns when
+    /// there is nothing to do.
+    async fn migrate(
+        &self,
+        owner: &Owner,
+        key: &ObjectKey,
+        converter: Option<&str>,
+        survey: &mut Survey,
+    ) -> Result<(), Halt> {
+        // In this order: what is read is not older than what was seen.
+        let seen = self.tenures.find(&key.name);
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(());
         };
         let live = &live;
+        let mut known = survey.migration(&key.name).cloned();
+        if let Some(known) = &mut known {
+            known.follow(seen.iter().chain(&Tenure::of(live)));
+            if known.is_about(live) {
+                survey.set_migration(known.clone());
+            }
+        }
         let now = self.context.clock.now();
-        let settle = SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX);
-        let known = survey.migration(&key.name).cloned();
-        let next = next(live, known.as_ref(), now, settle);
+        let settle = SignedDuration::try_from(self.timing.stored).unwrap_or(SignedDuration::MAX);
+        let next = next(live, known.as_ref(), converter, now, settle);
         if !matches!(next, Next::Nothing | Next::Serve) {
             for object in grant(live, self.context.cluster.user().await?) {
                 self.context
@@ -118,19 +149,34 @@ impl Reconciler {
                 let standing = Standing::failed(Step::Migrated, "NothingServed", message);
                 Err(Halt::Gate(standing))
             }
+            (Next::Convert(converter), _) => {
+                let message = format!(
+                    "objects of {} are rewritten when spec.conversion is what it was: {converter}",
+                    key.name
+                );
+                let standing = Standing::waiting(Step::Migrated, "ConversionChanged", message);
+                Err(Halt::Gate(standing))
+            }
+            // What lies between is on its way.
+            (Next::Begin(_), Some(known))
+                if known.is_behind(live) && !seen.is_some_and(|seen| seen.reaches(live)) =>
+            {
+                Err(rewriting(&known, LAG))
+            }
             (Next::Begin(migration), _) => {
-                let halt = settling(&migration, self.timing.disarmed);
+                let halt = settling(&migration, self.timing.stored);
                 survey.set_migration(migration);
                 Err(halt)
             }
             (Next::Wait(left), Some(migration)) => {
-                let left = Duration::try_from(left).unwrap_or(self.timing.disarmed);
+                let left = Duration::try_from(left).unwrap_or(self.timing.stored);
                 Err(settling(&migration, left))
             }
             (Next::Mark, Some(mut migration)) => {
-                let page = self.context.cluster.page(&objects(live), 1, None).await?;
+                let page = self.context.cluster.page(&objects(live), 1, None).await;
+                let page = page.map_err(|error| paused(&migration, error))?;
                 migration.mark(&page.resource_version, page.count());
-                let halt = again("RewritingObjects", migration.to_string());
+                let halt = rewriting(&migration, Duration::ZERO);
                 survey.set_migration(migration);
                 Err(halt)
             }
@@ -148,6 +194,8 @@ impl Reconciler {
         mut migration: Migration,
         survey: &mut Survey,
     ) -> Result<Halt, Halt> {
+        migration.go_through(live);
+        survey.set_migration(migration.clone());
         match self.turn_page(key, &objects(live), &mut migration).await? {
             Turned::Stopped => {}
             Turned::Refused(message) => {
@@ -156,20 +204,22 @@ impl Reconciler {
             }
             Turned::Next => survey.set_migration(migration.clone()),
             Turned::Last => {
-                if self.reduce(key, &migration).await? {
+                if self.reduce(key, &mut migration).await? {
                     survey.forget_migration(&key.name);
                 }
             }
         }
-        Ok(again("RewritingObjects", migration.to_string()))
+        Ok(rewriting(&migration, Duration::ZERO))
     }
 
-    /// Takes every other version out of `status.storedVersions`, if the definition is still as it was when the rewriting
-    /// began.
-    async fn reduce(&self, key: &ObjectKey, migration: &Migration) -> Result<bool, Halt> {
+    /// Takes every other version out of `status.storedVersions`, if the storage version is still the one that it was when
+    /// the rewriting began, and ever since.
+    async fn reduce(&self, key: &ObjectKey, migration: &mut Migration) -> Result<bool, Halt> {
+        let seen = self.tenures.find(&key.name);
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(false);
         };
+        migration.follow(seen.iter().chain(&Tenure::of(&live)));
         if !migration.is_about(&live) {
             return Ok(false);
         }
@@ -231,7 +281,20 @@ fn settling(migration: &Migration, left: Duration) -> Halt {
     )
 }
 
-/// Goes on at once, from the start: something else may have changed.
-fn again(reason: &str, message: String) -> Halt {
-    Halt::Later(Standing::waiting(Step::Migrated, reason, message), Duration::ZERO)
+/// Goes on after a while, from the start: something else may have changed.
+fn rewriting(migration: &Migration, after: Duration) -> Halt {
+    let standing = Standing::waiting(Step::Migrated, "RewritingObjects", migration.to_string());
+    Halt::Later(standing, after)
+}
+
+/// Where the API server can do nothing with objects for now, as when their conversion webhook is down: goes on when it can.
+fn paused(migration: &Migration, error: RequestError) -> Halt {
+    if error.is_rejection() || !matches!(error, RequestError::Refused { .. }) {
+        return error.into();
+    }
+    let message = format!("{migration}; going on when the API server can: {}", chain(&error));
+    Halt::Later(
+        Standing::waiting(Step::Migrated, "RewritingPaused", message),
+        PAUSE,
+    )
 }

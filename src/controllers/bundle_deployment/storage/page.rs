@@ -2,25 +2,32 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
+use super::paused;
 use crate::{
     api::names,
-    cluster::{Kind, rewriting::Page},
+    cluster::{
+        Kind,
+        rewriting::{Page, Rewritten},
+    },
     controllers::bundle_deployment::{Halt, Reconciler},
     domain::{object::ObjectKey, storage_migration::Migration},
     telemetry::chain,
 };
 
-/// How many objects a page has: nothing else is done for the BundleDeployment while one is rewritten, so it takes two
-/// seconds or so.
+/// How many objects a page has: it takes two seconds or so.
 const PAGE: u32 = 200;
+
+/// How long a page is worked on, where webhooks are slow, before it is looked whether there is anything else to do for the
+/// BundleDeployment.
+const STRETCH: Duration = Duration::from_secs(5);
 
 /// The shortest time from one object to the next: the webhooks have to convert each.
 const PACE: Duration = Duration::from_millis(10);
 
-/// How many objects of a page may be refused before the others are not tried.
+/// How many objects of a page may be refused before the others are not tried: old versions stay until none is, and this many
+/// say what is in the way.
 const MOST_REFUSED: usize = 5;
 
 /// What became of a page.
@@ -29,7 +36,7 @@ pub(super) enum Turned {
     Next,
     /// It is done, and it was the last.
     Last,
-    /// It has to be listed anew.
+    /// There may be more to do, and it is listed anew.
     Stopped,
     /// Objects cannot be rewritten, and why.
     Refused(String),
@@ -54,7 +61,7 @@ impl Reconciler {
             Ok(page) => page,
             Err(error) => {
                 let Some(next_page) = error.expired_page() else {
-                    return Err(error.into());
+                    return Err(paused(migration, error));
                 };
                 migration.find_page(next_page.map(str::to_owned));
                 return Ok(Turned::Next);
@@ -64,8 +71,13 @@ impl Reconciler {
             return Ok(Turned::Stopped);
         };
         if !refused.is_empty() {
+            let more = if refused.len() < MOST_REFUSED {
+                ""
+            } else {
+                "; there may be more"
+            };
             let message = format!(
-                "objects of {} cannot be stored as {}; change or delete them, and it goes on: {}",
+                "objects of {} cannot be stored as {}; change or delete them, and it goes on: {}{more}",
                 definition.name,
                 migration.version,
                 refused.join("; ")
@@ -78,7 +90,7 @@ impl Reconciler {
         Ok(if is_last { Turned::Last } else { Turned::Next })
     }
 
-    /// Why objects of a page could not be rewritten; `None` when the definition was changed meanwhile.
+    /// Why objects of a page could not be rewritten; `None` when it is not done.
     async fn rewrite_objects(
         &self,
         definition: &ObjectKey,
@@ -87,21 +99,25 @@ impl Reconciler {
     ) -> Result<Option<Vec<String>>, Halt> {
         let mut pace = tokio::time::interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let started = Instant::now();
+        let mut is_further = false;
         let mut refused = Vec::new();
         for object in &page.objects {
             if !migration.must_rewrite(&object.resource_version) {
                 continue;
             }
+            if is_further && started.elapsed() >= STRETCH {
+                return Ok(None);
+            }
             pace.tick().await;
-            // Under another conversion the objects might become something else.
             let seen = self.context.index.find(definition);
-            if seen.is_some_and(|seen| is_changed(&seen, migration)) {
+            if seen.is_some_and(|seen| migration.is_stopped_by(&seen)) {
                 return Ok(None);
             }
             match self.context.cluster.rewrite(object, names::STORAGE).await {
-                Ok(_) => {}
+                Ok(rewritten) => is_further |= rewritten == Rewritten::Done,
                 Err(error) if error.is_rejection() => refused.push(chain(&error)),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(paused(migration, error)),
             }
             if refused.len() == MOST_REFUSED {
                 break;
@@ -109,10 +125,4 @@ impl Reconciler {
         }
         Ok(Some(refused))
     }
-}
-
-/// Whether a definition is no longer the one that `migration` is about; one from before is what a watch that lags shows.
-fn is_changed(seen: &Value, migration: &Migration) -> bool {
-    let generation = seen.pointer("/metadata/generation").and_then(Value::as_i64);
-    generation.is_some_and(|generation| generation > migration.generation)
 }
