@@ -5,18 +5,15 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    rotation::{CERTIFICATE, ROTATION},
-    traffic,
-};
+use super::traffic;
 use crate::{
     bed::Bed,
     request::{self, text},
     resource::Expectation,
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, conditions, delete, get, install, list, ready, rotate,
-        set_source, succeed, until,
+        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, conditions, delete, get, list, ready, set_source, succeed,
+        until,
     },
     stored::{collection, compare, is_stored_as_v2, read, store},
 };
@@ -201,12 +198,12 @@ pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &Bed) -> 
     let sightings = Sightings::begin(bed);
     upgrade(bed, &sample::storing_newest(bed)?).await?;
     held_up(bed, LAST).await?;
-    let trust = bed.trust_bundle("sample-system", CERTIFICATE).await?;
+    let trust = sample::trust_bundle(bed).await?;
     for _ in 0..2 {
-        rotate(&bed.client, "sample-system", CERTIFICATE, "ca", ROTATION).await?;
+        sample::rotate(bed, "ca").await?;
     }
     anyhow::ensure!(
-        bed.trust_bundle("sample-system", CERTIFICATE).await? != trust,
+        sample::trust_bundle(bed).await? != trust,
         "the definition trusts what it did"
     );
     held_up(bed, LAST).await?;
@@ -251,7 +248,7 @@ impl Sightings {
                 }
             };
             while !stopped.is_cancelled() {
-                let crd = definition(&client).await?;
+                let crd = get(&client, sample::DEFINITION).await?.context("no CRD")?;
                 add(&mut seen.stored, &crd["status"]["storedVersions"]);
                 let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
                 let deployed = get(&client, &path).await?.unwrap_or_default();

@@ -11,10 +11,7 @@ use crate::{
     load::Load,
     sample::{self, NAMESPACE},
     snapshot::Snapshot,
-    steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, ask_for_rotation, delete, get, serving_certificates, succeed,
-        until,
-    },
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, delete, get, succeed, until},
     stored,
 };
 
