@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
 
-use super::{Halt, Reconciler, install::refused, report::Survey};
+use super::{Halt, ReconcileError, Reconciler, install::refused, report::Survey};
 use crate::{
     api::names,
     cluster::{Kind, RequestError, apply::Owner, kinds},
@@ -117,12 +117,10 @@ impl Reconciler {
             return Ok(());
         };
         let live = &live;
-        let mut known = survey.migration(&key.name).cloned();
+        let mut known = self.known_migration(owner, &key.name).await?;
         if let Some(known) = &mut known {
             known.follow(seen.iter().chain(&Tenure::of(live)));
-            if known.is_about(live) {
-                survey.set_migration(known.clone());
-            }
+            survey.set_migration(known.clone());
         }
         let now = self.context.clock.now();
         let settle = SignedDuration::try_from(self.timing.stored).unwrap_or(SignedDuration::MAX);
@@ -186,6 +184,16 @@ impl Reconciler {
         }
     }
 
+    /// How far the objects of one definition are, as the API server has it: a watch that lags shows how far they were.
+    async fn known_migration(&self, owner: &Owner, crd: &str) -> Result<Option<Migration>, Halt> {
+        let key = kinds::BUNDLE_DEPLOYMENT.object(None, &owner.bundle_deployment);
+        let mut live = self.context.cluster.read(&key).await?.unwrap_or_default();
+        let told = live.pointer_mut("/status/storageMigrations").map(Value::take);
+        let told: Option<Vec<Migration>> =
+            serde_json::from_value(told.unwrap_or_default()).map_err(ReconcileError::Decode)?;
+        Ok(told.into_iter().flatten().find(|migration| migration.crd == crd))
+    }
+
     /// Rewrites a page; after the last one, says in the definition that nothing is stored in another version any more.
     async fn rewrite(
         &self,
@@ -245,10 +253,6 @@ impl Reconciler {
 // === impl Survey ===
 
 impl Survey {
-    fn migration(&self, crd: &str) -> Option<&Migration> {
-        self.migrations.iter().find(|migration| migration.crd == crd)
-    }
-
     fn set_migration(&mut self, migration: Migration) {
         match self
             .migrations
