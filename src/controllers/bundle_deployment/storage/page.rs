@@ -7,7 +7,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::{
     api::names,
-    cluster::{Kind, rewriting::Page},
+    cluster::{Kind, listing::Page, rewriting::Reference},
     controllers::{
         bundle_deployment::{Halt, Reconciler},
         worker::chain,
@@ -85,7 +85,7 @@ impl Reconciler {
         &self,
         definition: &ObjectKey,
         migration: &Migration,
-        page: &Page,
+        page: &Page<Reference>,
     ) -> Result<Option<Vec<String>>, Halt> {
         let mut pace = tokio::time::interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
