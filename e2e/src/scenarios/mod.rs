@@ -102,6 +102,8 @@ scenarios! {
     refusal::a_foreign_object_is_not_adopted,
     refusal::an_install_mode_that_is_not_supported_is_refused,
     crd_upgrade::an_unsafe_change_of_a_definition_is_refused_until_it_is_allowed,
+    crd_upgrade::an_object_that_a_new_schema_would_break_is_named_until_it_is_mended,
+    crd_upgrade::what_a_failed_upgrade_added_goes_again_unless_an_object_uses_it,
     schemas::bundle_deployments_that_make_no_sense_are_refused,
     schemas::serving_certificates_that_make_no_sense_are_refused,
     rotation::the_leaf_rotates_under_load,

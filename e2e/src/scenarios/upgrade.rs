@@ -247,7 +247,7 @@ async fn set_source(bed: &Bed, folder: &str) -> anyhow::Result<()> {
 }
 
 /// Waits until the status says of the present spec that it is not ready for `reason`, in these words.
-async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> {
+pub(super) async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
     until(
         &format!("it is stopped by {reason}: {words}"),

@@ -47,6 +47,7 @@ use crate::{
     domain::{object, status::Standing},
 };
 
+use crd_upgrade::Trials;
 use disarming::Disarmed;
 use loading::Loader;
 use proof::Proofs;
@@ -57,6 +58,7 @@ pub(crate) struct Reconciler {
     context: Arc<Context>,
     loader: Loader,
     proofs: Proofs,
+    trials: Trials,
     disarmed: Disarmed,
     timing: Timing,
 }
@@ -139,6 +141,7 @@ pub async fn run(
         context: context.clone(),
         loader: Loader::default(),
         proofs: Proofs::default(),
+        trials: Trials::default(),
         disarmed: Disarmed::new(context.clock.now()),
         timing,
     });
@@ -154,6 +157,7 @@ impl Reconciler {
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
             self.proofs.forget(&name);
+            self.trials.forget(&name);
             self.disarmed.forget(&name);
             return Ok(Next::Change);
         };
