@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::Value;
-use structural_schema::Structural;
+use structural_schema::{Structural, Verdict};
 
 use super::{
     Finding, Policy, Rule,
@@ -111,29 +111,28 @@ impl Trial {
     /// Tries an object as the API server serves it in this version. What was wrong with it before is passed over.
     pub fn add(&mut self, object: &Value) {
         self.tried += 1;
+        let (becomes, lost) = self.new.written(object);
+        let verdict = self.new.structural.judge(&becomes);
+        if lost.is_empty() && verdict == Verdict::default() {
+            return;
+        }
+        let (was, lost_before) = self.old.written(object);
+        let before = self.old.structural.judge(&was);
         let mut harms: BTreeMap<Place, String> = BTreeMap::new();
         let mut note = |harm, schema: &Value, path: &str, words: String| {
             let place = (harm, field_of(schema, object, path));
             harms.entry(place).or_insert(words);
         };
-        let (becomes, lost) = self.new.written(object);
-        if !lost.is_empty() {
-            let known = self.old.written(object).1;
-            for path in lost.iter().filter(|path| !known.contains(path)) {
-                note(Harm::Loss, &self.old.schema, path, path.clone());
-            }
+        for path in lost.iter().filter(|path| !lost_before.contains(path)) {
+            note(Harm::Loss, &self.old.schema, path, path.clone());
         }
-        let verdict = self.new.structural.judge(&becomes);
-        if !verdict.errors.is_empty() || !verdict.undecided.is_empty() {
-            let known = self.old.structural.judge(object);
-            for (harm, errors, known) in [
-                (Harm::Invalid, verdict.errors, known.errors),
-                (Harm::Undecided, verdict.undecided, known.undecided),
-            ] {
-                for error in errors.iter().filter(|error| !known.contains(error)) {
-                    // Others may read the status than may read the object.
-                    note(harm, &self.new.schema, &error.field, error.without_value());
-                }
+        for (harm, errors, known) in [
+            (Harm::Invalid, verdict.errors, before.errors),
+            (Harm::Undecided, verdict.undecided, before.undecided),
+        ] {
+            for error in errors.iter().filter(|error| !known.contains(error)) {
+                // Others may read the status than may read the object.
+                note(harm, &self.new.schema, &error.field, error.without_value());
             }
         }
         for (place, words) in harms {
