@@ -119,6 +119,18 @@ async fn spec_of_v1(bed: &Bed) -> anyhow::Result<Value> {
     Ok(v1["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].clone())
 }
 
+/// A bundle that knows no sizes above 99, and the spec that asks for it.
+fn tighter(bed: &Bed) -> anyhow::Result<Value> {
+    let tighter = bed.add_bundle(&sample::bundle("sample.v1"), "tighter")?;
+    bed.edit(
+        &tighter,
+        "type: integer",
+        "type: integer\n                maximum: 99",
+    )?;
+    let rule = json!({"rule": "maximum", "enforcement": "Warn"});
+    Ok(json!({"source": {"directory": {"path": "tighter"}}, "crdUpgradeExceptions": [rule]}))
+}
+
 pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is_mended(
     bed: &Bed,
 ) -> anyhow::Result<()> {
@@ -129,15 +141,7 @@ pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is
     create(bed, "tall", &json!({"size": 100})).await?;
     let before = written(bed).await?;
 
-    let tighter = bed.add_bundle(&sample::bundle("sample.v1"), "tighter")?;
-    bed.edit(
-        &tighter,
-        "type: integer",
-        "type: integer\n                maximum: 99",
-    )?;
-    let rule = json!({"rule": "maximum", "enforcement": "Warn"});
-    let spec = json!({"source": {"directory": {"path": "tighter"}}, "crdUpgradeExceptions": [rule]});
-    let message = refused(bed, &spec).await?;
+    let message = refused(bed, &tighter(bed)?).await?;
     let line = format!(
         "{WIDGETS} v1 ^.spec.size storedObjects: 1 of 2 objects would become invalid: traffic/tall (spec.size: "
     );
@@ -152,6 +156,34 @@ pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is
     ready(&bed.client, "sample", PATIENCE).await?;
     let spec = spec_of_v1(bed).await?;
     anyhow::ensure!(spec["size"]["maximum"] == 99, "the change was not made: {spec}");
+    Ok(())
+}
+
+pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    create(bed, "tall", &json!({"size": 100})).await?;
+    let before = written(bed).await?;
+
+    let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
+    let rules = get(&bed.client, role).await?.context("no ClusterRole")?["rules"].clone();
+    let all = rules.as_array().context("no rules")?;
+    let less: Vec<_> = all
+        .iter()
+        .filter(|rule| rule["resources"] != json!(["*"]))
+        .collect();
+    anyhow::ensure!(less.len() < all.len(), "no rule is about everything");
+    succeed(&bed.client, "PATCH", role, Some(&json!({"rules": less}))).await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let spec = json!({"spec": tighter(bed)?});
+    succeed(&bed.client, "PATCH", &path, Some(&spec)).await?;
+    upgrade::stopped(bed, "StoredObjectsUnread", "cannot list resource").await?;
+    anyhow::ensure!(written(bed).await? == before, "something was written");
+
+    succeed(&bed.client, "PATCH", role, Some(&json!({"rules": rules}))).await?;
+    upgrade::stopped(bed, "UnsafeCrdUpgrade", "traffic/tall").await?;
+    anyhow::ensure!(written(bed).await? == before, "something was written");
     Ok(())
 }
 

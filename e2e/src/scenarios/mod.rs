@@ -103,6 +103,7 @@ scenarios! {
     refusal::an_install_mode_that_is_not_supported_is_refused,
     crd_upgrade::an_unsafe_change_of_a_definition_is_refused_until_it_is_allowed,
     crd_upgrade::an_object_that_a_new_schema_would_break_is_named_until_it_is_mended,
+    crd_upgrade::objects_that_cannot_be_read_are_not_taken_for_good,
     crd_upgrade::what_a_failed_upgrade_added_goes_again_unless_an_object_uses_it,
     schemas::bundle_deployments_that_make_no_sense_are_refused,
     schemas::serving_certificates_that_make_no_sense_are_refused,

@@ -1,5 +1,6 @@
 //! Whether the CustomResourceDefinitions that are there can become those of the bundle.
 
+mod pages;
 mod trials;
 
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl Reconciler {
             tokio::task::spawn_blocking(move || compared(&changes, goes_back, &policy))
         };
         let mut findings = comparison.await?;
-        match self.try_objects(owner, &changes, &policy).await {
+        match self.object_findings(owner, &changes, &policy).await {
             // It is refused whatever the objects are.
             Err(Halt::Later(..)) if is_refused(&findings) => {}
             tried => findings.extend(tried?),

@@ -1,4 +1,4 @@
-//! Trying stored objects against new schemas, a page at a time, and remembering what came of it.
+//! Trying stored objects against new schemas, now and again, and remembering what came of it.
 //!
 //! An install that is refused is looked at every few seconds, and its objects need not be read each time: nothing but a
 //! change of them, of their definition or of the bundle makes a difference.
@@ -9,22 +9,20 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::pages::try_objects;
 use crate::{
     cluster::{
-        Kind, RequestError,
+        Kind,
         apply::{Owner, body_hash},
         lease::NotLeading,
-        listing::PAGE,
     },
-    controllers::{
-        bundle_deployment::{Halt, ReconcileError, Reconciler},
-        worker::chain,
-    },
+    controllers::bundle_deployment::{Halt, ReconcileError, Reconciler},
     domain::{
-        crd_upgrade::{Extent, Finding, Policy, Rule, Trial, Tried, versions_to_try},
+        crd_upgrade::{Finding, Policy, Rule, Trial, Tried, versions_to_try},
         object,
         status::{Standing, Step},
     },
+    telemetry::chain,
 };
 
 /// A definition that is to become another.
@@ -65,9 +63,6 @@ struct Subject {
 
 /// What was found out about each version, or why the objects cannot be read.
 type Outcome = Result<Arc<[Tried]>, String>;
-
-/// How many objects of a version are tried.
-const MOST_TRIED: u64 = 10_000;
 
 /// Pauses between two trials of the same double until they are so many times as long as the first.
 const LONGEST_PAUSE: u32 = 12;
@@ -128,7 +123,7 @@ impl Change {
 
 impl Reconciler {
     /// What the changes do to objects that are stored; halts where these cannot be read.
-    pub(super) async fn try_objects(
+    pub(super) async fn object_findings(
         &self,
         owner: &Owner,
         changes: &[Arc<Change>],
@@ -177,10 +172,9 @@ impl Reconciler {
         };
         let outcome = match self.try_versions(change).await {
             Ok(tried) => Ok(tried.into()),
+            Err(ReconcileError::Request(error)) if !NotLeading::caused(&error) => Err(chain(&error)),
             // No news about the objects.
-            Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(Halt::Error(error)),
-            Err(Halt::Error(ReconcileError::Request(error))) => Err(chain(&error)),
-            Err(halt) => return Err(halt),
+            Err(error) => return Err(error.into()),
         };
         let now = self.context.clock.now();
         let latest = Latest {
@@ -196,53 +190,16 @@ impl Reconciler {
         Ok(latest)
     }
 
-    async fn try_versions(&self, change: &Arc<Change>) -> Result<Vec<Tried>, Halt> {
+    async fn try_versions(&self, change: &Arc<Change>) -> Result<Vec<Tried>, ReconcileError> {
         let begun = change.clone();
         // Large schemas take a while.
         let trials = tokio::task::spawn_blocking(move || begun.trials()).await?;
         let mut tried = Vec::new();
         for trial in trials {
             let kind = Kind::of_definition(&change.live, trial.version());
-            tried.push(self.try_pages(&kind, trial).await?);
+            tried.push(try_objects(&self.context.cluster, &kind, trial).await?);
         }
         Ok(tried)
-    }
-
-    /// Tries objects, a page at a time: there may be more than fit into memory.
-    async fn try_pages(&self, kind: &Kind, mut trial: Trial) -> Result<Tried, Halt> {
-        let mut from = None;
-        loop {
-            let page = match self.context.cluster.objects(kind, PAGE, from.as_deref()).await {
-                Ok(page) => page,
-                Err(error) => {
-                    from = Some(resumed(error)?);
-                    continue;
-                }
-            };
-            let objects = page.objects;
-            trial = tokio::task::spawn_blocking(move || {
-                objects.iter().for_each(|object| trial.add(object));
-                trial
-            })
-            .await?;
-            let tried = trial.tried();
-            from = page.next;
-            if from.is_none() {
-                return Ok(trial.finish(Extent::All));
-            }
-            if tried >= MOST_TRIED {
-                let of = page.remaining.map(|remaining| tried + remaining);
-                return Ok(trial.finish(Extent::Sample { of }));
-            }
-        }
-    }
-}
-
-/// Where a list goes on whose next page the API server has forgotten, if that is what is wrong.
-fn resumed(error: RequestError) -> Result<String, RequestError> {
-    match error.expired_page() {
-        Some(Some(next)) => Ok(next.to_owned()),
-        _ => Err(error),
     }
 }
 
