@@ -10,6 +10,7 @@ pub mod index;
 pub mod keys;
 pub mod kind;
 pub mod lease;
+pub mod listing;
 pub mod prober;
 pub mod requests;
 pub mod rewriting;

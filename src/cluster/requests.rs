@@ -5,9 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::Request;
 use kube::{
     Client, Resource,
-    api::{
-        DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions,
-    },
+    api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams, Preconditions},
     core::{Request as Requests, Status},
 };
 use serde_json::{Value, json};
@@ -19,7 +17,7 @@ use crate::{
         kind::{Kind, Resources, Served},
         lease::NotLeading,
     },
-    domain::object::{self, ObjectKey},
+    domain::object::ObjectKey,
 };
 
 /// Speaks to one API server.
@@ -93,9 +91,6 @@ pub enum RequestError {
     #[error("an object without apiVersion, kind or metadata.name cannot be sent")]
     Nameless,
 }
-
-/// How many objects a page of a list has.
-const PAGE: u32 = 500;
 
 // === impl RequestError ===
 
@@ -195,47 +190,6 @@ impl Cluster {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Lists the objects of a kind, in one namespace or everywhere, page by page. Items carry apiVersion and kind.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cluster::read`].
-    pub async fn list(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        label_selector: Option<&str>,
-    ) -> Result<Vec<Value>, RequestError> {
-        let mut objects = Vec::new();
-        let mut params = ListParams::default().limit(PAGE);
-        if let Some(selector) = label_selector {
-            params = params.labels(selector);
-        }
-        loop {
-            let page = self.list_page(kind, namespace, &params).await?;
-            let next = object::text(&page, "/metadata/continue")
-                .unwrap_or_default()
-                .to_owned();
-            objects.extend(items(page, kind));
-            if next.is_empty() {
-                return Ok(objects);
-            }
-            params = params.continue_token(&next);
-        }
-    }
-
-    /// One object of a kind, if there is any.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cluster::read`].
-    pub async fn any(&self, kind: &Kind) -> Result<Option<Value>, RequestError> {
-        let page = self
-            .list_page(kind, None, &ListParams::default().limit(1))
-            .await?;
-        Ok(items(page, kind).next())
     }
 
     /// Creates an object.
@@ -366,23 +320,6 @@ impl Cluster {
         self.resources.forget(kind);
     }
 
-    async fn list_page(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        params: &ListParams,
-    ) -> Result<Value, RequestError> {
-        let requests = self.requests(kind, namespace).await?;
-        let page = self.send("list", &kind.to_string(), requests.list(params)).await;
-        if !page.as_ref().is_err_and(RequestError::is_not_found) {
-            return page;
-        }
-        // An empty list is no 404: the kind is served elsewhere now, or not at all.
-        self.forget(kind);
-        let requests = self.requests(kind, namespace).await?;
-        self.send("list", &kind.to_string(), requests.list(params)).await
-    }
-
     pub(super) async fn requests(
         &self,
         kind: &Kind,
@@ -454,18 +391,4 @@ fn post_params(manager: &str) -> PostParams {
         field_manager: Some(manager.to_owned()),
         ..PostParams::default()
     }
-}
-
-/// The items of a list, with the apiVersion and kind that the API server leaves out of them.
-fn items(mut list: Value, kind: &Kind) -> impl Iterator<Item = Value> {
-    let items = match list.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) => items,
-        _ => Vec::new(),
-    };
-    let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
-    items.into_iter().map(move |mut item| {
-        item["apiVersion"] = Value::from(api_version.as_ref());
-        item["kind"] = Value::from(kind.as_ref());
-        item
-    })
 }

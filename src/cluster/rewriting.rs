@@ -1,26 +1,16 @@
 //! Rewriting stored objects: pages of metadata, and writes that change nothing but the version in which an object is
 //! stored.
 
-use kube::api::{GetParams, ListParams, Patch, PatchParams};
+use kube::api::{GetParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::{Cluster, Kind, RequestError},
+    cluster::{
+        Cluster, Kind, RequestError,
+        listing::{Page, params},
+    },
     domain::object::{self, ObjectKey},
 };
-
-/// A page of a list of objects.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
-    /// The objects.
-    pub objects: Vec<Reference>,
-    /// At which resourceVersion the list is.
-    pub resource_version: String,
-    /// How many objects come after it, where the API server says it.
-    pub remaining: Option<u64>,
-    /// Where the next page begins; `None`: this is the last one.
-    pub next: Option<String>,
-}
 
 /// One object as it was listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,42 +32,17 @@ pub enum Rewritten {
     Gone,
 }
 
-// === impl Page ===
+// === impl Reference ===
 
-impl Page {
-    /// Reads a `PartialObjectMetadataList`.
-    fn of(list: &Value, kind: &Kind) -> Self {
-        let text = |pointer| object::text(list, pointer).unwrap_or_default().to_owned();
-        let reference = |item: &Value| {
-            let name = object::text(item, "/metadata/name")?;
-            let resource_version = object::text(item, "/metadata/resourceVersion")?;
-            Some(Reference {
-                key: kind.object(object::text(item, "/metadata/namespace"), name),
-                resource_version: resource_version.to_owned(),
-            })
-        };
-        Self {
-            objects: object::items(list, "/items")
-                .iter()
-                .filter_map(reference)
-                .collect(),
-            resource_version: text("/metadata/resourceVersion"),
-            remaining: list
-                .pointer("/metadata/remainingItemCount")
-                .and_then(Value::as_u64),
-            next: Some(text("/metadata/continue")).filter(|next| !next.is_empty()),
-        }
-    }
-
-    /// How many objects are on it, and after it, where the API server says it.
-    pub fn count(&self) -> Option<u64> {
-        let here = u64::try_from(self.objects.len()).ok()?;
-        let after = if self.next.is_none() {
-            Some(0)
-        } else {
-            self.remaining
-        };
-        after.map(|after| here + after)
+impl Reference {
+    /// Reads an item of a `PartialObjectMetadataList`.
+    fn of(item: &Value, kind: &Kind) -> Option<Self> {
+        let name = object::text(item, "/metadata/name")?;
+        let resource_version = object::text(item, "/metadata/resourceVersion")?;
+        Some(Self {
+            key: kind.object(object::text(item, "/metadata/namespace"), name),
+            resource_version: resource_version.to_owned(),
+        })
     }
 }
 
@@ -89,15 +54,16 @@ impl Cluster {
     /// # Errors
     ///
     /// As [`Cluster::read`]; [`RequestError::expired_page`] when the API server has forgotten that page.
-    pub async fn page(&self, kind: &Kind, limit: u32, next: Option<&str>) -> Result<Page, RequestError> {
+    pub async fn page(
+        &self,
+        kind: &Kind,
+        limit: u32,
+        next: Option<&str>,
+    ) -> Result<Page<Reference>, RequestError> {
         let requests = self.requests(kind, None).await?;
-        let mut params = ListParams::default().limit(limit);
-        if let Some(next) = next {
-            params = params.continue_token(next);
-        }
-        let request = requests.list_metadata(&params);
+        let request = requests.list_metadata(&params(limit, next));
         let list = self.send("list", &kind.to_string(), request).await?;
-        Ok(Page::of(&list, kind))
+        Ok(Page::of(list, |item| Reference::of(&item, kind)))
     }
 
     /// Makes the API server store an object anew, as it is, in the storage version of its kind: a patch without content,
@@ -168,26 +134,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_says_what_is_on_it_and_what_comes() {
+    fn an_item_is_referred_to_by_its_name_and_resource_version() {
         let kind = Kind::new("example.com/v2", "Widget");
-        let list = json!({
-            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-            "metadata": {"resourceVersion": "70", "continue": "token", "remainingItemCount": 3},
-            "items": [
-                {"metadata": {"name": "a", "namespace": "x", "resourceVersion": "7"}},
-                {"metadata": {"name": "b", "resourceVersion": "8"}},
-            ],
-        });
-        let page = Page::of(&list, &kind);
-        assert_eq!(page.next.as_deref(), Some("token"));
-        assert_eq!((page.remaining, page.resource_version.as_str()), (Some(3), "70"));
-        assert_eq!(page.count(), Some(5));
-        assert_eq!(page.objects[0].key, kind.object(Some("x"), "a"));
-        assert_eq!(page.objects[1].key, kind.object(None, "b"));
-        assert_eq!(page.objects[1].resource_version, "8");
-        let last = Page::of(&json!({"metadata": {"continue": ""}, "items": null}), &kind);
-        assert_eq!(last, Page::default());
-        assert_eq!(last.count(), Some(0));
+        for (metadata, expected) in [
+            (
+                json!({"name": "a", "namespace": "x", "resourceVersion": "7"}),
+                Some((kind.object(Some("x"), "a"), "7")),
+            ),
+            (
+                json!({"name": "b", "resourceVersion": "8"}),
+                Some((kind.object(None, "b"), "8")),
+            ),
+            (json!({"name": "c"}), None),
+        ] {
+            let reference = Reference::of(&json!({"metadata": metadata}), &kind);
+            let reference = reference.map(|reference| (reference.key, reference.resource_version));
+            let expected = expected.map(|(key, version)| (key, version.to_owned()));
+            assert_eq!(reference, expected);
+        }
     }
 
     #[test]

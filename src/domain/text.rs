@@ -47,6 +47,19 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// `text`, cut off with an ellipsis where it is longer than `longest`, in bytes.
+pub fn shortened(mut text: String, longest: usize) -> String {
+    if text.len() > longest {
+        let end = (0..=longest)
+            .rev()
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
 // === impl OneLine ===
 
 impl fmt::Display for OneLine<'_> {
@@ -87,6 +100,19 @@ mod tests {
             ("\u{0}", ""),
         ] {
             assert_eq!(tidied(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_off_between_two_characters() {
+        for (text, longest, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "abc…"),
+            ("aäb", 2, "a…"),
+            ("ä", 0, "…"),
+            ("", 0, ""),
+        ] {
+            assert_eq!(shortened(text.to_owned(), longest), expected);
         }
     }
 

@@ -3,11 +3,12 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use super::{traffic, upgrade};
 use crate::{
     bed::Bed,
     request::text,
     sample::{self, WIDGETS},
-    steps::{self, PATIENCE, get, ready, succeed},
+    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, get, install, ready, succeed},
 };
 
 /// Removes the field `^.status.phase` from both versions, and a color.
@@ -78,6 +79,162 @@ pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allo
         "the change was not made: {properties}"
     );
     warned(bed).await
+}
+
+/// The collection of widgets at v1 that scenarios write to.
+fn widgets() -> String {
+    let (group, namespace) = (sample::GROUP, traffic::NAMESPACE);
+    format!("/apis/{group}/v1/namespaces/{namespace}/widgets")
+}
+
+/// Creates a widget with these fields.
+async fn create(bed: &Bed, name: &str, spec: &Value) -> anyhow::Result<()> {
+    let widget = json!({"apiVersion": format!("{}/v1", sample::GROUP), "kind": "Widget", "metadata": {"name": name},
+        "spec": spec});
+    succeed(&bed.client, "POST", &widgets(), Some(&widget)).await?;
+    Ok(())
+}
+
+async fn change(bed: &Bed, name: &str, spec: &Value) -> anyhow::Result<()> {
+    let path = format!("{}/{name}", widgets());
+    succeed(&bed.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
+    Ok(())
+}
+
+/// What the schema of widgets at v1 says of `^.spec`.
+async fn spec_of_v1(bed: &Bed) -> anyhow::Result<Value> {
+    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
+        .await?
+        .context("no CRD")?;
+    let versions = crd["spec"]["versions"].as_array().context("no versions")?;
+    let v1 = versions
+        .iter()
+        .find(|version| version["name"] == "v1")
+        .context("no v1")?;
+    Ok(v1["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].clone())
+}
+
+/// A bundle that knows no sizes above 99, and the spec that asks for it.
+fn tighter(bed: &Bed) -> anyhow::Result<Value> {
+    let tighter = bed.add_bundle(&sample::bundle("sample.v1"), "tighter")?;
+    bed.edit(
+        &tighter,
+        "type: integer",
+        "type: integer\n                maximum: 99",
+    )?;
+    let rule = json!({"rule": "maximum", "enforcement": "Warn"});
+    Ok(json!({"source": {"directory": {"path": "tighter"}}, "crdUpgradeExceptions": [rule]}))
+}
+
+pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is_mended(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    create(bed, "small", &json!({"size": 1})).await?;
+    create(bed, "tall", &json!({"size": 100})).await?;
+    let before = written(bed).await?;
+
+    let message = refused(bed, &tighter(bed)?).await?;
+    let line = format!(
+        "{WIDGETS} v1 ^.spec.size storedObjects: 1 of 2 objects would become invalid: traffic/tall (spec.size: "
+    );
+    anyhow::ensure!(message.contains(&line), "{line} is not in: {message}");
+    anyhow::ensure!(
+        !message.contains("traffic/small") && !message.contains(" maximum: "),
+        "{message}"
+    );
+    anyhow::ensure!(written(bed).await? == before, "something was written");
+
+    change(bed, "tall", &json!({"size": 99})).await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    let spec = spec_of_v1(bed).await?;
+    anyhow::ensure!(spec["size"]["maximum"] == 99, "the change was not made: {spec}");
+    Ok(())
+}
+
+pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    create(bed, "tall", &json!({"size": 100})).await?;
+    let before = written(bed).await?;
+
+    let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
+    let rules = get(&bed.client, role).await?.context("no ClusterRole")?["rules"].clone();
+    let all = rules.as_array().context("no rules")?;
+    let less: Vec<_> = all
+        .iter()
+        .filter(|rule| rule["resources"] != json!(["*"]))
+        .collect();
+    anyhow::ensure!(less.len() < all.len(), "no rule is about everything");
+    succeed(&bed.client, "PATCH", role, Some(&json!({"rules": less}))).await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let spec = json!({"spec": tighter(bed)?});
+    succeed(&bed.client, "PATCH", &path, Some(&spec)).await?;
+    upgrade::stopped(bed, "StoredObjectsUnread", "cannot list resource").await?;
+    anyhow::ensure!(written(bed).await? == before, "something was written");
+
+    succeed(&bed.client, "PATCH", role, Some(&json!({"rules": rules}))).await?;
+    upgrade::stopped(bed, "UnsafeCrdUpgrade", "traffic/tall").await?;
+    anyhow::ensure!(written(bed).await? == before, "something was written");
+    Ok(())
+}
+
+pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses_it(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
+    let before = spec_of_v1(bed).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+
+    let broken = bed.add_bundle(&sample::bundle("sample.v2"), "broken")?;
+    let image = format!("image: {}:v2", sample::IMAGE);
+    let crashing = format!("{image}\n                args: [--fault=crash]");
+    bed.edit(&broken, &image, &crashing)?;
+    let size = "\n              size:\n";
+    let and_note = format!("\n              note:\n                type: string{size}");
+    bed.edit(&broken, size, &and_note)?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    let broken = json!({"spec": {
+        "source": {"directory": {"path": "broken"}}, "config": {"windlass": {"canary": false}}}});
+    succeed(&bed.client, "PATCH", &path, Some(&broken)).await?;
+    upgrade::stopped(bed, "RollingOut", "crashes").await?;
+    load.at_least(50).await?;
+    create(bed, "noted", &json!({"size": 1, "note": "kept"})).await?;
+
+    let back = json!({"source": {"directory": {"path": "sample.v1"}}});
+    let message = refused(bed, &back).await?;
+    anyhow::ensure!(
+        message.contains("v1 ^.spec.note storedObjects: 1 of ")
+            && message.contains(" objects would lose what is in this field: traffic/noted (spec.note)")
+            && !message.contains("existingFieldRemoval"),
+        "{message}"
+    );
+    let noted = get(&bed.client, &format!("{}/noted", widgets())).await?;
+    anyhow::ensure!(
+        noted.is_some_and(|widget| widget["spec"]["note"] == "kept"),
+        "the note is lost"
+    );
+    load.at_least(50).await?;
+
+    change(bed, "noted", &json!({"note": null})).await?;
+    let settled = ready(&bed.client, "sample", PATIENCE).await?;
+    anyhow::ensure!(
+        settled["status"]["installing"].is_null(),
+        "still installing {}",
+        settled["status"]["installing"]
+    );
+    anyhow::ensure!(
+        spec_of_v1(bed).await? == before,
+        "the schema is not what it was before"
+    );
+    load.at_least(50).await?;
+    traffic::finish(load).await?;
+    Ok(())
 }
 
 /// The change that was only warned of is told in an event.

@@ -242,7 +242,7 @@ async fn patch(bed: &Bed, patch: &Value) -> anyhow::Result<()> {
 }
 
 /// Waits until the status says of the present spec that it is not ready for `reason`, in these words.
-async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> {
+pub(super) async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(
         &format!("it is stopped by {reason}: {words}"),

@@ -27,7 +27,8 @@ use crate::{
 /// of CustomResourceDefinitions breaks: CRD VERSION FIELD RULE: message.
 ///
 /// Exits with 1 when there is one, and prints nothing else on standard output. What is only a warning is printed with
-/// "(warning)" at its end, and leaves the exit code at 0.
+/// "(warning)" at its end, and leaves the exit code at 0. Objects in a cluster are not looked at: an install tries them
+/// against the new schemas, by the rule storedObjects.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The bundle: a folder with manifests/ and metadata/, a .tar.gz of it, or - for such an archive on standard input.

@@ -61,7 +61,8 @@ Bundles bring roles for their operators, with whatever these need. Nobody may cr
 have themselves, so `escalate` and `bind` are needed; whoever may create BundleDeployments may therefore grant
 anything.
 Secrets cannot be narrowed down by label: only those of ServingCertificates and of bundles are read and written.
-Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed.
+Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed. And
+before a CRD gets another schema, its objects are tried against that.
 Stored objects are rewritten after an upgrade has moved their storage version: for as long as that takes, and for the
 resources of that CRD only, the operator grants itself `get` and `patch` by a ClusterRole of its own.
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.

@@ -29,7 +29,7 @@ impl Reconciler {
     ) -> Result<Arc<Loaded>, Halt> {
         let loaded = self.load(deployment).await?;
         self.check_order(deployment, &loaded, survey).await?;
-        self.check(owner, deployment, &loaded.plan, survey).await?;
+        self.check(owner, deployment, &loaded, survey).await?;
         Ok(loaded)
     }
 
@@ -82,9 +82,10 @@ impl Reconciler {
         &self,
         owner: &Owner,
         deployment: &BundleDeployment,
-        plan: &Plan,
+        loaded: &Loaded,
         survey: &mut Survey,
     ) -> Result<(), Halt> {
+        let plan = &loaded.plan;
         list_webhooks(plan, survey);
         let definitions = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
         let definitions: Vec<_> = definitions.iter().map(AsRef::as_ref).collect();
@@ -117,7 +118,9 @@ impl Reconciler {
         });
         // What belongs to others is not going to change.
         if refusals.is_empty() {
-            let findings = self.crd_upgrade_findings(owner, deployment, plan).await?;
+            let findings = self
+                .crd_upgrade_findings(owner, deployment, loaded, survey)
+                .await?;
             refusals.extend(Refusal::of_crd_upgrade(&findings));
             survey.warnings = findings;
         }

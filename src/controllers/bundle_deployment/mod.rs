@@ -54,6 +54,7 @@ use crate::{
     telemetry::chain,
 };
 
+use crd_upgrade::Trials;
 use disarming::Disarmed;
 use loading::Loader;
 use proof::Proofs;
@@ -65,6 +66,7 @@ struct Reconciler {
     context: Arc<Context>,
     loader: Loader,
     proofs: Proofs,
+    trials: Trials,
     disarmed: Disarmed,
     tenures: Arc<Tenures>,
     timing: Timing,
@@ -168,6 +170,7 @@ pub async fn run(
         context: context.clone(),
         loader: Loader::default(),
         proofs: Proofs::default(),
+        trials: Trials::default(),
         disarmed: Disarmed::new(context.clock.now()),
         tenures,
         timing,
@@ -184,6 +187,7 @@ impl Reconciler {
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
             self.proofs.forget(&name);
+            self.trials.forget(&name);
             self.disarmed.forget(&name);
             return Ok(Next::Change);
         };

@@ -5,6 +5,7 @@ use std::{cmp::Ordering, collections::HashSet};
 use serde_json::{Number, Value};
 
 use super::Rule;
+use crate::domain::text::shortened;
 
 /// The rule about a keyword.
 pub(super) struct Constraint {
@@ -210,23 +211,11 @@ fn said_of(items: &[&Value], what: &str) -> Option<String> {
 
 fn listed<'a>(items: impl IntoIterator<Item = &'a Value>) -> String {
     let items: Vec<String> = items.into_iter().map(Value::to_string).collect();
-    shortened(format!("[{}]", items.join(", ")))
+    shortened(format!("[{}]", items.join(", ")), SHOWN)
 }
 
 fn shown(value: &Value) -> String {
-    shortened(value.to_string())
-}
-
-fn shortened(mut text: String) -> String {
-    if text.len() > SHOWN {
-        let end = (0..=SHOWN)
-            .rev()
-            .find(|end| text.is_char_boundary(*end))
-            .unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
+    shortened(value.to_string(), SHOWN)
 }
 
 // === impl Change ===

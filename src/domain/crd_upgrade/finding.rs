@@ -92,7 +92,29 @@ impl<'a> Findings<'a> {
         rule: Rule,
         message: impl Into<String>,
     ) {
-        let enforcement = self.policy.enforcement(self.crd, version, field, rule);
+        self.add_at_most(Enforcement::Strict, version, field, rule, message.into());
+    }
+
+    /// Adds a finding that refuses nothing, unless its rule is not enforced there.
+    pub(super) fn warn(
+        &mut self,
+        version: Option<&str>,
+        field: Option<&str>,
+        rule: Rule,
+        message: impl Into<String>,
+    ) {
+        self.add_at_most(Enforcement::Warn, version, field, rule, message.into());
+    }
+
+    fn add_at_most(
+        &mut self,
+        most: Enforcement,
+        version: Option<&str>,
+        field: Option<&str>,
+        rule: Rule,
+        message: String,
+    ) {
+        let enforcement = self.policy.enforcement(self.crd, version, field, rule).min(most);
         if enforcement == Enforcement::None || self.exceeded {
             return;
         }
@@ -101,7 +123,7 @@ impl<'a> Findings<'a> {
             version: version.map(str::to_owned),
             field: field.map(str::to_owned),
             rule,
-            message: message.into(),
+            message,
             enforcement,
         };
         self.bytes += mem::size_of_val(&finding)

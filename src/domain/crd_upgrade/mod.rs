@@ -5,6 +5,7 @@
 //!          -> versions of one name               -> findings -> policy -> refused, warned of or ignored
 //!          -> versions that new serves together  /
 //!             (schemas property by property, each keyword by its rule)
+//! objects  -> tried against the new schemas      /
 //! ```
 //!
 //! Rules, names and texts are those of OLM v1 (`operator-controller`, `rukpak/preflights/crdupgradesafety`, and its engine
@@ -17,6 +18,8 @@
 //! - [`Rule::Unhandled`] is also about subresources and selectable fields of a version, `spec.preserveUnknownFields`, the
 //!   group, the kind and its plural: without them fields are lost or clients fail too.
 //! - In a file, where no status says what is stored, it is the storage version.
+//! - [`Rule::StoredObjects`]: objects that are there are tried, so that an exception from another rule costs none of them.
+//!   Formats other than `date-time` are not looked at.
 //! - A removed field is reported once, not again for each field that was below it.
 //!
 //! What makes no difference is not reported: the order of sets, `1` for `1.0`, `false` for nothing, keywords that an API
@@ -28,6 +31,8 @@ mod constraints;
 mod definition;
 mod finding;
 mod input;
+mod objects;
+mod place;
 mod policy;
 mod property;
 mod rule;
@@ -40,10 +45,13 @@ use serde_json::Value;
 
 pub use finding::Finding;
 pub use input::{Definitions, from_bundle, from_file, with_conversion};
+pub use objects::{Extent, Trial, Tried, versions_to_try};
 pub use policy::{Enforcement, Exception, Policy};
 pub use rule::Rule;
 
 use finding::Findings;
+
+use crate::domain::definition::{is_served, name, stored_versions};
 
 /// What the change of the CustomResourceDefinition `crd` from `old`, as it is in the cluster or in a file, to `new`
 /// breaks, ordered by version and field.
@@ -53,11 +61,26 @@ pub fn compare(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Find
     }
     let mut findings = Findings::new(crd, policy);
     definition::compare(old, new, &mut findings);
-    versions::compare_same(old, new, &mut findings);
+    versions::compare_same(old, new, |_| true, &mut findings);
     let mut findings = findings.finish();
     findings.extend(versions::compare_served(crd, old, new, policy));
     findings.sort();
     findings
+}
+
+/// What the change back from `old`, as it is in the cluster, to `new` breaks, which was there before an upgrade that did
+/// not get through. What that upgrade has brought is promised to nobody: stored objects alone can rely on it, and these
+/// are tried ([`Trial`]). So only those schemas are compared whose objects cannot be read, since they are not served.
+pub fn compare_back(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Finding> {
+    if policy.ignores_everything() {
+        return Vec::new();
+    }
+    let mut findings = Findings::new(crd, policy);
+    definition::compare(old, new, &mut findings);
+    let stored = stored_versions(old);
+    let is_unreadable = |version: &Value| !is_served(version) && stored.contains(&name(version));
+    versions::compare_same(old, new, is_unreadable, &mut findings);
+    findings.finish()
 }
 
 /// What the change from all of `old` to all of `new` breaks. Definitions that are new break nothing.

@@ -132,6 +132,13 @@ impl Exception {
         self.crd.is_some() || self.version.is_some() || self.field.is_some() || self.rule.is_some()
     }
 
+    /// Whether it may be about a violation of `rule` in `crd`, at whatever version and field.
+    fn may_be_about(&self, crd: &str, rule: Rule) -> bool {
+        self.names_something()
+            && self.crd.as_deref().is_none_or(|named| named == crd)
+            && self.rule.is_none_or(|named| named == rule)
+    }
+
     fn is_about(&self, crd: &str, version: Option<&str>, field: Option<&str>, rule: Rule) -> bool {
         let same = |named: &Option<String>, actual: Option<&str>| {
             named.as_deref().is_none_or(|named| Some(named) == actual)
@@ -172,6 +179,16 @@ impl Policy {
             && self
                 .exceptions
                 .iter()
+                .all(|exception| exception.enforcement == Enforcement::None)
+    }
+
+    /// Whether no violation of `rule` in `crd` is ever reported.
+    pub fn ignores(&self, crd: &str, rule: Rule) -> bool {
+        self.enforcement(crd, None, None, rule) == Enforcement::None
+            && self
+                .exceptions
+                .iter()
+                .filter(|exception| exception.may_be_about(crd, rule))
                 .all(|exception| exception.enforcement == Enforcement::None)
     }
 
@@ -267,6 +284,39 @@ mod tests {
         assert_eq!(of(false, Rule::ServedVersionRemoval), Enforcement::Warn);
         assert_eq!(of(false, Rule::Description), Enforcement::None);
         assert_eq!(of(true, Rule::Enum), Enforcement::None);
+    }
+
+    #[test]
+    fn a_rule_is_ignored_where_nothing_says_otherwise() {
+        for (lenient, text, expected) in [
+            (false, "[]", false),
+            (true, "[]", true),
+            (false, "[{rule: storedObjects, enforcement: None}]", true),
+            (false, "[{crd: widgets, enforcement: None}]", true),
+            (false, "[{crd: gadgets, enforcement: None}]", false),
+            (
+                false,
+                "[{field: ^, rule: storedObjects, enforcement: None}]",
+                false,
+            ),
+            (true, "[{rule: enum, enforcement: Warn}]", true),
+            (true, "[{field: ^.spec, enforcement: Warn}]", false),
+            (
+                false,
+                "[{rule: storedObjects, enforcement: None}, {version: v1, enforcement: Strict}]",
+                false,
+            ),
+        ] {
+            let policy = Policy {
+                lenient,
+                exceptions: exceptions(text),
+            };
+            assert_eq!(
+                policy.ignores("widgets", Rule::StoredObjects),
+                expected,
+                "{lenient} {text}"
+            );
+        }
     }
 
     #[test]

@@ -70,6 +70,9 @@ rules! {
     MapType = "mapType", Warn: "x-kubernetes-map-type stays, by which server-side apply tells owners apart";
     Description = "description", None: "description, title, example and externalDocs stay";
     Unhandled = "unhandled", Strict: "everything else stays that decides over what is valid, kept or served";
+
+    // The objects that are there, which only an install knows.
+    StoredObjects = "storedObjects", Strict: "stored objects stay valid and lose no field";
 }
 
 // === impl Rule ===

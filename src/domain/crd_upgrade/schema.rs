@@ -178,7 +178,8 @@ pub(super) fn canonical(keyword: &str, value: &Value) -> Value {
     }
 }
 
-fn canonical_schema(schema: &Value) -> Value {
+/// [`canonical`] of a whole schema.
+pub(super) fn canonical_schema(schema: &Value) -> Value {
     let Value::Object(fields) = schema else {
         return plain(schema);
     };

@@ -30,10 +30,15 @@ const FACILITIES: [(&str, &str, bool); 3] = [
 /// version after a beta after an alpha, then by number; other names before all of them, the last of the alphabet first.
 type Rank<'a> = (u8, u64, u64, Reverse<&'a str>);
 
-/// Compares the versions of one name.
-pub(super) fn compare_same(old: &Value, new: &Value, findings: &mut Findings<'_>) {
+/// Compares the versions of one name, if they are `concerned`, as they are in `old`.
+pub(super) fn compare_same(
+    old: &Value,
+    new: &Value,
+    concerned: impl Fn(&Value) -> bool,
+    findings: &mut Findings<'_>,
+) {
     let successors = versions(new);
-    for (name, old) in versions(old) {
+    for (name, old) in versions(old).into_iter().filter(|(_, old)| concerned(old)) {
         let Some(new) = successors.get(name) else {
             continue;
         };
@@ -96,7 +101,8 @@ pub(super) fn versions(definition: &Value) -> BTreeMap<&str, &Value> {
     versions
 }
 
-fn schema(version: &Value) -> &Value {
+/// The schema of a version.
+pub(super) fn schema(version: &Value) -> &Value {
     // One without a schema says as much as an empty one.
     static NOTHING: Value = Value::Bool(true);
     version

@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::{Phase, Plan};
 use crate::domain::{
     claims::{self, Adoption, Api, Claimant, Owner},
-    crd_upgrade::{Enforcement, Finding},
+    crd_upgrade::{Enforcement, Finding, Rule},
     names,
     object::{self, ObjectKey},
     text::Listing,
@@ -79,8 +79,9 @@ pub enum Refusal {
     },
     /// A change of a CustomResourceDefinition breaks clients or stored objects.
     #[error(
-        "CustomResourceDefinitions would change in ways that break clients or stored objects: {}; to allow it, name it in spec.crdUpgradeExceptions",
-        listed(findings)
+        "CustomResourceDefinitions would change in ways that break clients or stored objects: {}; {}",
+        listed(findings),
+        way_out(findings)
     )]
     UnsafeCrdUpgrade {
         /// What it breaks.
@@ -194,6 +195,15 @@ pub fn foreign(object: &ObjectKey, owner: &Owner) -> String {
         ),
     };
     format!("{object} exists and belongs to {owner}: {way_out}")
+}
+
+/// Says what to do about findings that refuse a change.
+fn way_out(findings: &[Finding]) -> &'static str {
+    if findings.iter().any(|finding| finding.rule == Rule::StoredObjects) {
+        "change the objects that are named, and it is looked at again; or name in spec.crdUpgradeExceptions what is to be allowed"
+    } else {
+        "to allow it, name it in spec.crdUpgradeExceptions"
+    }
 }
 
 /// The first findings as one text.
@@ -369,5 +379,40 @@ mod tests {
         let labels = json!({"windlass.dev/bundle-deployment": "other"});
         let others = account(json!({"name": "a", "namespace": "n", "labels": labels}));
         assert_eq!(refused(&others, &[adopt]), ["ForeignObject"]);
+    }
+
+    #[test]
+    fn a_change_is_refused_with_the_way_out() {
+        let finding = |rule: Rule, enforcement| Finding {
+            crd: "widgets.example.com".into(),
+            version: Some("v1".into()),
+            field: Some("^.spec.size".into()),
+            rule,
+            message: "broken".into(),
+            enforcement,
+        };
+        let strict = |rule| finding(rule, Enforcement::Strict);
+        let warned = finding(Rule::StoredObjects, Enforcement::Warn);
+        for (findings, expected) in [
+            (vec![], None),
+            (vec![warned.clone()], None),
+            (
+                vec![strict(Rule::Type), warned],
+                Some("type: broken; to allow it, name it in spec.crdUpgradeExceptions"),
+            ),
+            (
+                vec![strict(Rule::StoredObjects)],
+                Some(
+                    "storedObjects: broken; change the objects that are named, and it is looked at again; or name in spec.crdUpgradeExceptions what is to be allowed",
+                ),
+            ),
+        ] {
+            let refusal = Refusal::of_crd_upgrade(&findings).map(|refusal| refusal.to_string());
+            match (refusal, expected) {
+                (None, None) => {}
+                (Some(message), Some(expected)) => assert!(message.ends_with(expected), "{message}"),
+                (refusal, expected) => panic!("{refusal:?} for {expected:?}"),
+            }
+        }
     }
 }

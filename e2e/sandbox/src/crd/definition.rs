@@ -3,8 +3,9 @@
 use std::{cmp::Ordering, fmt};
 
 use serde_json::Value;
+use structural_schema::Structural;
 
-use crate::schema::Structural;
+use crate::schema::TypeSchema;
 
 /// A CRD, as far as serving its resources needs it.
 pub struct Definition {
@@ -62,6 +63,8 @@ pub struct Version {
     pub selectable: Vec<String>,
     /// The schema.
     pub schema: Structural,
+    /// How its lists and maps merge.
+    pub types: TypeSchema,
     /// The schema as written.
     pub raw_schema: Value,
 }
@@ -180,6 +183,7 @@ impl Version {
                 .map(|field| text(&field["jsonPath"]))
                 .collect(),
             schema: Structural::new(&raw_schema),
+            types: TypeSchema::custom(raw_schema.clone()),
             raw_schema,
         }
     }

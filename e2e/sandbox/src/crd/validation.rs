@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
+use structural_schema::rule_problems;
 
 use super::approval;
-use crate::{
-    field::{Fault, FieldError},
-    schema,
-};
+use crate::field::{Fault, FieldError};
 
 /// What is wrong with a CRD, and with its change from `old`.
 pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -269,7 +267,7 @@ fn schemas(spec: &Value, errors: &mut Vec<FieldError>) {
         };
         let schema = &version["schema"]["openAPIV3Schema"];
         structural(schema, &field, true, errors);
-        errors.extend(schema::rule_problems(schema, &field));
+        errors.extend(rule_problems(schema, &field));
     }
 }
 

@@ -3,7 +3,7 @@
 //! What `x-kubernetes-list-type` and `x-kubernetes-map-type` say in Kubernetes's OpenAPI (1.36), for the fields
 //! that users of the sandbox write. Lists that are not named here are atomic, as they are there.
 
-use super::list_type::{ListType, Path};
+use super::{ListType, Path};
 
 /// Lists by the name of their field: parent field (or `` for any), field, keys.
 const MAPS: &[(&str, &str, &[&str])] = &[

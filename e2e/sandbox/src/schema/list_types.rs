@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    builtin,
-    list_type::{ListType, Path},
-};
+use super::{ListType, Path, builtin};
 
 /// How the lists and maps of a kind merge.
 #[derive(Clone, Debug)]
@@ -37,14 +34,7 @@ impl TypeSchema {
         match &self.0 {
             _ if path.first() == Some(&"metadata") => builtin::metadata_list(path),
             Source::BuiltIn(kind) => builtin::list(kind, path),
-            Source::Custom(schema) => {
-                let schema = at(schema, path);
-                match schema["x-kubernetes-list-type"].as_str() {
-                    Some("set") => ListType::Set,
-                    Some("map") => ListType::Map(strings(&schema["x-kubernetes-list-map-keys"])),
-                    _ => ListType::Atomic,
-                }
-            }
+            Source::Custom(schema) => ListType::of(at(schema, path)),
         }
     }
 
@@ -101,10 +91,29 @@ fn step<'a>(schema: &'a Value, name: &str) -> &'a Value {
         .unwrap_or(&schema["additionalProperties"])
 }
 
-fn strings(list: &Value) -> Vec<String> {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|item| item.as_str().map(str::to_owned))
-        .collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_lists_merge_by_their_keys() {
+        let deployment = TypeSchema::built_in("Deployment");
+        let containers = ["spec", "template", "spec", "containers"];
+        assert_eq!(
+            deployment.list(&containers),
+            ListType::Map(vec!["name".to_owned()])
+        );
+        let ports = [containers.as_slice(), &["*", "ports"]].concat();
+        assert_eq!(
+            deployment.list(&ports),
+            ListType::Map(vec!["containerPort".to_owned(), "protocol".to_owned()])
+        );
+        let args = [containers.as_slice(), &["*", "args"]].concat();
+        assert_eq!(deployment.list(&args), ListType::Atomic);
+        assert!(deployment.is_atomic_object(&["spec", "selector"]));
+        assert_eq!(
+            TypeSchema::built_in("CustomResourceDefinition").list(&["spec", "versions"]),
+            ListType::Atomic
+        );
+    }
 }

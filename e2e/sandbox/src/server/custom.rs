@@ -121,7 +121,7 @@ impl Server {
             .as_ref()
             .and_then(|definition| definition.version(&served.version));
         match version {
-            Some(version) => version.schema.types().clone(),
+            Some(version) => version.types.clone(),
             None => TypeSchema::built_in(super::kinds::built_in_kind(&served.kind)),
         }
     }

@@ -9,7 +9,8 @@ use crate::{
     api::names,
     cluster::{
         Kind,
-        rewriting::{Page, Rewritten},
+        listing::Page,
+        rewriting::{Reference, Rewritten},
     },
     controllers::bundle_deployment::{Halt, Reconciler},
     domain::{object::ObjectKey, storage_migration::Migration},
@@ -95,7 +96,7 @@ impl Reconciler {
         &self,
         definition: &ObjectKey,
         migration: &Migration,
-        page: &Page,
+        page: &Page<Reference>,
     ) -> Result<Option<Vec<String>>, Halt> {
         let mut pace = tokio::time::interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -2,6 +2,7 @@
 
 mod definitions;
 mod keywords;
+mod objects;
 mod properties;
 
 use serde_json::{Value, json};

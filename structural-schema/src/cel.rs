@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use kube_cel::{CompiledSchema, Validator, compile_schema};
+use kube_cel::{CompiledSchema, ErrorKind, Validator, compile_schema};
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -13,6 +13,15 @@ pub(super) struct Rules {
     compiled: Option<CompiledSchema>,
 }
 
+/// A rule that an object breaks.
+pub(super) struct Broken {
+    pub(super) error: FieldError,
+    /// `false`: it could not be evaluated here.
+    pub(super) decided: bool,
+}
+
+// === impl Rules ===
+
 impl Rules {
     pub(super) fn compile(schema: &Value) -> Self {
         Self {
@@ -21,7 +30,7 @@ impl Rules {
     }
 
     /// The rules that an object breaks.
-    pub(super) fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    pub(super) fn check(&self, object: &Value, old: Option<&Value>) -> Vec<Broken> {
         let Some(compiled) = &self.compiled else {
             return Vec::new();
         };
@@ -38,7 +47,13 @@ impl Rules {
                     Some("FieldValueDuplicate") => Fault::Duplicate(at(object, &error.field_path)),
                     _ => Fault::Invalid(shown(at(object, &error.field_path))),
                 };
-                FieldError::new(error.field_path.clone(), fault, error.message.clone())
+                Broken {
+                    error: FieldError::new(error.field_path.clone(), fault, error.message.clone()),
+                    decided: matches!(
+                        error.kind,
+                        ErrorKind::ValidationFailure | ErrorKind::EvaluationError
+                    ),
+                }
             })
             .collect()
     }

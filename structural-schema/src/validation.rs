@@ -1,21 +1,65 @@
 //! Validation by a structural schema, in the real server's words (kube-openapi's validator).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{list_type::ListType, list_types::TypeSchema};
-use crate::field::{Fault, FieldError};
+use crate::{Fault, FieldError, ListType};
+
+/// The patterns of a schema, compiled. Those that are none are left out, and fit everything.
+pub(super) struct Patterns(HashMap<String, Regex>);
+
+// === impl Patterns ===
+
+impl Patterns {
+    /// Everything in `schema` that may be a pattern.
+    pub(super) fn of(schema: &Value) -> Self {
+        let mut patterns = Self(HashMap::new());
+        patterns.collect(schema);
+        patterns
+    }
+
+    fn collect(&mut self, schema: &Value) {
+        match schema {
+            Value::Object(fields) => {
+                if let Some(pattern) = schema["pattern"].as_str()
+                    && let Ok(compiled) = Regex::new(pattern)
+                {
+                    self.0.insert(pattern.to_owned(), compiled);
+                }
+                fields.values().for_each(|field| self.collect(field));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            _ => {}
+        }
+    }
+
+    fn fits(&self, pattern: &str, text: &str) -> bool {
+        self.0.get(pattern).is_none_or(|pattern| pattern.is_match(text))
+    }
+}
 
 /// What is wrong with a whole object. What did not change since `old` is passed over.
-pub(super) fn validate(schema: &Value, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(super) fn validate(
+    schema: &Value,
+    patterns: &Patterns,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    check(schema, object, old, "", &mut errors);
+    check(schema, patterns, object, old, "", &mut errors);
     errors
 }
 
-fn check(schema: &Value, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn check(
+    schema: &Value,
+    patterns: &Patterns,
+    value: &Value,
+    old: Option<&Value>,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     if old == Some(value) {
         return;
     }
@@ -27,13 +71,13 @@ fn check(schema: &Value, value: &Value, old: Option<&Value>, path: &str, errors:
     }
     check_enum(schema, value, path, errors);
     match value {
-        Value::String(text) => check_string(schema, text, path, errors),
+        Value::String(text) => check_string(schema, patterns, text, path, errors),
         Value::Number(_) => check_number(schema, value, path, errors),
-        Value::Array(items) => check_list(schema, items, old, path, errors),
-        Value::Object(_) => check_object(schema, value, old, path, errors),
+        Value::Array(items) => check_list(schema, patterns, items, old, path, errors),
+        Value::Object(_) => check_object(schema, patterns, value, old, path, errors),
         _ => {}
     }
-    check_combinations(schema, value, path, errors);
+    check_combinations(schema, patterns, value, path, errors);
 }
 
 /// The type in a schema's words; integers that are written as `1.0` count as integers.
@@ -86,7 +130,7 @@ fn check_enum(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldE
     }
 }
 
-fn check_string(schema: &Value, text: &str, path: &str, errors: &mut Vec<FieldError>) {
+fn check_string(schema: &Value, patterns: &Patterns, text: &str, path: &str, errors: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
     let mut invalid =
         |detail: String| errors.push(FieldError::new(path, Fault::Invalid(json!(text)), detail));
@@ -94,7 +138,7 @@ fn check_string(schema: &Value, text: &str, path: &str, errors: &mut Vec<FieldEr
         invalid(format!("{path} in body should be at least {minimum} chars long"));
     }
     if let Some(pattern) = schema["pattern"].as_str()
-        && Regex::new(pattern).is_ok_and(|pattern| !pattern.is_match(text))
+        && !patterns.fits(pattern, text)
     {
         invalid(format!("{path} in body should match '{pattern}'"));
     }
@@ -143,6 +187,7 @@ fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<Fiel
 
 fn check_list(
     schema: &Value,
+    patterns: &Patterns,
     items: &[Value],
     old: Option<&Value>,
     path: &str,
@@ -162,8 +207,7 @@ fn check_list(
         let detail = format!("must have at most {maximum} items");
         errors.push(FieldError::new(path, Fault::TooMany(items.len()), detail));
     }
-    // The schema of the list alone is enough to know its type.
-    let list_type = TypeSchema::custom(schema.clone()).list(&[]);
+    let list_type = ListType::of(schema);
     let mut seen = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         let identity = match &list_type {
@@ -196,6 +240,7 @@ fn check_list(
         };
         check(
             &schema["items"],
+            patterns,
             item,
             before,
             &format!("{path}[{index}]"),
@@ -217,6 +262,7 @@ fn identity(item: &Value, keys: &[String], schema: &Value) -> Value {
 
 fn check_object(
     schema: &Value,
+    patterns: &Patterns,
     value: &Value,
     old: Option<&Value>,
     path: &str,
@@ -262,12 +308,18 @@ fn check_object(
             None if schema["additionalProperties"].is_object() => &schema["additionalProperties"],
             None => continue,
         };
-        check(schema, field, before, &below(name), errors);
+        check(schema, patterns, field, before, &below(name), errors);
     }
 }
 
-fn check_combinations(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let fits = |schema: &Value| validate(schema, value, None).is_empty();
+fn check_combinations(
+    schema: &Value,
+    patterns: &Patterns,
+    value: &Value,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    let fits = |schema: &Value| validate(schema, patterns, value, None).is_empty();
     let list = |name: &str| schema[name].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut invalid = |detail: &str| {
         let shown = if value.is_object() || value.is_array() {

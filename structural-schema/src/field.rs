@@ -1,0 +1,135 @@
+//! Errors of single fields, as `k8s.io/apimachinery` words them.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// `Required value`.
+    Required,
+    /// `Invalid value: VALUE`.
+    Invalid(Value),
+    /// `Invalid value: VALUE`, with the cause `FieldValueTypeInvalid`.
+    TypeInvalid(Value),
+    /// `Duplicate value: VALUE`.
+    Duplicate(Value),
+    /// `Forbidden`.
+    Forbidden,
+    /// `Unsupported value: VALUE`.
+    Unsupported(Value),
+    /// `Too long`.
+    TooLong,
+    /// `Too many: ACTUAL`.
+    TooMany(usize),
+    /// `Not found: VALUE`.
+    NotFound(Value),
+    /// `Internal error`.
+    Internal,
+}
+
+/// One field of an object and what is wrong with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldError {
+    /// The path, for example `spec.ports[0].port`.
+    pub field: String,
+    /// What is wrong.
+    pub fault: Fault,
+    /// More words; may be empty.
+    pub detail: String,
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// The cause's reason, for example `FieldValueInvalid`.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid(_) => "FieldValueInvalid",
+            Self::TypeInvalid(_) => "FieldValueTypeInvalid",
+            Self::Duplicate(_) => "FieldValueDuplicate",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Unsupported(_) => "FieldValueNotSupported",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany(_) => "FieldValueTooMany",
+            Self::NotFound(_) => "FieldValueNotFound",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    /// In words, without the value.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid(_) | Self::TypeInvalid(_) => "Invalid value",
+            Self::Duplicate(_) => "Duplicate value",
+            Self::Forbidden => "Forbidden",
+            Self::Unsupported(_) => "Unsupported value",
+            Self::TooLong => "Too long",
+            Self::TooMany(_) => "Too many",
+            Self::NotFound(_) => "Not found",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Invalid(value)
+            | Self::TypeInvalid(value)
+            | Self::Duplicate(value)
+            | Self::Unsupported(value)
+            | Self::NotFound(value) => write!(f, ": {value}"),
+            Self::TooMany(actual) => write!(f, ": {actual}"),
+            Self::Required | Self::Forbidden | Self::TooLong | Self::Internal => Ok(()),
+        }
+    }
+}
+
+// === impl FieldError ===
+
+impl FieldError {
+    /// An error of `field`.
+    pub fn new(field: impl Into<String>, fault: Fault, detail: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            fault,
+            detail: detail.into(),
+        }
+    }
+
+    /// The message without the field's path: what becomes the message of the cause.
+    pub fn message(&self) -> String {
+        match self.detail.as_str() {
+            "" => self.fault.to_string(),
+            detail => format!("{}: {detail}", self.fault),
+        }
+    }
+
+    /// The error without the value that is wrong, for those who may not read the object.
+    pub fn without_value(&self) -> String {
+        let mut words = Vec::new();
+        if !self.field.is_empty() {
+            words.push(self.field.as_str());
+        }
+        words.push(self.fault.name());
+        let mut detail = self.detail.as_str();
+        if let Fault::Invalid(Value::String(value)) = &self.fault {
+            detail = detail.strip_suffix(&format!(": {value:?}")).unwrap_or(detail);
+        }
+        if !detail.is_empty() {
+            words.push(detail);
+        }
+        words.join(": ")
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message())
+    }
+}

@@ -1,0 +1,100 @@
+//! Structural schemas of custom resources: what they keep, fill in and refuse, in kube-apiserver's words.
+
+mod cel;
+mod defaulting;
+mod field;
+mod list_type;
+mod pruning;
+mod validation;
+
+use serde_json::Value;
+
+pub use field::{Fault, FieldError};
+pub use list_type::ListType;
+
+use validation::Patterns;
+
+/// The schema of one version of a custom resource: `openAPIV3Schema`.
+pub struct Structural {
+    schema: Value,
+    patterns: Patterns,
+    rules: cel::Rules,
+}
+
+/// What is wrong with an object, as far as that can be known here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// What is wrong.
+    pub errors: Vec<FieldError>,
+    /// Rules that cannot be evaluated here, each at the field that it is about: the API server may know better.
+    pub undecided: Vec<FieldError>,
+}
+
+impl std::fmt::Debug for Structural {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Structural").finish_non_exhaustive()
+    }
+}
+
+// === impl Structural ===
+
+impl Structural {
+    /// Any schema will do. What an API server would not have taken says nothing.
+    pub fn new(schema: &Value) -> Self {
+        Self {
+            schema: schema.clone(),
+            patterns: Patterns::of(schema),
+            rules: cel::Rules::compile(schema),
+        }
+    }
+
+    /// Removes fields that the schema does not know and tells their paths, as `spec.a`.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        pruning::prune(&self.schema, object)
+    }
+
+    /// Fills in defaults.
+    pub fn default(&self, object: &mut Value) {
+        defaulting::apply(&self.schema, object);
+    }
+
+    /// What is wrong with an object. What was wrong with `old` in the same field already, and did not change, is
+    /// passed over (KEP-4008, ratcheting). A rule that cannot be evaluated counts as broken.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let errors = validation::validate(&self.schema, &self.patterns, object, old);
+        if !errors.is_empty() {
+            return errors;
+        }
+        let broken = self.rules.check(object, old);
+        broken.into_iter().map(|broken| broken.error).collect()
+    }
+
+    /// [`Structural::validate`] of a new object, with what only an API server can know told apart.
+    pub fn judge(&self, object: &Value) -> Verdict {
+        let errors = validation::validate(&self.schema, &self.patterns, object, None);
+        if !errors.is_empty() {
+            return Verdict {
+                errors,
+                ..Verdict::default()
+            };
+        }
+        let (decided, undecided): (Vec<_>, Vec<_>) = self
+            .rules
+            .check(object, None)
+            .into_iter()
+            .partition(|broken| broken.decided);
+        let errors = |broken: Vec<cel::Broken>| broken.into_iter().map(|broken| broken.error).collect();
+        Verdict {
+            errors: errors(decided),
+            undecided: errors(undecided),
+        }
+    }
+}
+
+/// What is wrong with the CEL rules in a schema that lies at `field`.
+pub fn rule_problems(schema: &Value, field: &str) -> Vec<FieldError> {
+    cel::problems(schema, field)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! How a list merges (KEP-555).
+
+use serde_json::Value;
+
+/// How a list merges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// As a whole.
+    Atomic,
+    /// Item by item, by value.
+    Set,
+    /// Item by item, by the values of these fields.
+    Map(Vec<String>),
+}
+
+// === impl ListType ===
+
+impl ListType {
+    /// What the schema of a list says.
+    pub fn of(schema: &Value) -> Self {
+        match schema["x-kubernetes-list-type"].as_str() {
+            Some("set") => Self::Set,
+            Some("map") => Self::Map(strings(&schema["x-kubernetes-list-map-keys"])),
+            _ => Self::Atomic,
+        }
+    }
+}
+
+fn strings(list: &Value) -> Vec<String> {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
+}
