@@ -75,7 +75,7 @@ fn rules() -> Vec<Value> {
         rule(
             &["windlass.dev"],
             &["bundledeployments"],
-            &["list", "watch", "patch"],
+            &["get", "list", "watch", "patch"],
         ),
         rule(&["windlass.dev"], &["servingcertificates"], &KEEP),
         rule(
