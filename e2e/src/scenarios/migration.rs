@@ -184,8 +184,8 @@ pub(super) async fn objects_that_cannot_be_rewritten_are_named(bed: &Bed) -> any
     is_stored_as(bed, &["v2"]).await
 }
 
-/// The second page waits for an object that cannot be written, and meanwhile the CA is rotated, twice: when the object can
-/// be written, the second page is next.
+/// The last page waits for an object that cannot be written, and meanwhile the CA is rotated, twice: when the object can
+/// be written, the last page is next.
 pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &Bed) -> anyhow::Result<()> {
     let running = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
