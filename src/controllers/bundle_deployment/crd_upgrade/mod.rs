@@ -75,10 +75,7 @@ impl Reconciler {
             let Some(live) = self.context.cluster.read(&key).await? else {
                 continue;
             };
-            let converts = plan
-                .conversions
-                .iter()
-                .any(|conversion| conversion.crd == key.name);
+            let converts = plan.conversion(&key.name).is_some();
             changes.push(Arc::new(Change {
                 crd: key.name,
                 live,

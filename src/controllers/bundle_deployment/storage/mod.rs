@@ -62,10 +62,7 @@ impl Reconciler {
                 survey.forget_migration(&key.name);
                 continue;
             }
-            let conversion = plan
-                .conversions
-                .iter()
-                .find(|conversion| conversion.crd == key.name);
+            let conversion = plan.conversion(&key.name);
             let converter = conversion.map(|conversion| converter(Some(&conversion.stanza(None))));
             // A watch that lags shows the storage version before.
             self.migrate(owner, &key, converter.as_deref(), survey).await?;
