@@ -1,5 +1,7 @@
 //! Giving a trust bundle to a target.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use tracing::info;
 
@@ -21,6 +23,10 @@ pub(super) static TARGET_KINDS: [Kind; 6] = [
     kinds::EXTENSION_CONFIG,
     kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION,
 ];
+
+/// After what time targets are looked at where nothing but their trust bundle has changed: what somebody else took from
+/// them is given back by then, and that is not to wait for anything else.
+pub(super) const REPAIRED: Duration = Duration::from_millis(100);
 
 /// What became of an injection.
 #[derive(Clone, Debug, PartialEq, Eq)]

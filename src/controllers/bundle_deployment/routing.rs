@@ -1,6 +1,6 @@
 //! Which watches there are, and which BundleDeployments a change concerns.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
@@ -12,9 +12,10 @@ use crate::{
         Change, Index, Kind, kinds,
         watches::{Selector, Watch},
     },
-    controllers::{Context, worker::Queue},
+    controllers::{Context, injection::REPAIRED, worker::Queue},
     domain::{
         claims::{Api, Claimant},
+        injection::differs_in_trust_only,
         object,
     },
 };
@@ -85,8 +86,9 @@ pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>, tenu
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
+                let pause = pause(&change);
                 for name in concerned(&context.index, &context.namespace, &change) {
-                    queue.add(name);
+                    queue.add_after(name, pause);
                 }
             }
             Err(RecvError::Lagged(_)) => {
@@ -126,6 +128,14 @@ fn add_all(index: &Index, queue: &Queue<String>) {
         if let Some(name) = object::text(&deployment, "/metadata/name") {
             queue.add(name.to_owned());
         }
+    }
+}
+
+/// How long a change can wait.
+fn pause(change: &Change) -> Duration {
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) if differs_in_trust_only(before, after) => REPAIRED,
+        _ => Duration::ZERO,
     }
 }
 

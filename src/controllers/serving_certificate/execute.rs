@@ -215,7 +215,7 @@ impl Reconciler {
         let Some(seen) = seen else {
             return Ok(Effect::Settled);
         };
-        let is_repair = self.histories.carried(&wanted.key, target, bundle);
+        let is_repair = self.histories.carried(&wanted.key, target).as_ref() == Some(bundle);
         let injected = match injection::Request::of(seen) {
             Err(error) => Injected::Refused(error.to_string()),
             Ok(_) => {

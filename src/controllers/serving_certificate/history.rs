@@ -91,13 +91,11 @@ impl Histories {
         observation.regressed = targets.regressed;
     }
 
-    /// Whether a target was last known to carry `trust`.
-    pub(super) fn carried(&self, certificate: &ObjectKey, target: &ObjectKey, trust: &TrustBundle) -> bool {
+    /// The trust bundle that a target carried, or was given, last.
+    pub(super) fn carried(&self, certificate: &ObjectKey, target: &ObjectKey) -> Option<TrustBundle> {
         let histories = self.0.lock();
-        let history = histories
-            .get(certificate)
-            .and_then(|targets| targets.each.get(target));
-        history.is_some_and(|history| history.carried.as_ref() == Some(trust))
+        let history = histories.get(certificate)?.each.get(target)?;
+        history.carried.clone()
     }
 
     /// Notes what became of an injection. Where it gave back what the target had carried before: how often that was.

@@ -60,6 +60,7 @@ pub use wanted::ReadCertificateError;
 
 use execute::Effect;
 use history::Histories;
+use repair::Repair;
 use wanted::Wanted;
 
 /// Reconciles ServingCertificates.
@@ -157,7 +158,7 @@ pub async fn run(
         reconcile,
         shutdown.clone(),
     );
-    let repair = |certificate: ObjectKey| reconciler.clone().repair(certificate);
+    let repair = |repair: Repair| reconciler.clone().repair(repair);
     let routed = std::future::pending();
     let repairing = controller::run(&context, REPAIRS, repairs, routed, || {}, repair, shutdown);
     tokio::try_join!(rotating, repairing).map(|_| ())

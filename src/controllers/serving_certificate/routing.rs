@@ -1,28 +1,28 @@
 //! Which watches there are, and which ServingCertificates a change concerns.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tracing::info;
 
-use super::secrets;
+use super::{repair::Repair, secrets};
 use crate::{
     api::names,
     cluster::{
         Change, Index, Kind, clock, endpoints, kinds,
         watches::{Selector, Watch},
     },
-    controllers::{Context, injection::TARGET_KINDS, worker::Queue},
+    controllers::{
+        Context,
+        injection::{REPAIRED, TARGET_KINDS},
+        worker::Queue,
+    },
     domain::{
         injection::Request,
         object::{self, ObjectKey},
     },
 };
-
-/// After what time a rotation looks at targets that have changed: what somebody else took from them is given back by
-/// then, and is not worth a word in the status.
-const REPAIRED: Duration = Duration::from_millis(100);
 
 /// Starts the watches that are needed.
 pub(super) fn watch_everything(context: &Context) {
@@ -36,11 +36,7 @@ pub(super) fn watch_everything(context: &Context) {
 
 /// Puts every ServingCertificate into the queue that a change concerns, for ever; one of a target into that for repairs,
 /// too.
-pub(super) async fn route(
-    context: Arc<Context>,
-    queue: Arc<Queue<ObjectKey>>,
-    repairs: Arc<Queue<ObjectKey>>,
-) {
+pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>, repairs: Arc<Queue<Repair>>) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
     let mut jump = Box::pin(clock::jump(&*context.clock));
@@ -60,7 +56,10 @@ pub(super) async fn route(
                 let is_target = TARGET_KINDS.contains(&Kind::of(&change.key));
                 for certificate in concerned(&context.index, &change) {
                     if is_target {
-                        repairs.add(certificate.clone());
+                        repairs.add(Repair {
+                            target: change.key.clone(),
+                            certificate: certificate.clone(),
+                        });
                         queue.add_after(certificate, REPAIRED);
                     } else {
                         queue.add(certificate);

@@ -1,4 +1,4 @@
-//! A reconciliation against an API server that collects garbage at once.
+//! Reconciliations and repairs against an API server that collects garbage at once, and counts what it is asked.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 
-use super::*;
+use super::{history::Intervention, *};
 use crate::{
     api::names,
     cluster::{
@@ -20,6 +20,8 @@ use crate::{
         prober::Prober,
         watches::{Watch, Watches},
     },
+    controllers::injection::Injected,
+    domain::{injection::CaBundle, pki::sample, trust_bundle::TrustBundle},
     telemetry::Metrics,
 };
 
@@ -28,6 +30,7 @@ struct Server {
     index: Arc<Index>,
     secrets: Mutex<HashMap<String, Value>>,
     published: Mutex<usize>,
+    requests: Mutex<usize>,
 }
 
 /// The Secret that the ServingCertificate asks for.
@@ -50,10 +53,12 @@ impl Server {
             index: Arc::new(index),
             secrets: Mutex::default(),
             published: Mutex::default(),
+            requests: Mutex::default(),
         })
     }
 
     async fn answer(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        *self.requests.lock() += 1;
         let (parts, body) = request.into_parts();
         let sent: Value = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
         let answer = match parts.uri.path() {
@@ -141,4 +146,43 @@ async fn what_is_deleted_while_it_is_reconciled_is_not_published_again() {
     assert_eq!(next, Next::Change);
     assert_eq!(*server.published.lock(), 1);
     assert_eq!(server.secrets.lock().len(), 0, "the CAs are left");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
+    let server = Server::new();
+    let reconciler = server.reconciler();
+    let trust = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
+    let carried: rotation::TrustBundle = trust.certificates().iter().map(certificates::summary).collect();
+    let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
+    let target = hooks.object(None, "hooks");
+    let show = |bundle: &str| {
+        let hook = json!({"name": "a.example.com", "clientConfig": {
+            "service": {"namespace": "system", "name": "hook"}, "caBundle": bundle,
+        }});
+        let object = json!({
+            "apiVersion": hooks.api_version, "kind": hooks.kind,
+            "metadata": {"name": "hooks", "annotations": {names::INJECT_CA_FROM: "system/hook"}}, "webhooks": [hook],
+        });
+        server.index.apply(&Watch::all(hooks.clone()), object);
+    };
+    reconciler.histories.note(&Intervention {
+        certificate: &certificate(),
+        target: &target,
+        trust: &carried,
+        is_repair: false,
+        by: None,
+        injected: &Injected::Written,
+        uptime: SignedDuration::ZERO,
+        timing: &reconciler.timing,
+    });
+    for (bundle, is_asked) in [(CaBundle::encode(&trust), false), (String::new(), true)] {
+        show(&bundle);
+        let repair = Repair {
+            target: target.clone(),
+            certificate: certificate(),
+        };
+        assert_eq!(reconciler.clone().repair(repair).await.unwrap(), Next::Change);
+        assert_eq!(*server.requests.lock() > 0, is_asked, "{bundle:?}");
+    }
 }

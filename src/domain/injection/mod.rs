@@ -128,6 +128,25 @@ fn replace(holder: &Holder<'_>, trust: &TrustBundle) -> Vec<PatchOperation> {
     operations
 }
 
+/// Whether two states of a target differ in nothing but the trust bundles that it carries, and in who wrote it when.
+pub fn differs_in_trust_only(before: &Value, after: &Value) -> bool {
+    without_trust(before) == without_trust(after)
+}
+
+fn without_trust(target: &Value) -> Value {
+    let holders = TargetKind::of(target).map(|kind| kind.holders(target));
+    let mut rest = target.clone();
+    for holder in holders.unwrap_or_default() {
+        if let Some(Value::Object(fields)) = rest.pointer_mut(&holder.pointer) {
+            fields.remove("caBundle");
+        }
+    }
+    if let Some(Value::Object(metadata)) = rest.pointer_mut("/metadata") {
+        metadata.retain(|field, _| !["resourceVersion", "generation", "managedFields"].contains(&&**field));
+    }
+    rest
+}
+
 /// The value of an annotation that says something.
 fn spoken_annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object::annotation(object, name).filter(|value| !value.is_empty())

@@ -447,3 +447,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_change_of_trust_is_told_from_any_other() {
+    for (before, pointers) in targets() {
+        let mut after = before.clone();
+        after["metadata"]["generation"] = 2.into();
+        after["metadata"]["resourceVersion"] = "2".into();
+        after["metadata"]["managedFields"] = json!([{"manager": "m"}]);
+        for pointer in &pointers {
+            after.pointer_mut(pointer).unwrap()["caBundle"] = CaBundle::encode(&trust(1)).into();
+        }
+        assert!(differs_in_trust_only(&before, &after), "{after}");
+        assert!(differs_in_trust_only(&after, &before), "{after}");
+        let mut elsewhere = after.clone();
+        elsewhere.pointer_mut(pointers[0]).unwrap()["url"] = "https://elsewhere".into();
+        let mut labelled = after.clone();
+        labelled["metadata"]["labels"] = json!({"a": "b"});
+        for other in [elsewhere, labelled] {
+            assert!(!differs_in_trust_only(&before, &other), "{other}");
+        }
+    }
+}
