@@ -171,6 +171,11 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
+/// A resourceVersion as the number that it is since Kubernetes 1.35 (KEP-5504).
+pub(crate) fn version_number(version: &str) -> u64 {
+    version.parse().unwrap_or_default()
+}
+
 // === impl Answer ===
 
 impl From<(u16, Option<Duration>, Bytes)> for Answer {

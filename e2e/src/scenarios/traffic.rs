@@ -29,6 +29,9 @@ const PAUSE: Duration = Duration::from_millis(30);
 /// The same for a few requests a second, where others need the machine.
 const LONG_PAUSE: Duration = Duration::from_millis(200);
 
+/// How many requests a second are sent whatever the answers.
+const STEADY: u32 = 60;
+
 /// How many requests a second are to be sent at every version that a client may use, where that is asked for.
 const RATE: f64 = 50.0;
 
@@ -94,6 +97,14 @@ pub(super) async fn start_at(
         PAUSE,
         Clients::Strict,
     ))
+}
+
+/// Sends 60 requests a second to widgets at `versions` until stopped, through all webhooks of the sample, however long
+/// each takes.
+pub(super) async fn start_steadily(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+    namespace(bed, NAMESPACE).await?;
+    let widgets = Resource::widgets(versions, Expectation::Admitted);
+    Ok(Load::start_at_rate(&bed.client, NAMESPACE, &[widgets], STEADY))
 }
 
 /// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.

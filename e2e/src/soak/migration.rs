@@ -239,7 +239,7 @@ impl Seen {
             .collect();
         if u32::try_from(self.kills.len()) != Ok(arguments.kills) {
             missed.push(format!(
-                "it was killed {} times, not {}: for each, store 400 objects or more",
+                "it was killed {} times, not {}: for each, store 100 objects or more",
                 self.kills.len(),
                 arguments.kills
             ));

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use windlass::api::names;
 
 use crate::{
-    request::text,
+    request::{text, version_number},
     steps::{self, CRDS, MUTATING, PATIENCE, VALIDATING, serving_certificates, until},
 };
 
@@ -131,7 +131,7 @@ impl Targets {
                         .map(|seen| seen.version.clone())
                         .unwrap_or_default();
                     // It may have seen more than was read.
-                    Ok(if number(&seen) >= number(&version) {
+                    Ok(if version_number(&seen) >= version_number(&version) {
                         Ok(())
                     } else {
                         Err(seen)
@@ -142,11 +142,6 @@ impl Targets {
         }
         Ok(self.seen.lock().clone())
     }
-}
-
-/// A resourceVersion as the number that it is since Kubernetes 1.35 (KEP-5504).
-fn number(version: &str) -> u64 {
-    version.parse().unwrap_or_default()
 }
 
 // === impl Seen ===

@@ -1,19 +1,24 @@
 //! Whoever puts another trust bundle into targets, and watches how long it stays.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use futures::future::try_join_all;
-use kube::Client;
+use futures::{StreamExt, future::try_join_all};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject},
+    runtime::{WatchStreamExt, watcher},
+};
 use serde_json::{Value, json};
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     bed::Bed,
     load::Latencies,
-    request::text,
+    request::{text, version_number},
     sample::{self, CERTIFICATE},
     steps::{PATIENCE, get, succeed},
 };
@@ -21,8 +26,7 @@ use crate::{
 /// The actor's field manager.
 pub(super) const MANAGER: &str = "a-gitops-tool";
 
-/// How often the actor looks whether its write was repaired: a fraction of what a repair may take.
-const LOOK: Duration = Duration::from_millis(4);
+const VERSION: &str = "/metadata/resourceVersion";
 
 /// An object, and every place of a CA bundle in it.
 #[derive(Clone, Debug)]
@@ -36,6 +40,9 @@ pub(super) struct Actor {
     client: Client,
     targets: Vec<Target>,
     bundle: String,
+    /// How each target is now, by its path: a watch keeps the API server less busy than looking again and again.
+    seen: BTreeMap<String, watch::Receiver<Value>>,
+    _watches: JoinSet<()>,
 }
 
 /// What came of a fight.
@@ -91,23 +98,36 @@ impl Fight {
 impl Actor {
     /// Writes `bundle`, in base64, into `targets`.
     pub(super) fn new(bed: &Bed, targets: Vec<Target>, bundle: String) -> Self {
+        let mut watches = JoinSet::new();
+        let seen = targets.iter().map(|target| {
+            let (sender, receiver) = watch::channel(Value::Null);
+            watches.spawn(follow(bed.client.clone(), target.path.clone(), sender));
+            (target.path.clone(), receiver)
+        });
         Self {
             client: bed.client.clone(),
+            seen: seen.collect(),
             targets,
             bundle,
+            _watches: watches,
         }
     }
 
-    /// Writes every target at each `beat`.
+    /// Writes every target once in each `beat`, one after the other, as tools do.
     pub(super) async fn write_for(&self, duration: Duration, beat: Duration) -> anyhow::Result<Fight> {
         let mut fight = Fight::default();
         let before = self.generations().await?;
         let started = Instant::now();
         let mut beats = tokio::time::interval(beat);
+        let step = beat / u32::try_from(self.targets.len())?;
         while started.elapsed() < duration {
             beats.tick().await;
             fight.phases.insert(self.phase().await?);
-            let windows = try_join_all(self.targets.iter().map(|target| self.write(target))).await?;
+            let writes = (0..).zip(&self.targets).map(async |(place, target)| {
+                tokio::time::sleep(step * place).await;
+                self.write(target).await
+            });
+            let windows = try_join_all(writes).await?;
             fight.writes += windows.len() as u64;
             fight.windows.extend(windows);
         }
@@ -146,29 +166,51 @@ impl Actor {
             .map(|pointer| json!({"op": "add", "path": pointer, "value": self.bundle}));
         let patch = Value::Array(operations.collect());
         let path = format!("{}?fieldManager={MANAGER}", target.path);
+        let mut seen = self.seen.get(&target.path).context("not watched")?.clone();
         let sent = Instant::now();
-        succeed(&self.client, "PATCH", &path, Some(&patch)).await?;
-        loop {
-            let object = get(&self.client, &target.path).await?.context("no such target")?;
-            let is_repaired = |pointer: &String| {
-                let carried = text(&object, pointer);
+        let written = succeed(&self.client, "PATCH", &path, Some(&patch)).await?.body;
+        let written = version_number(text(&written, VERSION));
+        let is_repaired = |object: &Value| {
+            let is_ours = |pointer: &String| {
+                let carried = text(object, pointer);
                 !carried.is_empty() && carried != self.bundle
             };
-            if target.pointers.iter().all(is_repaired) {
-                return Ok((sent, Instant::now()));
-            }
-            anyhow::ensure!(
-                sent.elapsed() < PATIENCE,
-                "{} was not repaired within {PATIENCE:?}",
-                target.path
-            );
-            tokio::time::sleep(LOOK).await;
-        }
+            version_number(text(object, VERSION)) > written && target.pointers.iter().all(is_ours)
+        };
+        let repaired = tokio::time::timeout(PATIENCE, seen.wait_for(is_repaired)).await;
+        repaired
+            .with_context(|| format!("{} was not repaired within {PATIENCE:?}", target.path))?
+            .context("the watch has ended")?;
+        Ok((sent, Instant::now()))
     }
 
     async fn phase(&self) -> anyhow::Result<String> {
         let path = sample::SERVING_CERTIFICATE;
         let certificate = get(&self.client, path).await?.unwrap_or_default();
         Ok(text(&certificate, "/status/phase").to_owned())
+    }
+}
+
+/// Keeps what is at `path` up to date in `sender`.
+async fn follow(client: Client, path: String, sender: watch::Sender<Value>) {
+    let [_, _, group, version, plural, name] = path.split('/').collect::<Vec<_>>()[..] else {
+        return;
+    };
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: format!("{group}/{version}"),
+        kind: String::new(),
+        plural: plural.to_owned(),
+    };
+    let api = Api::<DynamicObject>::all_with(client, &resource);
+    let objects = watcher::watch_object(api, name).default_backoff();
+    let mut objects = std::pin::pin!(objects);
+    while let Some(object) = objects.next().await {
+        match object.map(serde_json::to_value) {
+            Ok(Ok(object)) => sender.send_modify(|seen| *seen = object),
+            Ok(Err(error)) => tracing::warn!(%error, path, "Cannot read what was watched"),
+            Err(error) => tracing::warn!(%error, path, "The watch was interrupted"),
+        }
     }
 }
