@@ -256,16 +256,25 @@ impl Cluster {
         status: &Value,
         manager: &str,
     ) -> Result<Value, RequestError> {
+        self.patch_status_guarded(key, &json!({ "status": status }), manager)
+            .await
+    }
+
+    /// Merges `patch` into the object and its status. A resourceVersion in it guards against other writers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when the object was written since.
+    pub async fn patch_status_guarded(
+        &self,
+        key: &ObjectKey,
+        patch: &Value,
+        manager: &str,
+    ) -> Result<Value, RequestError> {
         let params = PatchParams::apply(manager);
-        let body = json!({ "status": status });
-        self.send_patch(
-            "patch the status of",
-            key,
-            Some("status"),
-            &params,
-            &Patch::Merge(&body),
-        )
-        .await
+        let patch = Patch::Merge(patch);
+        self.send_patch("patch the status of", key, Some("status"), &params, &patch)
+            .await
     }
 
     /// Deletes an object, if it still is the one with this `uid`. One that is gone already is no error.

@@ -75,10 +75,7 @@ impl Cluster {
     pub async fn rewrite(&self, object: &Reference, manager: &str) -> Result<Rewritten, RequestError> {
         let key = &object.key;
         let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
-        let params = PatchParams {
-            field_manager: Some(manager.to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams::apply(manager);
         let patch = Patch::Merge(json!({"metadata": {"resourceVersion": object.resource_version}}));
         let request = requests.patch_metadata(&key.name, &params, &patch);
         match self.send("rewrite", &key.to_string(), request).await {
@@ -106,26 +103,6 @@ impl Cluster {
             Err(error) if error.is_missing(&key.name) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Merges `patch` into the object and its status. A resourceVersion in it guards against other writers.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cluster::read`]; a conflict when the object was written since.
-    pub async fn patch_status_guarded(
-        &self,
-        key: &ObjectKey,
-        patch: &Value,
-        manager: &str,
-    ) -> Result<Value, RequestError> {
-        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
-        let params = PatchParams {
-            field_manager: Some(manager.to_owned()),
-            ..PatchParams::default()
-        };
-        let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch));
-        self.send("patch the status of", &key.to_string(), request).await
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     property::{Comparison, unhandled},
 };
 use crate::domain::{
-    definition::{self, is_served},
+    definition::{self, is_converting, is_served},
     object,
 };
 
@@ -68,7 +68,7 @@ pub(super) fn compare_served(crd: &str, old: &Value, new: &Value, policy: &Polic
 }
 
 fn served_pairs(crd: &str, definition: &Value, policy: &Policy) -> Vec<Finding> {
-    if object::text(definition, "/spec/conversion/strategy") == Some("Webhook") {
+    if is_converting(definition) {
         return Vec::new();
     }
     let mut served: Vec<(&str, &Value)> = versions(definition)
