@@ -22,7 +22,7 @@ const PAGE: u32 = 500;
 ///
 /// When the API server refuses one.
 pub(crate) async fn store(client: &Client, namespace: &str, count: usize) -> anyhow::Result<()> {
-    let path = collection(namespace, "v1");
+    let path = sample::widgets(namespace, "v1");
     stream::iter(0..count)
         .map(|number| {
             let mut widget = sample::widget("v1");
@@ -41,7 +41,7 @@ pub(crate) async fn store(client: &Client, namespace: &str, count: usize) -> any
 ///
 /// When the API server refuses.
 pub(crate) async fn read(client: &Client, namespace: &str, version: &str) -> anyhow::Result<Vec<Value>> {
-    let path = collection(namespace, version);
+    let path = sample::widgets(namespace, version);
     let (mut widgets, mut next) = (Vec::new(), String::new());
     loop {
         let page = format!("{path}?limit={PAGE}&continue={next}");
@@ -88,7 +88,7 @@ pub(crate) fn compare(before: &[Value], after: &[Value]) -> anyhow::Result<Vec<(
 pub(crate) async fn is_stored_as_v2(client: &Client, namespace: &str) -> anyhow::Result<()> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     succeed(client, "PATCH", sample::DEFINITION, Some(&none)).await?;
-    let first = format!("{}?limit=1", collection(namespace, "v1"));
+    let first = format!("{}?limit=1", sample::widgets(namespace, "v1"));
     until("nobody converts", PATIENCE, async || {
         let answer = succeed(client, "GET", &first, None).await?;
         let size = answer.body["items"][0]["spec"]["size"].clone();
@@ -107,9 +107,4 @@ pub(crate) async fn is_stored_as_v2(client: &Client, namespace: &str) -> anyhow:
         );
     }
     Ok(())
-}
-
-/// The path of the widgets of a namespace at a version.
-pub(crate) fn collection(namespace: &str, version: &str) -> String {
-    format!("/apis/{}/{version}/namespaces/{namespace}/widgets", sample::GROUP)
 }

@@ -14,7 +14,7 @@ use crate::{
     steps::{self, PATIENCE, get},
 };
 
-pub use self::widget::{misconverted, resize, unmutated, widget};
+pub use self::widget::{misconverted, resize, unmutated, widget, widgets};
 
 /// The image of the sample bundles.
 pub const IMAGE: &str = "example.com/windlass/sample-operator";

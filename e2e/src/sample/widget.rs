@@ -4,6 +4,11 @@ use serde_json::{Value, json};
 
 use super::GROUP;
 
+/// The path of the widgets of a namespace at a version.
+pub fn widgets(namespace: &str, version: &str) -> String {
+    format!("/apis/{GROUP}/{version}/namespaces/{namespace}/widgets")
+}
+
 /// A widget of size 42, at v1 or v2, complete but for its name.
 ///
 /// v1 says `spec.size: 42`, v1beta1 `spec.width: "42"`, v2 `spec.dimensions.size: 42`.

@@ -100,13 +100,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &B
     }
     succeed(&bed.client, "POST", CRDS, Some(&theirs)).await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
-    let widgets = |version| {
-        format!(
-            "/apis/{}/{version}/namespaces/{}/widgets",
-            sample::GROUP,
-            traffic::NAMESPACE
-        )
-    };
+    let widgets = |version| sample::widgets(traffic::NAMESPACE, version);
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": "kept"}, "spec": {"size": 3}});
     until("the API is served", PATIENCE, async || {

@@ -83,8 +83,7 @@ pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allo
 
 /// The collection of widgets at v1 that scenarios write to.
 fn widgets() -> String {
-    let (group, namespace) = (sample::GROUP, traffic::NAMESPACE);
-    format!("/apis/{group}/v1/namespaces/{namespace}/widgets")
+    sample::widgets(traffic::NAMESPACE, "v1")
 }
 
 /// Creates a widget with these fields.

@@ -88,11 +88,7 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow:
     bed.bundle("sample.v2")?;
     sample::set_source(bed, "sample.v2").await?;
     // A client may use the new version as soon as it is served.
-    let collection = format!(
-        "/apis/{}/v2/namespaces/{}/widgets",
-        sample::GROUP,
-        traffic::NAMESPACE
-    );
+    let collection = sample::widgets(traffic::NAMESPACE, "v2");
     until("v2 is served", PATIENCE, async || {
         let answer = request::send(&bed.client, "GET", &collection, None).await?;
         Ok(if answer.code == 404 {

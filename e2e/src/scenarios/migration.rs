@@ -15,7 +15,7 @@ use crate::{
         BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, conditions, delete, get, list, ready, set_source, succeed,
         until,
     },
-    stored::{collection, compare, is_stored_as_v2, read, store},
+    stored::{compare, is_stored_as_v2, read, store},
 };
 
 /// Where objects are stored that stay.
@@ -293,7 +293,7 @@ impl Seen {
 
 /// Deletes the widgets of a namespace.
 pub(super) async fn discard(bed: &Bed, namespace: &str) -> anyhow::Result<()> {
-    let path = collection(namespace, "v1");
+    let path = sample::widgets(namespace, "v1");
     for widget in list(&bed.client, &path).await? {
         delete(
             &bed.client,
@@ -352,7 +352,7 @@ async fn deployed(bed: &Bed) -> anyhow::Result<Value> {
 
 /// Somebody's webhook that cannot be called keeps an object as it is.
 async fn hold(bed: &Bed, name: &str) -> anyhow::Result<()> {
-    let held = format!("{}/{name}", collection(KEPT, "v1"));
+    let held = format!("{}/{name}", sample::widgets(KEPT, "v1"));
     let label = json!({"metadata": {"labels": {"held": "true"}}});
     succeed(&bed.client, "PATCH", &held, Some(&label)).await?;
     let stranger = json!({

@@ -292,7 +292,7 @@ async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {
 /// The objects in a namespace that is none of the sample's business.
 async fn outside(bed: &Bed) -> anyhow::Result<Vec<Value>> {
     let mut objects: Vec<_> = get(&bed.client, NEIGHBOUR).await?.into_iter().collect();
-    let widgets = format!("/apis/{}/v1/namespaces/{OUTSIDE}/widgets", sample::GROUP);
+    let widgets = sample::widgets(OUTSIDE, "v1");
     let listed = get(&bed.client, &widgets).await?.unwrap_or_default();
     for mut widget in listed["items"].as_array().cloned().unwrap_or_default() {
         // The items of a list need not say what they are.

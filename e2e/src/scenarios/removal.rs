@@ -43,17 +43,18 @@ pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Resul
     Ok(())
 }
 
-/// The collection of widgets in a namespace.
-fn widgets_in(namespace: &str, version: &str) -> String {
-    format!("/apis/{}/{version}/namespaces/{namespace}/widgets", sample::GROUP)
-}
-
 /// Creates a widget.
 pub(super) async fn widget(bed: &Bed, namespace: &str, name: &str) -> anyhow::Result<String> {
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": name}, "spec": {"size": 3}});
-    succeed(&bed.client, "POST", &widgets_in(namespace, "v1"), Some(&object)).await?;
-    Ok(format!("{}/{name}", widgets_in(namespace, "v1")))
+    succeed(
+        &bed.client,
+        "POST",
+        &sample::widgets(namespace, "v1"),
+        Some(&object),
+    )
+    .await?;
+    Ok(format!("{}/{name}", sample::widgets(namespace, "v1")))
 }
 
 /// Waits until the BundleDeployment says all of these words.
@@ -72,13 +73,7 @@ pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> an
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
-    let widgets = |version| {
-        format!(
-            "/apis/{}/{version}/namespaces/{}/widgets",
-            sample::GROUP,
-            traffic::NAMESPACE
-        )
-    };
+    let widgets = |version| sample::widgets(traffic::NAMESPACE, version);
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": "kept"}, "spec": {"size": 3}});
     succeed(&bed.client, "POST", &widgets("v1"), Some(&object)).await?;

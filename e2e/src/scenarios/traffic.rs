@@ -147,9 +147,8 @@ pub(super) async fn visit(bed: &Bed) -> anyhow::Result<Visits> {
 }
 
 async fn visits(client: Client, stop: CancellationToken) -> anyhow::Result<u32> {
-    let namespace = format!("namespaces/{NAMESPACE}");
-    let widgets = format!("/apis/{}/v1/{namespace}/widgets", sample::GROUP);
-    let config_maps = format!("/api/v1/{namespace}/configmaps");
+    let widgets = sample::widgets(NAMESPACE, "v1");
+    let config_maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     let mut served = true;
     let mut visit = 0;
     while !stop.is_cancelled() {
