@@ -128,20 +128,19 @@ fn replace(holder: &Holder<'_>, trust: &TrustBundle) -> Vec<PatchOperation> {
     operations
 }
 
-/// Whether two states of a target differ in nothing but the trust bundles that it carries, and in who wrote it when.
+/// Whether two states of an object differ in nothing but the trust bundles that it carries, and in who wrote it when.
 pub fn differs_in_trust_only(before: &Value, after: &Value) -> bool {
-    without_trust(before) == without_trust(after)
+    TargetKind::of(after).is_some_and(|kind| without_trust(kind, before) == without_trust(kind, after))
 }
 
-fn without_trust(target: &Value) -> Value {
-    let holders = TargetKind::of(target).map(|kind| kind.holders(target));
+fn without_trust(kind: &TargetKind, target: &Value) -> Value {
     let mut rest = target.clone();
-    for holder in holders.unwrap_or_default() {
+    for holder in kind.holders(target) {
         if let Some(Value::Object(fields)) = rest.pointer_mut(&holder.pointer) {
             fields.remove("caBundle");
         }
     }
-    if let Some(Value::Object(metadata)) = rest.pointer_mut("/metadata") {
+    if let Some(Value::Object(metadata)) = rest.get_mut("metadata") {
         metadata.retain(|field, _| !["resourceVersion", "generation", "managedFields"].contains(&&**field));
     }
     rest
