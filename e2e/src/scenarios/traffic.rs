@@ -26,11 +26,11 @@ const WORKERS: usize = 4;
 /// How long each worker waits between two requests: about 100 requests a second together.
 const PAUSE: Duration = Duration::from_millis(30);
 
+/// The same for about 60 requests a second.
+const MODERATE_PAUSE: Duration = Duration::from_millis(60);
+
 /// The same for a few requests a second, where others need the machine.
 const LONG_PAUSE: Duration = Duration::from_millis(200);
-
-/// How many requests a second are sent whatever the answers.
-const STEADY: u32 = 60;
 
 /// How many requests a second are to be sent at every version that a client may use, where that is asked for.
 const RATE: f64 = 50.0;
@@ -99,12 +99,11 @@ pub(super) async fn start_at(
     ))
 }
 
-/// Sends 60 requests a second to widgets at `versions` until stopped, through all webhooks of the sample, however long
-/// each takes.
-pub(super) async fn start_steadily(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
-    namespace(bed, NAMESPACE).await?;
+/// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample, and leaves a small machine
+/// time for what is measured beside them.
+pub(super) async fn start_moderately(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
-    Ok(Load::start_at_rate(&bed.client, NAMESPACE, &[widgets], STEADY))
+    begin(bed, NAMESPACE, widgets, MODERATE_PAUSE, Clients::Strict).await
 }
 
 /// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.

@@ -99,7 +99,7 @@ async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(R
     let mut older = sample::trust_bundle(bed).await?;
     sample::rotate(bed, "ca").await?;
     let targets = targets(bed).await?;
-    let load = traffic::start_steadily(bed, &["v1", "v1beta1"]).await?;
+    let load = traffic::start_moderately(bed, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let mut fights = Vec::new();
     for stage in [Stage::Stable, Stage::Signing, Stage::Distributing] {
