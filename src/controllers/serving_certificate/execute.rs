@@ -41,7 +41,7 @@ pub(super) enum Effect {
 }
 
 /// How many targets are written at a time.
-const INJECTIONS: usize = 16;
+pub(super) const INJECTIONS: usize = 16;
 
 // === impl Reconciler ===
 

@@ -58,7 +58,7 @@ pub use mint::MintError;
 pub use rotation::Timing;
 pub use wanted::ReadCertificateError;
 
-use execute::Effect;
+use execute::{Effect, INJECTIONS};
 use history::Histories;
 use repair::Repair;
 use wanted::Wanted;
@@ -115,7 +115,7 @@ pub enum ReconcileError {
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);
 
 /// How the worker of repairs works.
-const REPAIRS: worker::Settings = worker::Settings::new("target-repair", 8);
+const REPAIRS: worker::Settings = worker::Settings::new("target-repair", INJECTIONS);
 
 /// How often a plan is made at most before others have their turn. A rotation takes no more than a handful.
 const ROUNDS: usize = 16;
