@@ -86,8 +86,12 @@ pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>, tenu
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
+                let names = concerned(&context.index, &context.namespace, &change);
+                if names.is_empty() {
+                    continue;
+                }
                 let pause = pause(&change);
-                for name in concerned(&context.index, &context.namespace, &change) {
+                for name in names {
                     queue.add_after(name, pause);
                 }
             }
@@ -272,5 +276,25 @@ mod tests {
         }
         let same = deployment("b", &[]);
         assert_eq!(names_of(&change(Some(same.clone()), Some(same))), ["b"]);
+    }
+    #[test]
+    fn a_change_of_trust_alone_can_wait() {
+        let definition = |bundle: &str, label: &str| {
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "widgets.example.com", "labels": {"a": label}},
+                "spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {
+                    "service": {"namespace": "a-system", "name": "a"}, "caBundle": bundle,
+                }}}},
+            })
+        };
+        let armed = || Some(definition("", "b"));
+        for (after, expected) in [
+            (Some(definition("QQ==", "b")), REPAIRED),
+            (Some(definition("QQ==", "c")), Duration::ZERO),
+            (None, Duration::ZERO),
+        ] {
+            assert_eq!(pause(&change(armed(), after.clone())), expected, "{after:?}");
+        }
     }
 }
