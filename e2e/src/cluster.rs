@@ -31,8 +31,8 @@ pub enum Trouble {
     Restart,
     /// Its storage hangs for a while.
     Pause,
-    /// Requests fail at random, and watches are cut.
-    Errors,
+    /// It misbehaves as it is told to: see [`Faults`].
+    Faults,
 }
 
 /// A cluster that was there before, as it is named on a command line.
@@ -178,7 +178,11 @@ impl Cluster {
         })
     }
 
-    /// Kills the API server, and waits until it is back.
+    /// Kills the API server, waits until it is back, and lets the controller manager begin anew with it.
+    ///
+    /// The watches of a controller manager that stays come back up to 30 s later. A Service whose pods change before
+    /// that is tried 15 times with ever longer pauses, up to 1,000 s, and nothing that comes later shortens the last one
+    /// (`syncService` of pkg/controller/endpointslice in Kubernetes 1.36): its endpoints are those of pods that are gone.
     ///
     /// # Errors
     ///
@@ -195,7 +199,11 @@ impl Cluster {
                 Err(error) => Err(format!("{error:#}")),
             })
         })
-        .await
+        .await?;
+        match self {
+            Self::Sandbox(_) => Ok(()),
+            Self::Named(named) => named.signal("kube-controller-manager", "KILL").await,
+        }
     }
 
     /// Lets storage hang for `pause`.
@@ -219,7 +227,7 @@ impl Cluster {
         }
     }
 
-    /// How to make requests fail.
+    /// How to make it misbehave.
     ///
     /// # Errors
     ///
@@ -227,7 +235,7 @@ impl Cluster {
     pub fn faults(&self) -> anyhow::Result<&Faults> {
         match self {
             Self::Sandbox(sandbox) => Ok(sandbox.faults()),
-            Self::Named(_) => anyhow::bail!("only the sandbox fails at random"),
+            Self::Named(_) => anyhow::bail!("only the sandbox misbehaves when it is told to"),
         }
     }
 

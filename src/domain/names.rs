@@ -52,6 +52,10 @@ pub const ROTATE: &str = "windlass.dev/rotate";
 /// that a server reads it.
 pub const RESTARTED_FOR: &str = "windlass.dev/restarted-for";
 
+/// Annotation on a Service: when Windlass last wrote it for no other reason than that Kubernetes looks at its endpoints
+/// again.
+pub const ENDPOINTS_REFRESHED: &str = "windlass.dev/endpoints-refreshed";
+
 /// Finalizer: Windlass takes webhooks away before what serves them.
 pub const FINALIZER: &str = "windlass.dev/removal";
 

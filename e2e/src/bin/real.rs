@@ -53,7 +53,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe()?;
     let can = |trouble: &Trouble| match trouble {
         Trouble::Restart | Trouble::Pause => clusters.iter().all(Existing::may_be_killed),
-        Trouble::Errors => false,
+        Trouble::Faults => false,
     };
     let did_everything = selected.len() == SCENARIOS.len();
     let lending = Arc::new(Lending::new(clusters.clone()));
@@ -113,7 +113,7 @@ fn why_not(trouble: Trouble) -> &'static str {
         Trouble::Restart | Trouble::Pause => {
             "nothing says where the etcd and kube-apiserver of this cluster run: --control-planes does"
         }
-        Trouble::Errors => "only the sandbox fails at random",
+        Trouble::Faults => "only the sandbox misbehaves when it is told to",
     }
 }
 

@@ -45,6 +45,9 @@ pub const SERVING_CERTIFICATE: &str =
 /// Where its Deployment is.
 pub const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
 
+/// Its Service.
+pub const SERVICE: &str = "/api/v1/namespaces/sample-system/services/sample-operator-service";
+
 /// Where the Secret is that it serves with.
 pub const SERVING_SECRET: &str = "/api/v1/namespaces/sample-system/secrets/sample-operator-service-cert";
 

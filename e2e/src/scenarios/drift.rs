@@ -218,12 +218,11 @@ pub(super) async fn a_removed_configuration_comes_back(bed: &Bed) -> anyhow::Res
         succeed(&bed.client, "DELETE", &path, None).await?;
         carries(bed, &path, "/webhooks/0/clientConfig/caBundle", &trust).await?;
     }
-    let path = format!("/api/v1/namespaces/sample-system/services/{CERTIFICATE}");
     let patch = json!({"spec": {"selector": {"app": "somebody-else"}}});
-    let before = get(&bed.client, &path).await?.context("no Service")?["spec"]["selector"].clone();
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    let before = get(&bed.client, sample::SERVICE).await?.context("no Service")?["spec"]["selector"].clone();
+    succeed(&bed.client, "PATCH", sample::SERVICE, Some(&patch)).await?;
     until("the Service selects the operator again", PATIENCE, async || {
-        let service = get(&bed.client, &path).await?.context("no Service")?;
+        let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
         let selector = &service["spec"]["selector"];
         let repaired = before
             .as_object()

@@ -28,11 +28,7 @@ pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Resul
         "a mutating configuration stayed"
     );
     gone(&bed.client, sample::DEPLOYMENT).await?;
-    gone(
-        &bed.client,
-        "/api/v1/namespaces/sample-system/services/sample-operator-service",
-    )
-    .await?;
+    gone(&bed.client, sample::SERVICE).await?;
     succeed(
         &bed.client,
         "POST",

@@ -5,6 +5,7 @@ use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use windlass::domain::{
+    names,
     pki::{Credentials, DnsNames, pem},
     rotation::Reason,
 };
@@ -14,7 +15,7 @@ use crate::{
     bed::Bed,
     request::text,
     sample::{self, CERTIFICATE},
-    steps::{PATIENCE, delete, get, serving_certificates, succeed, until},
+    steps::{PATIENCE, delete, get, ready, serving_certificates, succeed, until},
 };
 
 /// The namespace of what no bundle brings.
@@ -63,12 +64,7 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let slices = slices("sample-system");
-    let service = get(
-        &bed.client,
-        &format!("/api/v1/namespaces/sample-system/services/{CERTIFICATE}"),
-    )
-    .await?
-    .context("no Service")?;
+    let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
     let nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
     succeed(&bed.client, "POST", &slices, Some(&nowhere)).await?;
     let path = sample::SERVING_CERTIFICATE;
@@ -83,6 +79,30 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::
     delete(&bed.client, &format!("{slices}/nowhere")).await?;
     sample::settled(bed).await?;
     says(bed, path, "Ready", "True", Reason::Current, "").await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+/// Kubernetes stops looking after the endpoints of a Service just when its pods are replaced: it is made to look again, and
+/// the upgrade ends.
+pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    sample::install(bed, "sample.v1").await?;
+    sample::settled(bed).await?;
+    let faults = bed.cluster.faults()?;
+    faults.ignore_pods();
+    bed.bundle("sample.v2")?;
+    sample::set_source(bed, "sample.v2").await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    faults.heed_pods();
+    let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
+    anyhow::ensure!(
+        service["metadata"]["annotations"][names::ENDPOINTS_REFRESHED].is_string(),
+        "nothing was forgotten: {}",
+        service["metadata"]
+    );
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;

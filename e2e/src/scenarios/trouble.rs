@@ -46,7 +46,7 @@ pub(super) async fn storage_that_hangs_loses_nothing(bed: &Bed) -> anyhow::Resul
 }
 
 pub(super) async fn errors_at_random_and_cut_watches_lose_nothing(bed: &Bed) -> anyhow::Result<()> {
-    survives(bed, Trouble::Errors).await
+    survives(bed, Trouble::Faults).await
 }
 
 /// Does everything without trouble, and then with: it must end the same.
@@ -124,7 +124,7 @@ async fn suffer(bed: &Bed, trouble: Trouble, operation: Operation, before: &Befo
     match trouble {
         Trouble::Restart => bed.cluster.restart_api_server(&bed.client).await,
         Trouble::Pause => bed.cluster.pause_storage(PAUSE).await,
-        Trouble::Errors => {
+        Trouble::Faults => {
             let faults = bed.cluster.faults()?;
             for code in CODES {
                 for carried_out in [false, true] {

@@ -19,6 +19,11 @@ pub(super) async fn pass(client: &Client) {
         let selects = service["spec"]["selector"]
             .as_object()
             .is_some_and(|selector| !selector.is_empty());
+        let text = |field: &str| service["metadata"][field].as_str().unwrap_or_default();
+        let faults = client.server().faults();
+        if faults.ignores_pods_of(text("uid"), text("resourceVersion")) {
+            continue;
+        }
         if selects && service["spec"]["type"] != "ExternalName" && !is_deleting(&service) {
             publish(client, &service).await;
         }

@@ -1,5 +1,7 @@
 //! Ways to make the server misbehave, for tests of those who must live with it.
 
+use std::collections::HashMap;
+
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::watch;
@@ -38,6 +40,8 @@ struct State {
     random: StdRng,
     faults: Vec<Fault>,
     cut_watches: u64,
+    /// The resourceVersions of the Services whose pods are not looked at, by uid; none while all are.
+    unwatched: Option<HashMap<String, String>>,
 }
 
 impl Default for Faults {
@@ -46,6 +50,7 @@ impl Default for Faults {
             random: StdRng::seed_from_u64(1),
             faults: Vec::new(),
             cut_watches: 0,
+            unwatched: None,
         };
         Self {
             state: Mutex::new(state),
@@ -78,6 +83,29 @@ impl Faults {
     /// Lets all go on that waits.
     pub fn resume(&self) {
         self.paused.send_replace(false);
+    }
+
+    /// Lets the endpoints of each Service be as they are until the Service is written, whatever becomes of its pods: what
+    /// kube-controller-manager may do when its watches come back late.
+    pub fn ignore_pods(&self) {
+        self.state.lock().unwatched.get_or_insert_default();
+    }
+
+    /// Looks after all endpoints again.
+    pub fn heed_pods(&self) {
+        self.state.lock().unwatched = None;
+    }
+
+    /// Whether the endpoints of a Service are left as they are: none was written since its pods are ignored.
+    pub(crate) fn ignores_pods_of(&self, service: &str, resource_version: &str) -> bool {
+        let mut state = self.state.lock();
+        let Some(unwatched) = &mut state.unwatched else {
+            return false;
+        };
+        let seen = unwatched
+            .entry(service.to_owned())
+            .or_insert_with(|| resource_version.to_owned());
+        seen == resource_version
     }
 
     /// Waits for as long as storage hangs.

@@ -2,21 +2,17 @@
 //! trust bundle, and converts.
 
 mod conversion;
+mod revisions;
 mod servers;
 
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
 
-use super::{Halt, Reconciler, rollout::Revisions, trust::TrustBundles};
+use super::{Halt, Reconciler, trust::TrustBundles};
 use crate::{
     cluster::endpoints::Endpoint,
-    domain::{
-        object::ObjectKey,
-        plan::{Phase, Plan},
-        render::Conversion,
-        status::Step,
-    },
+    domain::{plan::Plan, render::Conversion, status::Step},
     telemetry::chain,
 };
 
@@ -84,44 +80,6 @@ impl Reconciler {
         self.gate_on_revisions(plan, &servers).await?;
         let problem = self.ask_servers(name, plan, &servers, &plan.conversions).await?;
         problem.map_or(Ok(()), |problem| Err(gate(problem.reason, problem.message)))
-    }
-
-    /// Nothing that the newest revision is the first to know is called before it is the only one that is there. A pod
-    /// that ends no longer gets new connections, but those that it has go on until it is gone.
-    async fn gate_on_revisions(&self, plan: &Plan, servers: &[Server]) -> Result<(), Halt> {
-        let deployments: Vec<_> = plan
-            .phases
-            .of(Phase::Deployments)
-            .filter_map(ObjectKey::of)
-            .filter_map(|key| self.context.index.find(&key))
-            .collect();
-        let now = self.context.clock.now();
-        let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &deployments, now).await?;
-        for server in servers {
-            let Server { service, port, .. } = server;
-            if server.endpoints.is_empty() {
-                return Err(gate(
-                    "NoEndpoints",
-                    format!("the Service {service} has no ready endpoint on port {port}"),
-                ));
-            }
-            let strangers = revisions.strangers(&server.endpoints);
-            if !strangers.is_empty() {
-                let message = format!(
-                    "endpoints of the Service {service} are not of the newest revision: {}",
-                    strangers.join(", ")
-                );
-                return Err(gate("RollingOut", message));
-            }
-        }
-        if !revisions.old.is_empty() {
-            let message = format!(
-                "pods of the revision before have not ended yet: {}",
-                revisions.old.join(", ")
-            );
-            return Err(gate("RollingOut", message));
-        }
-        Ok(())
     }
 
     /// What is wrong with the endpoints of `servers`, each asked for its certificate and then for `conversions`.
