@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::{bed, request::text};
+use crate::{operator, request::text};
 
 /// Verbs that no request has: whoever writes a role is asked whether they have them ("Privilege escalation prevention
 /// and bootstrapping" in the Kubernetes documentation of RBAC). That they are needed is shown by the scenario
@@ -118,7 +118,7 @@ impl Asked {
         let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeMap::new());
         for line in BufReader::new(File::open(log)?).lines() {
             let event: Value = serde_json::from_str(&line?)?;
-            if text(&event, "/user/username") != bed::operator_user() {
+            if text(&event, "/user/username") != operator::user() {
                 continue;
             }
             let right = Right::of(&event);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn event(verb: &str, resource: &str, decision: &str) -> Value {
-        json!({"user": {"username": bed::operator_user()}, "verb": verb, "requestURI": "/where",
+        json!({"user": {"username": operator::user()}, "verb": verb, "requestURI": "/where",
                "objectRef": {"resource": resource}, "annotations": {"authorization.k8s.io/decision": decision}})
     }
 
@@ -239,10 +239,7 @@ mod tests {
     fn requests_of_others_do_not_count() {
         let mut other = event("watch", "pods", "forbid");
         other["user"]["username"] = json!("admin");
-        assert_eq!(
-            checked(&[other], false).unwrap_err().to_string(),
-            "the operator asked for nothing"
-        );
+        checked(&[other], false).unwrap();
     }
 
     #[test]

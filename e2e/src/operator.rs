@@ -24,6 +24,12 @@ use crate::{
     steps::{LEASE, PATIENCE, get, succeed, until},
 };
 
+/// The namespace of the operator.
+pub const NAMESPACE: &str = "windlass-system";
+
+/// The ServiceAccount of the operator.
+pub(crate) const ACCOUNT: &str = "windlass";
+
 /// How long the operator may take to end when asked to.
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
@@ -272,6 +278,11 @@ impl Running {
         anyhow::ensure!(sent.success(), "the operator did not get SIG{signal}");
         Ok(())
     }
+}
+
+/// The operator's user name.
+pub(crate) fn user() -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")
 }
 
 /// Whether a process in `pod` holds the Lease.

@@ -18,18 +18,12 @@ use crate::{
     command::Command,
     gate::Gate,
     inventory::Inventory,
-    operator::Operator,
+    operator::{self, Operator},
     steps::{self, PATIENCE, get, serving_certificates, until},
 };
 
 pub(crate) use self::manifests::apply;
 pub use self::options::{Options, Waits};
-
-/// The namespace of the operator.
-pub const OPERATOR_NAMESPACE: &str = "windlass-system";
-
-/// The ServiceAccount of the operator.
-const OPERATOR_ACCOUNT: &str = "windlass";
 
 /// Set to keep the folder of a bed: logs of the operator and of the pods.
 const KEEP: &str = "WINDLASS_E2E_KEEP";
@@ -76,7 +70,7 @@ impl Bed {
         fs::write(&command.kubeconfig, &admin)?;
         let kubeconfig = directory.path().join("operator.kubeconfig");
         let account = cluster
-            .service_account(OPERATOR_NAMESPACE, OPERATOR_ACCOUNT)
+            .service_account(operator::NAMESPACE, operator::ACCOUNT)
             .await?;
         fs::write(&kubeconfig, account)?;
         let bundles = directory.path().join("bundles");
@@ -87,7 +81,7 @@ impl Bed {
         let node = start_node(node_client, node_options, stop.clone());
         Ok(Self {
             operator: Operator {
-                pod: OPERATOR_ACCOUNT.to_owned(),
+                pod: operator::ACCOUNT.to_owned(),
                 client: client.clone(),
                 arguments: options.arguments(),
                 program: options.program,
@@ -197,11 +191,6 @@ impl Drop for Bed {
     fn drop(&mut self) {
         self.stop.cancel();
     }
-}
-
-/// The operator's user name.
-pub(crate) fn operator_user() -> String {
-    format!("system:serviceaccount:{OPERATOR_NAMESPACE}:{OPERATOR_ACCOUNT}")
 }
 
 fn start_node(client: Client, options: windlass_node::Options, stop: CancellationToken) -> JoinHandle<()> {

@@ -7,9 +7,10 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::{Bed, OPERATOR_NAMESPACE},
+    bed::Bed,
     command::{Command, argument},
     gate::{Cut, Gate},
+    operator,
     sample::{self, CERTIFICATE},
     steps::{BUNDLE_DEPLOYMENTS, get, list, succeed},
 };
@@ -197,7 +198,8 @@ async fn check_views(bed: &Bed) -> anyhow::Result<()> {
 /// The names of the ConfigMaps with bundles.
 async fn parts(bed: &Bed) -> anyhow::Result<Vec<String>> {
     let path = format!(
-        "/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps?labelSelector=windlass.dev%2Fbundle-source%3Dsample"
+        "/api/v1/namespaces/{}/configmaps?labelSelector=windlass.dev%2Fbundle-source%3Dsample",
+        operator::NAMESPACE
     );
     let listed = list(&bed.client, &path).await?;
     let names = listed

@@ -8,7 +8,8 @@ use windlass::domain::pki::{Certificate, Credentials, pem};
 
 use super::{expired, traffic};
 use crate::{
-    bed::{Bed, OPERATOR_NAMESPACE},
+    bed::Bed,
+    operator,
     request::text,
     sample::{self, CERTIFICATE},
     steps::{MUTATING, PATIENCE, VALIDATING, condition, get, list, succeed, until},
@@ -178,5 +179,6 @@ fn serving_secret() -> String {
 
 /// Named after the ServingCertificate and its namespace.
 fn authority_secret() -> String {
-    format!("/api/v1/namespaces/{OPERATOR_NAMESPACE}/secrets/sample-system.{CERTIFICATE}")
+    let namespace = operator::NAMESPACE;
+    format!("/api/v1/namespaces/{namespace}/secrets/sample-system.{CERTIFICATE}")
 }

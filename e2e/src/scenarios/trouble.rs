@@ -13,12 +13,7 @@ use super::{
     operation::{self, Before, Operation},
     traffic,
 };
-use crate::{
-    bed::{Bed, operator_user},
-    cluster::Trouble,
-    snapshot::Snapshot,
-    steps::until,
-};
+use crate::{bed::Bed, cluster::Trouble, operator, snapshot::Snapshot, steps::until};
 
 /// What is done, one after the other.
 const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, Operation::Upgrade];
@@ -129,7 +124,7 @@ async fn suffer(bed: &Bed, trouble: Trouble, operation: Operation, before: &Befo
             for code in CODES {
                 for carried_out in [false, true] {
                     faults.add(Fault {
-                        user: operator_user(),
+                        user: operator::user(),
                         probability: PROBABILITY / 2.0,
                         code,
                         carried_out,

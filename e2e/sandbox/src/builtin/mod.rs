@@ -6,6 +6,8 @@ mod validation;
 
 use serde_json::{Value, json};
 
+use crate::{crd, webhook::default_client_config};
+
 pub use events::event_in;
 pub use validation::validate;
 
@@ -27,8 +29,8 @@ pub fn default(group: &str, kind: &str, object: &mut Value) {
         ("", "Service") => service(object),
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => webhooks(object, false),
         ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => webhooks(object, true),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::crd::default(object),
-        ("apiregistration.k8s.io", "APIService") => client_config(object.pointer_mut("/spec")),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => crd::default(object),
+        ("apiregistration.k8s.io", "APIService") => default_client_config(object.pointer_mut("/spec")),
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => {
             set(&mut object["spec"], "replicas", json!(1));
@@ -177,23 +179,10 @@ fn webhooks(object: &mut Value, mutating: bool) {
         if mutating {
             set(webhook, "reinvocationPolicy", json!("Never"));
         }
-        client_config(webhook.get_mut("clientConfig"));
+        default_client_config(webhook.get_mut("clientConfig"));
         for rule in each(webhook, "rules") {
             set(rule, "scope", json!("*"));
         }
-    }
-}
-
-/// A `service`, and a `caBundle`, of which Go writes no bytes where there are none (`omitempty`).
-pub(crate) fn client_config(config: Option<&mut Value>) {
-    let Some(config) = config.filter(|config| config.is_object()) else {
-        return;
-    };
-    if config["service"].is_object() {
-        set(&mut config["service"], "port", json!(443));
-    }
-    if let Some(fields) = config.as_object_mut() {
-        fields.retain(|name, value| name != "caBundle" || !(value.is_null() || value == ""));
     }
 }
 

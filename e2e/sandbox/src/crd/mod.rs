@@ -6,7 +6,7 @@ mod validation;
 
 use serde_json::{Value, json};
 
-use crate::builtin;
+use crate::webhook;
 
 pub(crate) use definition::compare_versions;
 pub use definition::{Column, Definition, Names, Version};
@@ -31,5 +31,5 @@ pub fn default(crd: &mut Value) {
             names["listKind"] = json!(format!("{kind}List"));
         }
     }
-    builtin::client_config(crd.pointer_mut("/spec/conversion/webhook/clientConfig"));
+    webhook::default_client_config(crd.pointer_mut("/spec/conversion/webhook/clientConfig"));
 }

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 pub use error::CallError;
 pub use target::Target;
+pub(crate) use target::default_client_config;
 
 use self::connection::{Connection, Lost};
 

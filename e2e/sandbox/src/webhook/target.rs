@@ -32,6 +32,23 @@ enum Place {
     },
 }
 
+/// Fills in the port of a `service`, and leaves out a `caBundle` of which Go writes no bytes where there are none
+/// (`omitempty`).
+pub(crate) fn default_client_config(config: Option<&mut Value>) {
+    let Some(config) = config.filter(|config| config.is_object()) else {
+        return;
+    };
+    let service = config.get_mut("service").filter(|service| service.is_object());
+    if let Some(service) = service
+        && service["port"].is_null()
+    {
+        service["port"] = DEFAULT_PORT.into();
+    }
+    if let Some(fields) = config.as_object_mut() {
+        fields.retain(|name, value| name != "caBundle" || !(value.is_null() || value == ""));
+    }
+}
+
 impl Target {
     /// Reads a `clientConfig`.
     ///

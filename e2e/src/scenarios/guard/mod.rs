@@ -13,7 +13,8 @@ use self::{
 };
 use super::traffic;
 use crate::{
-    bed::{Bed, OPERATOR_NAMESPACE},
+    bed::Bed,
+    operator,
     request::{self, text},
     sample,
     steps::{self, PATIENCE, delete, get, succeed, until},
@@ -57,7 +58,7 @@ pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(bed: &Bed) 
     leader.join(bed).await?;
     standby.join(bed).await?;
     until("both replicas serve the certificate", PATIENCE, async || {
-        let certificate = bed.settled(OPERATOR_NAMESPACE, replicas::SERVICE).await?;
+        let certificate = bed.settled(operator::NAMESPACE, replicas::SERVICE).await?;
         let endpoints = certificate["status"]["endpoints"].clone();
         Ok(if endpoints == json!({"ready": 2, "current": 2}) {
             Ok(())
@@ -67,7 +68,13 @@ pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(bed: &Bed) 
     })
     .await?;
     for what in ["leaf", "ca"] {
-        let rotated = steps::rotate(&bed.client, OPERATOR_NAMESPACE, replicas::SERVICE, what, PATIENCE);
+        let rotated = steps::rotate(
+            &bed.client,
+            operator::NAMESPACE,
+            replicas::SERVICE,
+            what,
+            PATIENCE,
+        );
         tokio::select! {
             rotated = rotated => rotated?,
             passed = writes::until_one_passes(bed) => passed?,

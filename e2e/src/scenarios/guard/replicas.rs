@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::writes;
 use crate::{
-    bed::{self, Bed, OPERATOR_NAMESPACE},
-    operator::{Operator, Running},
+    bed::{self, Bed},
+    operator::{self, Operator, Running},
     request::text,
     steps::{PATIENCE, delete, succeed, until},
 };
@@ -81,7 +81,7 @@ impl Replica {
             "endpoints": [{"addresses": [address.ip()], "conditions": {"ready": true}}],
         });
         succeed(&bed.client, "POST", SLICES, Some(&slice)).await?;
-        bed.settled(OPERATOR_NAMESPACE, SERVICE).await?;
+        bed.settled(operator::NAMESPACE, SERVICE).await?;
         until("the guard is asked", PATIENCE, async || {
             let answer = writes::try_out(bed).await?;
             Ok(if answer.is_denied() {
