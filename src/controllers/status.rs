@@ -1,7 +1,32 @@
-//! Writing a status.
+//! Writing a status, and telling what is news in it.
 
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::domain::object::ObjectKey;
+
+/// What was said last about each object. A watch may go on showing the status from before a write of ours: what that
+/// has said is not news again.
+#[derive(Default)]
+pub(super) struct Announced(Mutex<HashMap<ObjectKey, String>>);
+
+// === impl Announced ===
+
+impl Announced {
+    /// Whether `word` is news about `object`, of which a watch shows `known`. It is none from now on.
+    pub(super) fn is_news(&self, object: &ObjectKey, word: &str, known: Option<&str>) -> bool {
+        let said = self.0.lock().insert(object.clone(), word.to_owned());
+        said.as_deref().or(known) != Some(word)
+    }
+
+    /// Forgets an object that is gone.
+    pub(super) fn forget(&self, object: &ObjectKey) {
+        self.0.lock().remove(object);
+    }
+}
 
 /// What turns the status `known` into `status`, as a merge patch: fields that are no longer there are null.
 ///
@@ -35,6 +60,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::kinds;
+
+    #[test]
+    fn what_was_said_is_no_news_however_late_a_watch_is() {
+        let announced = Announced::default();
+        let object = kinds::BUNDLE_DEPLOYMENT.object(None, "a");
+        assert!(
+            !announced.is_news(&object, "Ready", Some("Ready")),
+            "said by the one before"
+        );
+        assert!(announced.is_news(&object, "RollingOut", Some("Ready")));
+        assert!(
+            !announced.is_news(&object, "RollingOut", Some("Ready")),
+            "a late watch"
+        );
+        assert!(
+            announced.is_news(&object, "Ready", Some("Ready")),
+            "a late watch, and back"
+        );
+        announced.forget(&object);
+        assert!(announced.is_news(&object, "Ready", None));
+    }
 
     #[test]
     fn fields_that_are_gone_become_null_at_any_depth() {

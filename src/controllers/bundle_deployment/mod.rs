@@ -45,6 +45,7 @@ use crate::{
     cluster::{RequestError, apply::ApplyError, kinds, lease::NotLeading},
     controllers::{
         Context, controller,
+        status::Announced,
         worker::{self, Next, Queue},
     },
     domain::{
@@ -69,6 +70,7 @@ struct Reconciler {
     trials: Trials,
     disarmed: Disarmed,
     tenures: Arc<Tenures>,
+    announced: Announced,
     timing: Timing,
 }
 
@@ -173,6 +175,7 @@ pub async fn run(
         trials: Trials::default(),
         disarmed: Disarmed::new(context.clock.now()),
         tenures,
+        announced: Announced::default(),
         timing,
     });
     let reconcile = |name: String| reconciler.clone().reconcile(name);
@@ -189,6 +192,7 @@ impl Reconciler {
             self.proofs.forget(&name);
             self.trials.forget(&name);
             self.disarmed.forget(&name);
+            self.announced.forget(&key);
             return Ok(Next::Change);
         };
         let deployment: BundleDeployment =

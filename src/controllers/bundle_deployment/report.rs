@@ -13,7 +13,7 @@ use crate::{
     controllers::status::merge_patch,
     domain::{
         crd_upgrade::Finding,
-        object::{self, ObjectKey},
+        object::ObjectKey,
         plan::listed,
         status::{Conditions, Standing, Step, Verdict},
         storage_migration::Migration,
@@ -182,12 +182,13 @@ impl Reconciler {
         let Some(Condition { reason, message, .. }) = status.conditions.find("Ready") else {
             return;
         };
-        if known.find("Ready").is_some_and(|known| known.reason == *reason) {
+        let Some(key) = ObjectKey::of(object) else { return };
+        let known = known.find("Ready").map(|known| &*known.reason);
+        if !self.announced.is_news(&key, reason, known) {
             return;
         }
-        let name = object::text(object, "/metadata/name").unwrap_or_default();
         tracing::info!(
-            bundle_deployment = name,
+            bundle_deployment = key.name,
             reason,
             message,
             "The install has come further"

@@ -307,6 +307,7 @@ impl Reconciler {
     /// Forgets a ServingCertificate that is gone, and removes its CAs.
     pub(super) async fn forget(&self, certificate: &ObjectKey) -> Result<(), ReconcileError> {
         self.histories.forget(certificate);
+        self.announced.forget(certificate);
         let cluster = &self.context.cluster;
         let key = secrets::authority_key(&self.context.namespace, certificate);
         let Some(secret) = cluster.read(&key).await? else {

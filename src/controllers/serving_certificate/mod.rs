@@ -43,6 +43,7 @@ use crate::{
     cluster::{RequestError, keys::GenerateKeyError},
     controllers::{
         Context, controller,
+        status::Announced,
         worker::{self, Next, Queue},
     },
     domain::{
@@ -68,6 +69,7 @@ struct Reconciler {
     context: Arc<Context>,
     timing: Timing,
     histories: Histories,
+    announced: Announced,
     /// Tells the marks of this process from those of others.
     run: u64,
     started: Instant,
@@ -144,6 +146,7 @@ pub async fn run(
         context: context.clone(),
         timing,
         histories: Histories::default(),
+        announced: Announced::default(),
         run: rand::random(),
         started: Instant::now(),
     });

@@ -172,10 +172,10 @@ impl Reconciler {
         };
         let before = wanted.status.conditions.find(READY);
         let holds = condition.status == "True";
-        let is_known = before.is_some_and(|known| {
-            known.status == condition.status && (holds || known.reason == condition.reason)
-        });
-        if is_known {
+        if !self
+            .announced
+            .is_news(&wanted.key, word(condition), before.map(word))
+        {
             return;
         }
         let (reason, message) = (&condition.reason, &condition.message);
@@ -190,6 +190,14 @@ impl Reconciler {
         } else {
             events.warn(&wanted.object, "Rotate", reason, message).await;
         }
+    }
+}
+
+/// What a condition says, in one word: why it holds makes no difference.
+fn word(condition: &Condition) -> &str {
+    match &*condition.status {
+        "True" => READY,
+        _ => &condition.reason,
     }
 }
 

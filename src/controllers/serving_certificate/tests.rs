@@ -129,6 +129,7 @@ impl Server {
             context: Arc::new(context),
             timing: Timing::default(),
             histories: Histories::default(),
+            announced: Announced::default(),
             run: 1,
             started: Instant::now(),
         })
