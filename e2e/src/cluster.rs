@@ -193,11 +193,7 @@ impl Cluster {
             Self::Named(named) => named.signal("kube-apiserver", "KILL").await?,
         }
         steps::until("the API server is back", steps::PATIENCE, async || {
-            Ok(match request::send(client, "GET", "/readyz", None).await {
-                Ok(answer) if answer.code == 200 => Ok(()),
-                Ok(answer) => Err(answer.to_string()),
-                Err(error) => Err(format!("{error:#}")),
-            })
+            Ok(request::ready(client).await)
         })
         .await?;
         match self {

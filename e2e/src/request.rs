@@ -163,6 +163,19 @@ pub async fn send_patiently(
     }
 }
 
+/// Asks whether the API server is up.
+///
+/// # Errors
+///
+/// When it is not, in its words.
+pub(crate) async fn ready(client: &Client) -> Result<(), String> {
+    match send(client, "GET", "/readyz", None).await {
+        Ok(answer) if answer.code == 200 => Ok(()),
+        Ok(answer) => Err(answer.to_string()),
+        Err(error) => Err(format!("{error:#}")),
+    }
+}
+
 /// The string at a JSON pointer; empty when there is none.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
@@ -220,6 +233,12 @@ impl Answer {
         own && !of_a_webhook && !self.is_reinitializing()
     }
 
+    /// Whether the API server does not know the Service of a webhook. It begins to answer before it has heard of any.
+    pub fn is_service_unknown(&self) -> bool {
+        let message = self.message();
+        self.code == 500 && message.contains(": service \"") && message.ends_with("\" not found")
+    }
+
     /// Whether this is the API server's own pause after a change of a CRD: lists wait for the new storage, and a request
     /// that had the old one at hand is turned away by `WithWaitGroup`, which takes its end for that of the server.
     /// Both come with `Retry-After`, which client-go and kube obey.
@@ -233,5 +252,42 @@ impl Answer {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP {}: {}", self.code, self.message())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_that_is_not_known_is_told_from_other_failures_of_webhooks() {
+        let is_unknown = |code, message: &str| {
+            let body = json!({"kind": "Status", "message": message});
+            let answer = Answer {
+                code,
+                body,
+                retry_after: None,
+            };
+            assert!(!answer.is_outage(), "{message}");
+            answer.is_service_unknown()
+        };
+        let call = "Post \"https://hook.system.svc:443/convert?timeout=30s\"";
+        let conversion = format!("conversion webhook for example.com/v1, Kind=A failed: {call}");
+        assert!(is_unknown(
+            500,
+            &format!("{conversion}: service \"hook\" not found")
+        ));
+        let admission = format!("Internal error occurred: failed calling webhook \"a.example.com\": {call}");
+        assert!(is_unknown(
+            500,
+            &format!("{admission}: service \"hook\" not found")
+        ));
+        assert!(!is_unknown(
+            500,
+            &format!("{conversion}: connect: connection refused")
+        ));
+        assert!(!is_unknown(404, "services \"hook\" not found"));
     }
 }

@@ -36,7 +36,7 @@ pub struct Report {
     pub reinitializing: u64,
     /// The longest time for which a request was kept waiting by those.
     pub longest_reinitializing: Duration,
-    /// Requests that were sent again because the API server itself was down: see [`Answer::is_outage`].
+    /// Requests that were sent again because the API server itself was down, or not up yet: see [`Answer::is_outage`].
     ///
     /// [`Answer::is_outage`]: crate::request::Answer::is_outage
     pub outages: u64,

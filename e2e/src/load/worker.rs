@@ -186,6 +186,12 @@ impl Worker {
         }
     }
 
+    /// Whether the API server is down or not up yet, by what it answered, if it did.
+    async fn is_outage(&self, answer: Option<&Answer>) -> bool {
+        let Some(answer) = answer else { return true };
+        answer.is_outage() || (answer.is_service_unknown() && request::ready(&self.client).await.is_err())
+    }
+
     /// Sends one request; `None` when it failed below HTTP, which is counted.
     async fn send(&self, call: &Call<'_>) -> Option<Exchange> {
         let due = self.pace.due().await;
@@ -198,9 +204,8 @@ impl Worker {
             let result = request::send(&self.client, call.method, &call.path, call.body).await;
             let answered = Instant::now();
             let waited = answered - first_sent;
-            let is_outage = result.as_ref().map_or(true, Answer::is_outage);
             let outlasts = self.clients == Clients::OutlastOutages && waited < request::RETRY_LIMIT;
-            if is_outage && outlasts {
+            if outlasts && self.is_outage(result.as_ref().ok()).await {
                 repeated = true;
                 self.counters.outage(waited);
                 tokio::time::sleep(OUTAGE_PAUSE).await;
