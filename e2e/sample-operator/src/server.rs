@@ -28,8 +28,9 @@ const HANDSHAKE: u8 = 0x16;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a connection without a request is kept when the server is about to end. Clients that keep connections, as
-/// kube-apiserver does, may be sending on one just then, and a POST that finds it closed is not sent again.
-const LINGER: Duration = Duration::from_secs(1);
+/// kube-apiserver does, may be sending on one just then, and a POST that finds it closed is not sent again: the longer a
+/// connection was left alone, the less likely that is.
+const LINGER: Duration = Duration::from_secs(3);
 
 /// A server on any number of ports.
 #[derive(Clone, Debug)]
@@ -131,6 +132,8 @@ impl Server {
         http.timer(TokioTimer::new()).header_read_timeout(None);
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
+            // A request that has come is seen before the connection is closed.
+            biased;
             ended = connection.as_mut() => return Ok(ended?),
             () = self.lingered() => connection.as_mut().graceful_shutdown(),
         }
