@@ -51,6 +51,7 @@ pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
         used.extend(asked.used);
         forbidden.extend(asked.forbidden);
     }
+    anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
     let mut problems: Vec<_> = forbidden
         .into_iter()
         .map(|(path, right)| format!("forbidden: {right} ({path})"))
@@ -239,7 +240,10 @@ mod tests {
     fn requests_of_others_do_not_count() {
         let mut other = event("watch", "pods", "forbid");
         other["user"]["username"] = json!("admin");
-        checked(&[other], false).unwrap();
+        assert_eq!(
+            checked(&[other], false).unwrap_err().to_string(),
+            "the operator asked for nothing"
+        );
     }
 
     #[test]

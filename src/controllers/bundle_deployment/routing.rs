@@ -277,6 +277,7 @@ mod tests {
         let same = deployment("b", &[]);
         assert_eq!(names_of(&change(Some(same.clone()), Some(same))), ["b"]);
     }
+
     #[test]
     fn a_change_of_trust_alone_can_wait() {
         let definition = |bundle: &str, label: &str| {
