@@ -3,6 +3,7 @@
 use std::{path::Path, time::Instant};
 
 use anyhow::Context;
+use futures::future::LocalBoxFuture;
 use libtest_mimic::Failed;
 
 use crate::{
@@ -15,27 +16,23 @@ use crate::{
 /// What is logged while scenarios run. The client's own errors are answers that scenarios ask for.
 pub const LOG_FILTER: &str = "warn,windlass_e2e=info,kube_client::client::builder=off";
 
-/// Runs a scenario on the cluster that `cluster` makes; `program` is the executable of [`Options::program`].
+/// Runs a scenario on a sandbox of its own; `program` is the executable of [`Options::program`].
 ///
 /// # Errors
 ///
 /// What went wrong, the end of the operator's log, and where the other logs and the objects are kept.
-pub fn run(
-    scenario: &Scenario,
-    program: &Path,
-    cluster: impl AsyncFnOnce() -> anyhow::Result<Cluster>,
-) -> Result<(), Failed> {
-    try_out(scenario, program, cluster).0
+pub fn run_on_sandbox(scenario: &Scenario, program: &Path) -> Result<(), Failed> {
+    try_out(scenario, program, Box::pin(Cluster::sandbox())).0
 }
 
 /// Runs a scenario on a cluster that is lent to it, and gives that back if nothing of the scenario is left in it.
 ///
 /// # Errors
 ///
-/// As [`run`]; also when no cluster is left.
+/// As [`run_on_sandbox`]; also when no cluster is left.
 pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &Lending) -> Result<(), Failed> {
     let lent = lending.lend()?;
-    let (outcome, is_clean) = try_out(scenario, program, async || lent.cluster().await);
+    let (outcome, is_clean) = try_out(scenario, program, Box::pin(lent.cluster()));
     if is_clean {
         lent.give_back();
     }
@@ -46,7 +43,7 @@ pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &Lending) -> Re
 fn try_out(
     scenario: &Scenario,
     program: &Path,
-    cluster: impl AsyncFnOnce() -> anyhow::Result<Cluster>,
+    cluster: LocalBoxFuture<'_, anyhow::Result<Cluster>>,
 ) -> (Result<(), Failed>, bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -58,7 +55,7 @@ fn try_out(
     };
     runtime.block_on(async {
         let started = Instant::now();
-        let bed = async { Bed::on(cluster().await?, Options::new(program)).await };
+        let bed = async { Bed::on(cluster.await?, Options::new(program)).await };
         let mut bed = match bed.await {
             Ok(bed) => bed,
             Err(error) => return (Err(format!("{error:?}").into()), false),

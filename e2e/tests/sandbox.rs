@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
-use windlass_e2e::{cluster::Cluster, programs, scenarios::SCENARIOS, trial};
+use windlass_e2e::{programs, scenarios::SCENARIOS, trial};
 
 fn main() -> ExitCode {
     // It fails only where one is installed already, and any will do.
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     let program = Path::new(env!("CARGO_BIN_EXE_demo"));
     let trials = SCENARIOS
         .iter()
-        .map(|scenario| Trial::test(scenario.name, || trial::run(scenario, program, Cluster::sandbox)))
+        .map(|scenario| Trial::test(scenario.name, || trial::run_on_sandbox(scenario, program)))
         .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }

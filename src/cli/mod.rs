@@ -22,6 +22,7 @@ mod yaml;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use futures::future::LocalBoxFuture;
 
 /// Installs operator bundles, gives their webhooks certificates, and rotates them without a failed call.
 #[derive(Debug, Parser)]
@@ -50,18 +51,21 @@ impl Cli {
     /// # Errors
     ///
     /// Whatever keeps the command from doing its work; what it found wrong with its input is in the exit code.
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
-            Command::Run(args) => args.run().await,
-            Command::Manifests(args) => args.run(),
-            Command::Check(args) => args.run().await,
-            Command::Render(args) => args.run().await,
-            Command::Install(args) => args.run().await,
-            Command::Uninstall(args) => args.run().await,
-            Command::Status(args) => args.run().await,
-            Command::Certs(args) => args.run().await,
-            Command::Rotate(args) => args.run().await,
-        }
+    pub fn run(self) -> LocalBoxFuture<'static, anyhow::Result<ExitCode>> {
+        // Boxed: the body is compiled here once, not again in every program that runs it.
+        Box::pin(async move {
+            match self.command {
+                Command::Run(args) => args.run().await,
+                Command::Manifests(args) => args.run(),
+                Command::Check(args) => args.run().await,
+                Command::Render(args) => args.run().await,
+                Command::Install(args) => args.run().await,
+                Command::Uninstall(args) => args.run().await,
+                Command::Status(args) => args.run().await,
+                Command::Certs(args) => args.run().await,
+                Command::Rotate(args) => args.run().await,
+            }
+        })
     }
 }
 

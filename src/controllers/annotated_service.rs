@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::{sync::broadcast::error::RecvError, task::JoinError};
@@ -31,14 +32,17 @@ const WORKER: worker::Settings = worker::Settings::new("annotated-service", 2);
 /// # Errors
 ///
 /// When a reconciliation panicked.
-pub async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(), JoinError> {
-    for kind in [kinds::SERVICE, kinds::SERVING_CERTIFICATE] {
-        context.watches.want(Watch::all(kind));
-    }
-    let queue = Arc::new(Queue::new());
-    let router = route(context.clone(), queue.clone());
-    let reconcile = |service: ObjectKey| reconcile(context.clone(), service);
-    controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), JoinError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        for kind in [kinds::SERVICE, kinds::SERVING_CERTIFICATE] {
+            context.watches.want(Watch::all(kind));
+        }
+        let queue = Arc::new(Queue::new());
+        let router = route(context.clone(), queue.clone());
+        let reconcile = |service: ObjectKey| reconcile(context.clone(), service);
+        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+    })
 }
 
 async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, ReconcileError> {

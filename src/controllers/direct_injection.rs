@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::{sync::broadcast::error::RecvError, task::JoinError};
@@ -46,14 +47,17 @@ const WORKER: worker::Settings = worker::Settings::new("direct-injection", 2);
 /// # Errors
 ///
 /// When a reconciliation panicked.
-pub async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(), JoinError> {
-    for kind in TARGET_KINDS.iter().cloned() {
-        context.watches.want(Watch::all(kind));
-    }
-    let queue = Arc::new(Queue::new());
-    let router = route(context.clone(), queue.clone());
-    let reconcile = |secret: ObjectKey| reconcile(context.clone(), secret);
-    controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), JoinError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        for kind in TARGET_KINDS.iter().cloned() {
+            context.watches.want(Watch::all(kind));
+        }
+        let queue = Arc::new(Queue::new());
+        let router = route(context.clone(), queue.clone());
+        let reconcile = |secret: ObjectKey| reconcile(context.clone(), secret);
+        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+    })
 }
 
 async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, ReconcileError> {

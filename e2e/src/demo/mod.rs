@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
+use futures::future::LocalBoxFuture;
 use serde_json::json;
 use windlass::domain::bundle::Bundle;
 use windlass_node::Program;
@@ -101,65 +102,68 @@ fn mapping(text: &str) -> Result<(String, PathBuf), String> {
 /// # Errors
 ///
 /// When a step does not get done. Failed requests are in the report.
-pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Report> {
-    let bundles = match arguments.bundles.as_slice() {
-        [] => vec![sample::bundle("sample.v1"), sample::bundle("sample.v2")],
-        given => given.to_vec(),
-    };
-    let progress = Progress::new();
-    let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
-    let first = parsed.first().context("there is no bundle")?;
-    let mut options = Options::new(program);
-    options.refresh_delay = Duration::ZERO..=Duration::from_secs_f64(arguments.secret_delay.max(0.0));
-    options.images = arguments
-        .run
-        .iter()
-        .map(|(image, path)| {
-            (
-                image.clone(),
-                Program {
-                    path: path.clone(),
-                    arguments: Vec::new(),
-                },
-            )
-        })
-        .collect();
-    let bed = async {
-        let cluster = match &arguments.access.kubeconfig {
-            Some(kubeconfig) => Cluster::named(kubeconfig, arguments.access.pod_network).await?,
-            None => Cluster::sandbox().await?,
+pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Report>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let bundles = match arguments.bundles.as_slice() {
+            [] => vec![sample::bundle("sample.v1"), sample::bundle("sample.v2")],
+            given => given.to_vec(),
         };
-        Bed::on(cluster, options).await
-    };
-    let title = match &arguments.access.kubeconfig {
-        Some(_) => "Preparing the cluster: a node, CustomResourceDefinitions, the operator's rights",
-        None => "Starting a cluster: API server, controllers, a node",
-    };
-    let bed = progress.step(title, bed).await?;
-    let running = bed.operator.start()?;
-    progress.say("Started the operator");
-    let name = first.package.clone();
-    let namespace = format!("{name}-system");
-    let mut demo = Demo {
-        bed,
-        progress,
-        name,
-        namespace,
-        total: Report::default(),
-    };
-    let outcome = demo.go(&bundles, &parsed, &arguments).await;
-    if let Err(error) = &outcome {
-        eprintln!(
-            "{error:?}\n\nThe end of the operator's log:\n{}",
-            demo.bed.log_tail()
-        );
-    }
-    let stopped = running.stop().await;
-    let ended = demo.bed.stop().await;
-    outcome?;
-    stopped?;
-    ended?;
-    Ok(demo.total)
+        let progress = Progress::new();
+        let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
+        let first = parsed.first().context("there is no bundle")?;
+        let mut options = Options::new(program);
+        options.refresh_delay = Duration::ZERO..=Duration::from_secs_f64(arguments.secret_delay.max(0.0));
+        options.images = arguments
+            .run
+            .iter()
+            .map(|(image, path)| {
+                (
+                    image.clone(),
+                    Program {
+                        path: path.clone(),
+                        arguments: Vec::new(),
+                    },
+                )
+            })
+            .collect();
+        let bed = async {
+            let cluster = match &arguments.access.kubeconfig {
+                Some(kubeconfig) => Cluster::named(kubeconfig, arguments.access.pod_network).await?,
+                None => Cluster::sandbox().await?,
+            };
+            Bed::on(cluster, options).await
+        };
+        let title = match &arguments.access.kubeconfig {
+            Some(_) => "Preparing the cluster: a node, CustomResourceDefinitions, the operator's rights",
+            None => "Starting a cluster: API server, controllers, a node",
+        };
+        let bed = progress.step(title, bed).await?;
+        let running = bed.operator.start()?;
+        progress.say("Started the operator");
+        let name = first.package.clone();
+        let namespace = format!("{name}-system");
+        let mut demo = Demo {
+            bed,
+            progress,
+            name,
+            namespace,
+            total: Report::default(),
+        };
+        let outcome = demo.go(&bundles, &parsed, &arguments).await;
+        if let Err(error) = &outcome {
+            eprintln!(
+                "{error:?}\n\nThe end of the operator's log:\n{}",
+                demo.bed.log_tail()
+            );
+        }
+        let stopped = running.stop().await;
+        let ended = demo.bed.stop().await;
+        outcome?;
+        stopped?;
+        ended?;
+        Ok(demo.total)
+    })
 }
 
 /// Reads and checks every bundle.

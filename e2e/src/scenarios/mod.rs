@@ -71,7 +71,7 @@ impl std::fmt::Debug for Scenario {
 macro_rules! scenarios {
     ($($module:ident::$function:ident $(needs $trouble:ident)?),* $(,)?) => {
         /// Every scenario.
-        pub const SCENARIOS: &[Scenario] = &[
+        pub static SCENARIOS: &[Scenario] = &[
             $(Scenario {
                 name: stringify!($function),
                 needs: &[$(Trouble::$trouble)?],

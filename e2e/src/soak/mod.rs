@@ -16,6 +16,7 @@ mod targets;
 use std::{fmt, path::PathBuf};
 
 use anyhow::Context;
+use futures::future::LocalBoxFuture;
 
 use crate::{
     bed::{Bed, Options, Waits},
@@ -39,25 +40,28 @@ pub struct Outcome {
 /// # Errors
 ///
 /// When it cannot be set up. What was missed is in the outcome.
-pub async fn run(arguments: Arguments, program: PathBuf) -> anyhow::Result<Outcome> {
-    let progress = Progress::new();
-    progress.say(&arguments.to_string());
-    let mut bed = progress
-        .step("Setting up a cluster and a node", set_up(&arguments, program))
-        .await?;
-    let outcome = if arguments.idle {
-        idle::measure(&arguments, &bed, &progress).await
-    } else if let Some(objects) = arguments.migrate {
-        migration::measure(&arguments, objects, &bed, &progress).await
-    } else {
-        rotations::measure(&arguments, &bed, &progress).await
-    };
-    if !outcome.as_ref().is_ok_and(Outcome::is_good) {
-        eprintln!("The end of the operator's log:\n{}", bed.log_tail());
-        eprintln!("Logs and objects are kept in {}", bed.keep().await?.display());
-    }
-    progress.step("Cleaning up", bed.stop()).await?;
-    outcome
+pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Outcome>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let progress = Progress::new();
+        progress.say(&arguments.to_string());
+        let mut bed = progress
+            .step("Setting up a cluster and a node", set_up(&arguments, program))
+            .await?;
+        let outcome = if arguments.idle {
+            idle::measure(&arguments, &bed, &progress).await
+        } else if let Some(objects) = arguments.migrate {
+            migration::measure(&arguments, objects, &bed, &progress).await
+        } else {
+            rotations::measure(&arguments, &bed, &progress).await
+        };
+        if !outcome.as_ref().is_ok_and(Outcome::is_good) {
+            eprintln!("The end of the operator's log:\n{}", bed.log_tail());
+            eprintln!("Logs and objects are kept in {}", bed.keep().await?.display());
+        }
+        progress.step("Cleaning up", bed.stop()).await?;
+        outcome
+    })
 }
 
 async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<Bed> {
