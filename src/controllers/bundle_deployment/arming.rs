@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Halt, Reconciler, install::refused, report::Survey, trust::TrustBundles};
+use super::{Halt, Reconciler, objects::refused, report::Survey, trust::TrustBundles};
 use crate::{
     api::{WebhookState, names},
     cluster::{

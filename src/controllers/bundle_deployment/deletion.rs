@@ -1,7 +1,6 @@
 //! Deleting what was installed, and what of it is not wanted any more.
 
 use serde_json::{Value, json};
-use tracing::info;
 
 use super::{Halt, Reconciler, disarming::stored_kind, routing::OWNED_KINDS};
 use crate::{
@@ -113,23 +112,6 @@ impl Reconciler {
                 self.release(&live, owner).await?;
             }
         }
-        Ok(())
-    }
-
-    /// Deletes an object, if it still is the one that was seen.
-    pub(super) async fn delete(&self, live: &Value) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(live) else {
-            return Ok(());
-        };
-        if object::is_terminating(live) {
-            return Ok(());
-        }
-        self.context
-            .cluster
-            .delete(&key, object::text(live, "/metadata/uid"))
-            .await?;
-        self.context.applier.forget(&key);
-        info!(object = %key, "Deleted");
         Ok(())
     }
 }

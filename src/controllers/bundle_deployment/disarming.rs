@@ -1,12 +1,10 @@
 //! Disarming what a new bundle no longer has, before the revision that serves it goes.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use jiff::Timestamp;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Halt, Reconciler};
+use super::{Halt, Reconciler, objects::ADMISSION_KINDS};
 use crate::{
     api::names,
     cluster::{Kind, RequestError, apply::Owner, kinds},
@@ -14,51 +12,9 @@ use crate::{
         definition::{is_converting, storage_version},
         object::{self, ObjectKey},
         plan::{Phase, Plan, Stage, calls_elsewhere, may_stop_converting, staged},
-        status::{Standing, Step},
+        status::Step,
     },
 };
-
-/// The kinds that send API traffic to admission webhooks.
-pub(super) const ADMISSION_KINDS: [Kind; 2] = [
-    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
-    kinds::MUTATING_WEBHOOK_CONFIGURATION,
-];
-
-/// When something was disarmed last, by BundleDeployment: API servers hear of it later.
-///
-/// A process that has just started does not know what the one before it disarmed. It waits as if that had been now.
-pub(super) struct Disarmed {
-    started: Timestamp,
-    last: Mutex<HashMap<String, Timestamp>>,
-}
-
-// === impl Disarmed ===
-
-impl Disarmed {
-    pub(super) fn new(started: Timestamp) -> Self {
-        Self {
-            started,
-            last: Mutex::default(),
-        }
-    }
-
-    /// Notes that something was disarmed for a BundleDeployment.
-    pub(super) fn note(&self, name: &str, now: Timestamp) {
-        self.last.lock().insert(name.to_owned(), now);
-    }
-
-    /// Forgets a BundleDeployment that is gone.
-    pub(super) fn forget(&self, name: &str) {
-        self.last.lock().remove(name);
-    }
-
-    /// How much of `delay` is left.
-    fn left(&self, name: &str, now: Timestamp, delay: Duration) -> Option<Duration> {
-        let since = self.last.lock().get(name).copied().unwrap_or(self.started);
-        let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-        delay.checked_sub(waited).filter(|left| !left.is_zero())
-    }
-}
 
 // === impl Reconciler ===
 
@@ -165,24 +121,6 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Waits until every API server has heard of what was disarmed.
-    pub(super) fn gate_on_disarmed(&self, owner: &Owner, step: Step) -> Result<(), Halt> {
-        let now = self.context.clock.now();
-        let left = self
-            .disarmed
-            .left(&owner.bundle_deployment, now, self.timing.disarmed);
-        left.map_or(Ok(()), |left| {
-            let message = "waiting until every API server knows what is no longer called";
-            let standing = Standing::waiting(step, "Disarming", message);
-            Err(Halt::Later(standing, left))
-        })
-    }
-
-    pub(super) fn note_disarmed(&self, owner: &Owner) {
-        self.disarmed
-            .note(&owner.bundle_deployment, self.context.clock.now());
-    }
-
     /// Whether objects of a CRD are stored. They are read in the version that they are stored in, which needs no
     /// webhook.
     async fn has_objects(&self, crd: &Value) -> Result<bool, RequestError> {
@@ -206,25 +144,4 @@ fn converts(plan: &Plan, live: &Value) -> bool {
 
 fn name(definition: &Value) -> &str {
     object::text(definition, "/metadata/name").unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_new_process_waits_as_if_it_had_disarmed_at_its_start() {
-        let at = |second: i64| Timestamp::from_second(second).unwrap();
-        let delay = Duration::from_secs(10);
-        let disarmed = Disarmed::new(at(100));
-        assert_eq!(disarmed.left("a", at(100), delay), Some(delay));
-        assert_eq!(disarmed.left("a", at(104), delay), Some(Duration::from_secs(6)));
-        assert_eq!(disarmed.left("a", at(110), delay), None);
-        disarmed.note("a", at(120));
-        assert_eq!(disarmed.left("a", at(121), delay), Some(Duration::from_secs(9)));
-        assert_eq!(disarmed.left("b", at(121), delay), None);
-        disarmed.forget("a");
-        assert_eq!(disarmed.left("a", at(121), delay), None);
-        assert_eq!(disarmed.left("a", at(50), Duration::ZERO), None);
-    }
 }

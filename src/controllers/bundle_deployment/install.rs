@@ -1,21 +1,18 @@
 //! The pipeline of an install, gate by gate.
 
-use serde_json::Value;
-
 use super::{
     Halt, Reconciler,
     namespace::Namespace,
     report::Survey,
     rollout::{Revisions, Rollout},
-    trust::TrustBundles,
 };
 use crate::{
-    api::{BundleDeployment, WebhookState},
-    cluster::apply::{ApplyError, Owner},
+    api::BundleDeployment,
+    cluster::apply::Owner,
     controllers::worker::Next,
     domain::{
         object::ObjectKey,
-        plan::{Phase, Plan, Stage, staged, stops_serving},
+        plan::{Phase, Plan, Stage},
         status::Step,
     },
 };
@@ -87,60 +84,6 @@ impl Reconciler {
         Ok(Next::Change)
     }
 
-    async fn ensure_phase(&self, owner: &Owner, plan: &Plan, phase: Phase) -> Result<(), Halt> {
-        for object in plan.phases.of(phase) {
-            self.ensure(object, owner).await?;
-        }
-        Ok(())
-    }
-
-    /// Applies an object.
-    pub(super) async fn ensure(&self, object: &Value, owner: &Owner) -> Result<(), Halt> {
-        self.context
-            .applier
-            .ensure(object, owner)
-            .await
-            .map_err(refused)?;
-        Ok(())
-    }
-
-    /// Applies the definitions as far as `stage` allows. One that is new and converts is born armed: nothing can be
-    /// stored in it before its webhook answers.
-    pub(super) async fn ensure_definitions(
-        &self,
-        owner: &Owner,
-        plan: &Plan,
-        trust_bundles: &TrustBundles,
-        stage: Stage,
-        survey: &mut Survey,
-    ) -> Result<(), Halt> {
-        for wanted in plan.phases.of(Phase::Definitions) {
-            let Some(key) = ObjectKey::of(wanted) else {
-                continue;
-            };
-            let live = self.definition(&key, wanted).await?;
-            if live.as_deref().is_some_and(|live| stops_serving(wanted, live)) {
-                self.note_disarmed(owner);
-            }
-            let body = staged(wanted, live.as_deref(), stage);
-            let Some(conversion) = plan.conversion(&key.name) else {
-                self.ensure(&body, owner).await?;
-                continue;
-            };
-            let mut armed = body.clone();
-            armed["spec"]["conversion"] = trust_bundles.stanza(conversion);
-            self.context
-                .applier
-                .ensure_armed(&armed, &body, owner)
-                .await
-                .map_err(refused)?;
-            if live.is_none() {
-                survey.set_conversion(&key.name, WebhookState::Arming);
-            }
-        }
-        Ok(())
-    }
-
     async fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
         let mut running = Vec::new();
         let mut rolling = Vec::new();
@@ -170,22 +113,5 @@ impl Reconciler {
         let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &rolling, now).await?;
         running.extend(revisions.unready);
         Err(Halt::waiting(Step::Available, "RollingOut", running.join("; ")))
-    }
-}
-
-/// A foreign object is no error that goes away by trying again.
-pub(super) fn refused(error: ApplyError) -> Halt {
-    match error {
-        ApplyError::Foreign { .. } => Halt::failed(Step::Installed, "ForeignObject", error.to_string()),
-        ApplyError::Terminating { .. } => {
-            Halt::waiting(Step::Installed, "ObjectTerminating", error.to_string())
-        }
-        ApplyError::Request(error) if error.is_invalid() => {
-            Halt::failed(Step::Installed, "ObjectInvalid", error.to_string())
-        }
-        ApplyError::Request(error) if error.is_forbidden() => {
-            Halt::failed(Step::Installed, "Forbidden", error.to_string())
-        }
-        error => error.into(),
     }
 }

@@ -7,12 +7,11 @@ use tracing::info;
 use super::{Halt, Reconciler};
 use crate::{
     api::names,
-    cluster::{apply::Owner, endpoints, kinds},
+    cluster::{apply::Owner, kinds},
     domain::{
         object::{self, ObjectKey},
         patch::{put, test},
         plan::{Plan, unservable},
-        render::Conversion,
         status::Step,
     },
 };
@@ -75,21 +74,6 @@ impl Reconciler {
             }
         }
         Ok(())
-    }
-
-    /// Whether conversions go to a Service in `namespace` that has no ready endpoints.
-    pub(super) fn is_unanswered(&self, definition: &Value, namespace: &str) -> bool {
-        let name = object::text(definition, "/metadata/name").unwrap_or_default();
-        let stanza = definition.pointer("/spec/conversion").unwrap_or(&Value::Null);
-        let Some(conversion) = Conversion::of_stanza(name, stanza) else {
-            return false;
-        };
-        let key = kinds::SERVICE.object(Some(&conversion.namespace), &conversion.service);
-        let service = self.context.index.find(&key);
-        let answers = service.is_some_and(|service| {
-            !endpoints::ready(&self.context.index, &service, Some(conversion.port)).is_empty()
-        });
-        conversion.namespace == namespace && !answers
     }
 
     async fn serve_stored_only(&self, definition: &Value) -> Result<(), Halt> {

@@ -2,23 +2,20 @@
 //! with their objects unless they are to be deleted, and so does the namespace.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tracing::info;
 
 use super::{
-    Halt, Reconciler,
-    disarming::ADMISSION_KINDS,
-    finalizer,
+    Halt, Reconciler, finalizer,
     namespace::Namespace,
     report::{DISARMED, Survey},
 };
 use crate::{
-    api::{BundleDeployment, DeletionPolicy, WebhookState, names},
+    api::{BundleDeployment, DeletionPolicy, WebhookState},
     cluster::{apply::Owner, kinds},
     controllers::worker::Next,
     domain::{
         object::{self, ObjectKey},
-        patch::relabelled,
         status::{Conditions, Standing, Step},
     },
 };
@@ -75,16 +72,6 @@ impl Reconciler {
         Ok(Next::Change)
     }
 
-    /// Deletes the webhook configurations: nobody's request depends on a webhook any more.
-    pub(super) async fn disarm_admission(&self, owner: &Owner) -> Result<(), Halt> {
-        for kind in ADMISSION_KINDS {
-            for live in self.list_owned(owner, &kind).await? {
-                self.delete(&live).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes every conversion back to None that can be; says of all the others what keeps them.
     async fn stop_converting_all(&self, owner: &Owner) -> Result<(), Halt> {
         let mut obstacles = Vec::new();
@@ -117,26 +104,6 @@ impl Reconciler {
         }
         Ok(kept)
     }
-
-    /// Takes our label off and says whose it was, so that another BundleDeployment may take it over.
-    pub(super) async fn release(&self, live: &Value, owner: &Owner) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(live) else {
-            return Ok(());
-        };
-        let patch = relabelled(
-            live,
-            &json!({ names::BUNDLE_DEPLOYMENT: null }),
-            &json!({
-                names::RELEASED_BY: owner.bundle_deployment,
-                names::APPLIED_HASH: null,
-                names::INJECT_CA_FROM: null,
-            }),
-        );
-        self.context.cluster.patch(&key, &patch, names::INSTALL).await?;
-        self.context.applier.forget(&key);
-        info!(object = %key, "Released");
-        Ok(())
-    }
 }
 
 /// Since when everything is disarmed, as the status says.
@@ -147,7 +114,10 @@ fn disarmed_since(deployment: &BundleDeployment) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::api::names;
 
     #[test]
     fn only_the_condition_disarmed_starts_the_clock() {

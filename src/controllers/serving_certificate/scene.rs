@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{
@@ -14,7 +15,7 @@ use crate::{
     domain::{
         object::{self, ObjectKey},
         pki::DnsNames,
-        rotation::{Observation, Service, Timing, Versioned},
+        rotation::{Clock, Mark, Observation, Service, Timing, Versioned},
     },
 };
 
@@ -155,6 +156,18 @@ impl Reconciler {
             targets: asking,
             deployment: None,
         }))
+    }
+
+    /// What the clocks say.
+    fn clock(&self) -> Clock {
+        let uptime = SignedDuration::try_from(self.started.elapsed()).unwrap_or(SignedDuration::MAX);
+        Clock {
+            now: self.context.clock.now(),
+            mark: Mark {
+                run: self.run,
+                uptime,
+            },
+        }
     }
 
     async fn look_at_deployment(&self, wanted: &Wanted) -> Result<Option<Value>, ReconcileError> {

@@ -1,14 +1,23 @@
 //! Reconciliations and repairs against an API server that collects garbage at once, and counts what it is asked.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::{Method, Request, Response, StatusCode};
+use jiff::SignedDuration;
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 
-use super::{history::Intervention, *};
+use super::{
+    Reconciler, Timing, certificates,
+    history::{Histories, Intervention},
+    repair::Repair,
+};
 use crate::{
     api::names,
     cluster::{
@@ -20,8 +29,14 @@ use crate::{
         prober::Prober,
         watches::{Watch, Watches},
     },
-    controllers::injection::Injected,
-    domain::{injection::CaBundle, pki::sample, trust_bundle::TrustBundle},
+    controllers::{Context, injection::Injected, status::Announced, worker::Next},
+    domain::{
+        injection::CaBundle,
+        object::{self, ObjectKey},
+        pki::sample,
+        rotation,
+        trust_bundle::TrustBundle,
+    },
     telemetry::Metrics,
 };
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::{ReconcileError, Reconciler};
 use crate::{
     api::{ServingCertificate, ServingCertificateSpec, ServingCertificateStatus, names},
     domain::{
@@ -76,6 +77,41 @@ impl Wanted {
             leaf_life: self.spec.duration.0,
             authority_life: self.spec.ca.duration.0,
             ..base.clone()
+        }
+    }
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// What a ServingCertificate asks for now; nothing, if it is gone or going.
+    pub(super) fn wanted(&self, key: &ObjectKey) -> Result<Option<Wanted>, ReconcileError> {
+        let object = self.context.index.find(key);
+        let object = object.filter(|object| !object::is_terminating(object));
+        Ok(object
+            .map(|object| Wanted::read(key.clone(), object))
+            .transpose()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::CustomResourceExt;
+
+    use super::*;
+    use crate::{
+        api::{BundleDeployment, ServingCertificate},
+        domain::go_duration::GoDuration,
+    };
+
+    #[test]
+    fn what_admission_refuses_is_what_a_rotation_could_not_do() {
+        let least = GoDuration(Timing::default().shortest_leaf_life());
+        for crd in [ServingCertificate::crd(), BundleDeployment::crd()] {
+            let schema = serde_json::to_string(&crd).unwrap();
+            let rule = format!("duration(self.duration) >= duration('{least}')");
+            assert!(schema.contains(&rule), "no {rule}");
+            assert!(schema.contains(&format!("duration must be at least {least}:")));
         }
     }
 }

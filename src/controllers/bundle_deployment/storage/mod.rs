@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
 
-use super::{Halt, ReconcileError, Reconciler, install::refused, report::Survey};
+use super::{Halt, ReconcileError, Reconciler, objects::refused, report::Survey};
 use crate::{
     api::names,
     cluster::{Kind, RequestError, apply::Owner, kinds},
