@@ -306,22 +306,3 @@ pub(super) fn default_duration() -> GoDuration {
 pub(super) fn default_ca_duration() -> GoDuration {
     GoDuration::from_hours(8760)
 }
-
-#[cfg(test)]
-mod tests {
-    use kube::CustomResourceExt;
-
-    use super::*;
-    use crate::{api::BundleDeployment, domain::rotation::Timing};
-
-    #[test]
-    fn what_admission_refuses_is_what_a_rotation_could_not_do() {
-        let least = GoDuration(Timing::default().shortest_leaf_life());
-        for crd in [ServingCertificate::crd(), BundleDeployment::crd()] {
-            let schema = serde_json::to_string(&crd).unwrap();
-            let rule = format!("duration(self.duration) >= duration('{least}')");
-            assert!(schema.contains(&rule), "no {rule}");
-            assert!(schema.contains(&format!("duration must be at least {least}:")));
-        }
-    }
-}

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
-use crate::domain::{bundle::JsonPath, go_duration::GoDuration};
+use crate::domain::{go_duration::GoDuration, path::JsonPath};
 
 /// Something that did not come back as it was sent. Never shows a value: objects may hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use crate::{
     domain::{
-        bundle::Problem,
+        bundle::{Problem, crds},
         crd_upgrade::{self, Definitions, Exception, Finding, Policy},
     },
     sources::{self, Contents},
@@ -51,11 +51,9 @@ fn definitions(path: &Path) -> anyhow::Result<Definitions> {
     })?;
     match contents {
         Contents::Bundle(files) => {
-            crd_upgrade::from_bundle(&files).map_err(|problems| wrong(&problems, &format!("{name}: ")))
+            crds::from_bundle(&files).map_err(|problems| wrong(&problems, &format!("{name}: ")))
         }
-        Contents::File(bytes) => {
-            crd_upgrade::from_file(&name, &bytes).map_err(|problems| wrong(&problems, ""))
-        }
+        Contents::File(bytes) => crds::from_file(&name, &bytes).map_err(|problems| wrong(&problems, "")),
     }
 }
 

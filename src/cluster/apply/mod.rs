@@ -17,10 +17,9 @@ use crate::{
     api::names,
     cluster::{Cluster, Index, Kind, RequestError, watches::is_slimmed},
     domain::{
-        claims::{self, Adoption},
+        claims::{self, Adoption, foreign},
         object::{self, ObjectKey},
         patch::{self, guarded, release},
-        plan::foreign,
     },
 };
 

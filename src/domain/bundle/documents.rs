@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Files, JsonPath, Manifest, Problem, rule, yaml};
+use super::{Files, JsonPath, Manifest, Problem, rule};
+use crate::domain::yaml;
 
 const FOLDER: &str = "manifests/";
 

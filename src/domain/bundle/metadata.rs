@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Files, JsonPath, Manifest, Problem, rule, yaml};
+use super::{Files, JsonPath, Manifest, Problem, rule};
 use crate::domain::object;
+use crate::domain::yaml;
 
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const PROPERTIES: &str = "metadata/properties.yaml";

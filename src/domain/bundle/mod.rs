@@ -7,26 +7,25 @@
 //! ```
 
 mod cluster_service_version;
+pub mod crds;
 mod documents;
 mod metadata;
-mod path;
-mod problem;
 pub mod rule;
 mod shape;
 #[cfg(test)]
 mod tests;
-pub(super) mod yaml;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use crate::domain::{
+    path::{JsonPath, is_within},
+    problem::{Problem, Rule},
+};
 pub use cluster_service_version::{
     ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition, WebhookType,
 };
-pub use path::{JsonPath, is_within};
-pub use problem::Problem;
-pub use rule::Rule;
 
 use crate::domain::object;
 

@@ -1,13 +1,6 @@
 //! The rules that a bundle can break, by name.
 
-/// One rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// The name, in kebab case; stable across releases.
-    pub name: &'static str,
-    /// What the rule asks for, in one line.
-    pub explanation: &'static str,
-}
+use crate::domain::problem::Rule;
 
 /// Declares each rule as a constant and all of them as one table.
 macro_rules! rules {

@@ -11,4 +11,4 @@ mod tests;
 pub use adoption::{Adoption, ParseAdoptionError};
 pub use api::Api;
 pub use claimant::{Claimant, holder, unheard_elder};
-pub use owner::Owner;
+pub use owner::{Owner, foreign};

@@ -4,7 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::domain::{names, object, patch};
+use crate::domain::{
+    names,
+    object::{self, ObjectKey},
+    patch,
+};
 
 /// To whom an object belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,6 +167,18 @@ fn marks<'a>(object: &'a Value, field: &str, prefix: &str) -> Vec<(&'a str, &'a 
         .flatten()
         .filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.as_str()?)))
         .collect()
+}
+
+/// Says whose an object is, and how to get it.
+pub fn foreign(object: &ObjectKey, owner: &Owner) -> String {
+    let way_out = match owner {
+        Owner::BundleDeployment(_) => "an object has one owner".to_owned(),
+        _ => format!(
+            "make sure that nothing else writes it, then take it over by naming {}/{} in spec.adopt (windlass install --adopt)",
+            object.kind, object.name
+        ),
+    };
+    format!("{object} exists and belongs to {owner}: {way_out}")
 }
 
 #[cfg(test)]

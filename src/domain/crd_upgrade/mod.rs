@@ -30,7 +30,6 @@
 mod constraints;
 mod definition;
 mod finding;
-mod input;
 mod objects;
 mod place;
 mod policy;
@@ -41,10 +40,11 @@ mod schema;
 mod tests;
 mod versions;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 pub use finding::Finding;
-pub use input::{Definitions, from_bundle, from_file, with_conversion};
 pub use objects::{Extent, Trial, Tried, versions_to_try};
 pub use policy::{Enforcement, Exception, Policy};
 pub use rule::Rule;
@@ -52,6 +52,9 @@ pub use rule::Rule;
 use finding::Findings;
 
 use crate::domain::definition::{is_served, name, stored_versions};
+
+/// CustomResourceDefinitions by name.
+pub type Definitions = BTreeMap<String, Value>;
 
 /// What the change of the CustomResourceDefinition `crd` from `old`, as it is in the cluster or in a file, to `new`
 /// breaks, ordered by version and field.

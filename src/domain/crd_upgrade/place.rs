@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::domain::bundle::JsonPath;
+use crate::domain::path::JsonPath;
 
 /// The field of `schema` in which the value at `path` of `object` is, as findings name fields: `spec.ports[0].name` is in
 /// `^.spec.ports.items.name`. What the schema does not know is in the last field above it that it knows.

@@ -5,7 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Rule;
-use crate::domain::bundle::{JsonPath, Problem, is_within, rule, yaml};
+use crate::domain::{
+    path::{JsonPath, is_within},
+    problem::Problem,
+    yaml,
+};
 
 /// What becomes of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -68,8 +72,10 @@ impl Exception {
     /// Everything that is wrong with it, as problems of `file`.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Self>, Vec<Problem>> {
         let problem = |path: &JsonPath, message: String| Problem {
+            file: file.to_owned(),
             path: format!("${path}"),
-            ..Problem::of_bundle(file, rule::FIELD_TYPE, message)
+            rule: "field-type",
+            message,
         };
         let root = JsonPath::root();
         let items = match yaml::documents(bytes).as_deref() {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
 
-use crate::domain::bundle::JsonPath;
+use crate::domain::path::JsonPath;
 
 /// What a schema says of one property, and the schemas of what is below it.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ pub use crds::{
     waits_for_proof,
 };
 pub use phases::{Phase, Phases};
-pub use preflight::{Refusal, Scene, foreign, listed, preflight};
+pub use preflight::{Refusal, Scene, listed, preflight};
 pub use sample::sample_object;
 
 use serde_json::Value;

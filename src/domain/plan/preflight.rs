@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{Phase, Plan};
 use crate::domain::{
-    claims::{self, Adoption, Api, Claimant, Owner},
+    claims::{self, Adoption, Api, Claimant, Owner, foreign},
     crd_upgrade::{Enforcement, Finding, Rule},
     names,
     object::{self, ObjectKey},
@@ -183,18 +183,6 @@ fn kind_taken(scene: &Scene<'_>, api: &Api) -> Option<Refusal> {
         there,
         owner: Owner::of(definition),
     })
-}
-
-/// Says whose an object is, and how to get it.
-pub fn foreign(object: &ObjectKey, owner: &Owner) -> String {
-    let way_out = match owner {
-        Owner::BundleDeployment(_) => "an object has one owner".to_owned(),
-        _ => format!(
-            "make sure that nothing else writes it, then take it over by naming {}/{} in spec.adopt (windlass install --adopt)",
-            object.kind, object.name
-        ),
-    };
-    format!("{object} exists and belongs to {owner}: {way_out}")
 }
 
 /// Says what to do about findings that refuse a change.

@@ -10,7 +10,8 @@ use crate::{
     api::BundleDeployment,
     cluster::apply::Owner,
     domain::{
-        crd_upgrade::{Finding, Policy, compare, compare_back, is_refused, with_conversion},
+        bundle::crds::with_conversion,
+        crd_upgrade::{Finding, Policy, compare, compare_back, is_refused},
         object::ObjectKey,
         plan::{Phase, Stage, staged},
     },

@@ -1,7 +1,7 @@
 //! What is said of definitions as a whole and of their versions, what exceptions make of it, and what is no definition.
 
 use super::*;
-use crate::domain::crd_upgrade::{Enforcement, Exception, Rule, compare_all, from_file};
+use crate::domain::crd_upgrade::{Enforcement, Exception, Rule, compare_all};
 
 /// A definition of the given versions; those with a `+` are served.
 fn with_versions(scope: &str, versions: &[(&str, &str)], stored: &[&str]) -> Value {
@@ -198,48 +198,4 @@ fn a_definition_that_goes_is_reported_and_one_that_comes_is_not() {
         ["widgets.example.com - - crdRemoval: the CustomResourceDefinition is removed"]
     );
     assert_eq!(compare_all(&none, &only, &strict()), []);
-}
-
-#[test]
-fn files_that_cannot_be_compared_say_where_and_why() {
-    let definition = |version: &str, rest: &str| {
-        format!("{{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/{version}, {rest}}}")
-    };
-    let schema =
-        "metadata: {name: a}, spec: {versions: [{name: v1, schema: {openAPIV3Schema: {properties: 5}}}]}";
-    let other_version = "$.apiVersion: must be apiextensions.k8s.io/v1: other versions have other fields";
-    for (text, expected) in [
-        ("a: [", &["$: unclosed bracket '[' at line 1, column 4"][..]),
-        (
-            "{kind: Service, apiVersion: v1}",
-            &["$: holds no CustomResourceDefinition"],
-        ),
-        (
-            "kind: CustomResourceDefinition",
-            &[other_version, "$.metadata.name: is missing"],
-        ),
-        (&definition("v1beta1", "metadata: {name: a}"), &[other_version]),
-        (
-            &definition("v1", "metadata: {name: 1}, spec: {versions: {}}"),
-            &[
-                "$.metadata.name: must be a string, not a number",
-                "$.spec.versions: must be a list, not a mapping",
-            ],
-        ),
-        ("{kind: List, items: 1}", &["$.items: must be a list"]),
-        (
-            &definition("v1", schema),
-            &[
-                "$.spec.versions[0].schema.openAPIV3Schema.properties: invalid type: integer `5`, expected a map",
-            ],
-        ),
-    ] {
-        let problems = from_file("crd.yaml", text.as_bytes()).unwrap_err();
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        let expected: Vec<String> = expected
-            .iter()
-            .map(|problem| format!("crd.yaml: {problem}"))
-            .collect();
-        assert_eq!(problems, expected, "{text}");
-    }
 }

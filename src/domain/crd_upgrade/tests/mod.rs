@@ -8,7 +8,7 @@ mod properties;
 use serde_json::{Value, json};
 
 use super::{Definitions, Finding, Policy, compare};
-use crate::domain::bundle::yaml;
+use crate::domain::yaml;
 
 /// A definition with one version `v1`, whose schema is `schema` in YAML.
 fn definition(schema: &str) -> Value {

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::{DeploymentConfig, Serving};
 use crate::domain::{
-    bundle::{JsonPath, Problem, yaml},
-    json,
+    bundle::{JsonPath, Problem},
+    json, yaml,
 };
 
 const RULE: &str = "deployment-config";

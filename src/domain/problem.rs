@@ -1,11 +1,19 @@
-//! What is wrong with a bundle, and where.
+//! What is wrong with a file of a bundle, and where.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::Rule;
 use crate::domain::text::OneLine;
+
+/// A rule that a file can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The name, in kebab case; stable across releases.
+    pub name: &'static str,
+    /// What the rule asks for, in one line.
+    pub explanation: &'static str,
+}
 
 /// One problem of a bundle. Prints as `FILE: JSONPATH: message`, always on one line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

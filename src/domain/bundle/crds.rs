@@ -1,15 +1,12 @@
-//! The definitions in a bundle or in a file.
+//! The CustomResourceDefinitions in a bundle or in a file, by name.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::domain::bundle::{
-    self, Bundle, Files, JsonPath, Manifest, Problem, WebhookDefinition, WebhookType, read_definitions, rule,
+use super::{
+    Bundle, Files, JsonPath, Manifest, Problem, Rule, WebhookDefinition, WebhookType, read_definitions, rule,
 };
-
-/// CustomResourceDefinitions by name.
-pub type Definitions = BTreeMap<String, Value>;
 
 /// The definitions of a bundle as an install would have them: with conversion by webhook where a webhook definition
 /// says so, and without the conversion that is written in them.
@@ -17,7 +14,7 @@ pub type Definitions = BTreeMap<String, Value>;
 /// # Errors
 ///
 /// Everything that keeps the bundle from being understood.
-pub fn from_bundle(files: &Files) -> Result<Definitions, Vec<Problem>> {
+pub fn from_bundle(files: &Files) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
     let bundle = Bundle::parse(files)?;
     let converted: Vec<&str> = bundle
         .csv()
@@ -38,7 +35,7 @@ pub fn from_bundle(files: &Files) -> Result<Definitions, Vec<Problem>> {
 /// # Errors
 ///
 /// What keeps the file or a definition in it from being understood, and that there is none.
-pub fn from_file(file: &str, bytes: &[u8]) -> Result<Definitions, Vec<Problem>> {
+pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
     let manifests = read_definitions(file, bytes)?;
     if manifests.is_empty() {
         let message = "holds no CustomResourceDefinition";
@@ -56,13 +53,13 @@ pub fn with_conversion(mut definition: Value, converts: bool) -> Value {
     definition
 }
 
-fn by_name(manifests: Vec<Manifest>) -> Result<Definitions, Vec<Problem>> {
-    let mut definitions = Definitions::new();
+fn by_name(manifests: Vec<Manifest>) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
+    let mut definitions = BTreeMap::new();
     let mut problems = Vec::new();
     for manifest in manifests {
         let name = manifest.name().to_owned();
         let known = definitions.contains_key(&name);
-        let mut report = |field: &str, rule: bundle::Rule, message: String| {
+        let mut report = |field: &str, rule: Rule, message: String| {
             problems.push(manifest.problem(&JsonPath::of(field), rule, message));
         };
         let api_version = manifest.object.get("apiVersion").and_then(Value::as_str);
@@ -86,5 +83,54 @@ fn by_name(manifests: Vec<Manifest>) -> Result<Definitions, Vec<Problem>> {
         Ok(definitions)
     } else {
         Err(problems)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_cannot_be_compared_say_where_and_why() {
+        let definition = |version: &str, rest: &str| {
+            format!("{{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/{version}, {rest}}}")
+        };
+        let schema =
+            "metadata: {name: a}, spec: {versions: [{name: v1, schema: {openAPIV3Schema: {properties: 5}}}]}";
+        let other_version = "$.apiVersion: must be apiextensions.k8s.io/v1: other versions have other fields";
+        for (text, expected) in [
+            ("a: [", &["$: unclosed bracket '[' at line 1, column 4"][..]),
+            (
+                "{kind: Service, apiVersion: v1}",
+                &["$: holds no CustomResourceDefinition"],
+            ),
+            (
+                "kind: CustomResourceDefinition",
+                &[other_version, "$.metadata.name: is missing"],
+            ),
+            (&definition("v1beta1", "metadata: {name: a}"), &[other_version]),
+            (
+                &definition("v1", "metadata: {name: 1}, spec: {versions: {}}"),
+                &[
+                    "$.metadata.name: must be a string, not a number",
+                    "$.spec.versions: must be a list, not a mapping",
+                ],
+            ),
+            ("{kind: List, items: 1}", &["$.items: must be a list"]),
+            (
+                &definition("v1", schema),
+                &[
+                    "$.spec.versions[0].schema.openAPIV3Schema.properties: invalid type: integer `5`, expected a map",
+                ],
+            ),
+        ] {
+            let problems = from_file("crd.yaml", text.as_bytes()).unwrap_err();
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|problem| format!("crd.yaml: {problem}"))
+                .collect();
+            assert_eq!(problems, expected, "{text}");
+        }
     }
 }
