@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Parser;
-use windlass::cli::Cli;
+use windlass::commands::Cli;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {

@@ -20,13 +20,11 @@ use tokio::{
     net::TcpListener,
 };
 use tokio_rustls::TlsAcceptor;
-use windlass::{
-    api::{PrivateKey as KeySpec, PrivateKeyAlgorithm},
-    cluster::keys,
-    domain::{
-        pki::{CertificateAuthority, Credentials, DnsNames, PrivateKey, Terms, Validity},
-        trust_bundle::TrustBundle,
-    },
+use windlass_api::{PrivateKey as KeySpec, PrivateKeyAlgorithm};
+use windlass_cluster::keys;
+use windlass_trust::{
+    pki::{CertificateAuthority, Credentials, DnsNames, PrivateKey, Terms, Validity},
+    trust_bundle::TrustBundle,
 };
 
 /// A rotation from the CA A to the CA B, before and after which there were Z and will be C.

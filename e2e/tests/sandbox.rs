@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
-use windlass_e2e::{programs, scenarios::SCENARIOS, trial};
+use windlass_scenarios::{programs, scenarios::SCENARIOS, trial};
 
 fn main() -> ExitCode {
     // It fails only where one is installed already, and any will do.
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Scenarios mostly wait; a few more than there are cores keep those busy.
     arguments.test_threads.get_or_insert(4);
-    let program = Path::new(env!("CARGO_BIN_EXE_demo"));
+    let program = Path::new(env!("CARGO_BIN_EXE_e2e"));
     let trials = SCENARIOS
         .iter()
         .map(|scenario| Trial::test(scenario.name, || trial::run_on_sandbox(scenario, program)))

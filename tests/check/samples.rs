@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass::domain::bundle::{Bundle, Rule, rule};
-use windlass::domain::check::check_files;
-use windlass::sources::directory;
+use windlass_bundle::{Bundle, check::check_files, rule, sources::directory};
+use windlass_object::Rule;
 
 use crate::{bundles, folders};
 

@@ -10,7 +10,6 @@ pub mod conversion;
 pub mod crd;
 mod error;
 pub mod field;
-mod json_path;
 pub mod ownership;
 pub mod patch;
 mod sandbox;

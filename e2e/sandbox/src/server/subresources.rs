@@ -14,7 +14,7 @@ use super::{
     refusals::{not_found, stale},
     write,
 };
-use crate::{StatusError, json_path, storage::version};
+use crate::{StatusError, storage::version};
 
 /// How long a token lives that does not say, in seconds.
 const TOKEN_SECONDS: u64 = 3600;

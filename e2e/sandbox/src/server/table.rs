@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{call::Call, kinds::Served};
-use crate::{crd::Column, json_path};
+use crate::crd::Column;
 
 /// The form that a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]

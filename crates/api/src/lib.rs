@@ -1,0 +1,75 @@
+//! The types of `windlass.dev/v1alpha1`, with their schemas and validation rules.
+
+#[expect(
+    unreachable_pub,
+    reason = "KubeSchema derives a helper struct inside a function"
+)]
+pub mod bundle_deployment;
+#[expect(
+    unreachable_pub,
+    reason = "KubeSchema derives a helper struct inside a function"
+)]
+pub mod serving_certificate;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+pub use bundle_deployment::{
+    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, BundleStatus, CertificateDefaults,
+    CertificateStatus, ConfigMapName, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
+    ImageSource, Source, WebhookState, WebhookStatus,
+};
+pub use serving_certificate::{
+    CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase, PrivateKey,
+    PrivateKeyAlgorithm, Reload, ReloadStrategy, ServingCertificate, ServingCertificateSpec,
+    ServingCertificateStatus, TargetsStatus,
+};
+/// Labels, annotations and finalizers are as much a part of the API as its fields; the domain needs them, too.
+pub use windlass_object::names;
+
+/// The CustomResourceDefinitions of Windlass itself.
+pub fn custom_resource_definitions() -> [CustomResourceDefinition; 2] {
+    [BundleDeployment::crd(), ServingCertificate::crd()]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The fields below `schema` that `kubectl explain` could say nothing of.
+    fn unexplained(schema: &Value, path: &str, found: &mut Vec<String>) {
+        if let Some(items) = schema.get("items") {
+            unexplained(items, path, found);
+        }
+        let fields = schema.get("properties").and_then(Value::as_object);
+        for (name, field) in fields.into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            unexplained(field, &path, found);
+            if field
+                .get("description")
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
+            {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_field_explains_itself() {
+        let mut found = Vec::new();
+        for definition in custom_resource_definitions() {
+            let definition = serde_json::to_value(definition).unwrap();
+            let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            assert!(schema["properties"]["spec"].is_object());
+            unexplained(
+                schema,
+                definition["spec"]["names"]["kind"].as_str().unwrap(),
+                &mut found,
+            );
+        }
+        assert_eq!(found, [""; 0]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Names of the objects that an install makes up: Services, Secrets and ServiceAccounts.
+
+use std::collections::BTreeMap;
+
+use windlass_object::{JsonPath, Problem};
+
+use super::{names, permissions, webhook_definitions};
+use crate::render;
+use crate::{Bundle, rule};
+
+/// What an install creates, by kind and name, and what for.
+type Generated = BTreeMap<(&'static str, String), String>;
+
+pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let mut generated = Generated::new();
+    check_service_accounts(bundle, &mut generated, problems);
+    check_services(bundle, &mut generated, problems);
+    for manifest in &bundle.others {
+        let (kind, name) = (manifest.kind(), manifest.name());
+        let source = generated
+            .iter()
+            .find(|((generated, own), _)| *generated == kind && own == name)
+            .map(|(_, source)| source);
+        if let Some(source) = source {
+            let message = format!("{kind} '{name}' has the name of the one that is created for {source}");
+            problems.push(manifest.problem(
+                &JsonPath::of("metadata.name"),
+                rule::GENERATED_NAME_CLASH,
+                message,
+            ));
+        }
+    }
+}
+
+/// Adds the ServiceAccount of every permission; `default` is always there.
+fn check_service_accounts(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec<Problem>) {
+    let all = permissions::permissions(bundle).chain(permissions::cluster_permissions(bundle));
+    for (path, permission) in all {
+        let name = permission.service_account();
+        if matches!(name, "" | "default") {
+            continue;
+        }
+        let messages = names::subdomain(name);
+        if !messages.is_empty() {
+            let message = format!("invalid name '{name}' of ServiceAccount: {}", messages.join(", "));
+            let path = path.field("serviceAccountName");
+            problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME, message));
+        }
+        let source = format!("permissions of '{name}'");
+        generated.insert(("ServiceAccount", name.to_owned()), source);
+    }
+}
+
+/// Adds the Service and the Secret of every Deployment with webhooks.
+fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec<Problem>) {
+    let list = JsonPath::of("spec.install.spec.deployments");
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, deployment) in bundle.csv().deployments().enumerate() {
+        let name = deployment.name();
+        let has_webhooks = webhook_definitions(bundle).any(|(_, webhook)| webhook.deployment_name() == name);
+        // A name that is no name, or is there twice, is reported as that.
+        if !has_webhooks || seen.contains(&name) || !names::subdomain(name).is_empty() {
+            continue;
+        }
+        seen.push(name);
+        let path = list.item(index).field("name");
+        let service = render::names::service(name);
+        let messages = names::service(&service);
+        if !messages.is_empty() {
+            let message = format!(
+                "the Service of deployment '{name}' cannot be named '{service}': {}",
+                messages.join(", ")
+            );
+            problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME, message));
+        }
+        let source = format!("the webhooks of deployment '{name}'");
+        let secret = render::names::secret(&service);
+        generated.insert(("Secret", secret), source.clone());
+        if let Some(other) = generated.insert(("Service", service.clone()), source) {
+            let message = format!("the Service '{service}' of deployment '{name}' is also that of {other}");
+            problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME_CLASH, message));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The package, the name and version of the ClusterServiceVersion, and how it may be installed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use windlass_object::{JsonPath, Problem, object};
+
+use super::names;
+use crate::upgrade::Version;
+use crate::{Bundle, InstallMode, rule};
+
+pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    check_package(bundle, problems);
+    check_names(bundle, problems);
+    check_versions(bundle, problems);
+    check_strategy(bundle, problems);
+    check_install_modes(bundle, problems);
+    check_api_services(bundle, problems);
+}
+
+fn check_package(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    if bundle.package.is_empty() {
+        problems.push(Problem {
+            file: "metadata/annotations.yaml".to_owned(),
+            path: "$.annotations['operators.operatorframework.io.bundle.package.v1']".to_owned(),
+            rule: rule::PACKAGE_MISSING.name,
+            message: "package name is empty".to_owned(),
+        });
+    }
+}
+
+/// The name becomes a label value on everything that is installed (`operator-framework/api`,
+/// `pkg/validation/internal/csv.go`).
+fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let csv = bundle.csv();
+    let replaces = csv.replaces().map(|name| ("spec.replaces", name));
+    for (field, name) in [("metadata.name", csv.name())].into_iter().chain(replaces) {
+        let mut messages = names::subdomain(name);
+        if name.len() > names::LABEL_LENGTH {
+            messages.push(format!("must be no more than {} characters", names::LABEL_LENGTH));
+        }
+        if !messages.is_empty() {
+            let message = format!("{field} \"{name}\" is invalid: {}", messages.join(", "));
+            problems.push(bundle.csv.problem(&JsonPath::of(field), rule::CSV_NAME, message));
+        }
+    }
+}
+
+fn check_versions(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    for field in ["version", "minKubeVersion"] {
+        let Some(text) = object::text(&bundle.csv.object, &format!("/spec/{field}")) else {
+            continue;
+        };
+        if !text.is_empty() && Version::parse(text).is_none() {
+            let message = format!("csv.spec.{field} has an invalid value: {text}");
+            problems.push(
+                bundle
+                    .csv
+                    .problem(&JsonPath::of("spec").field(field), rule::CSV_VERSION, message),
+            );
+        }
+    }
+}
+
+fn check_strategy(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let Some(strategy) = object::text(&bundle.csv.object, "/spec/install/strategy") else {
+        return;
+    };
+    if !matches!(strategy, "" | "deployment") {
+        let message = format!("install strategy '{strategy}' is unknown: it must be 'deployment'");
+        let path = JsonPath::of("spec.install.strategy");
+        problems.push(bundle.csv.problem(&path, rule::INSTALL_STRATEGY, message));
+    }
+}
+
+fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let list = JsonPath::of("spec.installModes");
+    let mut problem = |path: &JsonPath, message: String| {
+        problems.push(bundle.csv.problem(path, rule::INSTALL_MODES, message));
+    };
+    let modes = object::items(&bundle.csv.object, "/spec/installModes");
+    if modes.is_empty() {
+        problem(&list, "install modes not found".to_owned());
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for (index, mode) in modes.iter().enumerate() {
+        let name = object::text(mode, "/type").unwrap_or_default();
+        let path = list.item(index).field("type");
+        if !InstallMode::ALL.iter().any(|known| known.name() == name) {
+            problem(&path, format!("install mode '{name}' is unknown"));
+        } else if !seen.insert(name) {
+            problem(&path, format!("duplicate install modes present: '{name}'"));
+        }
+    }
+    if !seen.is_empty() && bundle.csv().install_modes().is_empty() {
+        problem(&list, "none of InstallModeTypes are supported".to_owned());
+    }
+}
+
+fn check_api_services(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let owned = bundle
+        .csv
+        .object
+        .pointer("/spec/apiservicedefinitions/owned")
+        .and_then(Value::as_array);
+    if owned.is_some_and(|owned| !owned.is_empty()) {
+        // The spelling is OLM's.
+        let message = "unsupported bundle: apiServiceDefintions are not supported";
+        let path = JsonPath::of("spec.apiservicedefinitions.owned");
+        problems.push(bundle.csv.problem(&path, rule::API_SERVICE, message));
+    }
+}

@@ -1,0 +1,18 @@
+//! registry+v1 operator bundles: where they come from, what is in them, what is wrong with them, and what an install of
+//! one applies.
+//!
+//! ```text
+//! source -> files -> Bundle -> problems
+//!                           -> Rendered: objects, conversions, certificates
+//! ```
+
+pub mod check;
+mod parse;
+pub mod render;
+pub mod sources;
+pub mod upgrade;
+
+pub use parse::{
+    Bundle, ClusterServiceVersion, DeploymentSpec, Files, InstallMode, Manifest, Permission, Reading,
+    WebhookDefinition, WebhookType, crds, read_definitions, rule,
+};

@@ -1,0 +1,135 @@
+//! The CustomResourceDefinitions in a bundle or in a file, by name.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use windlass_object::{JsonPath, Problem, Rule};
+
+use super::{Bundle, Files, Manifest, WebhookDefinition, WebhookType, read_definitions, rule};
+
+/// The definitions of a bundle as an install would have them: with conversion by webhook where a webhook definition
+/// says so, and without the conversion that is written in them.
+///
+/// # Errors
+///
+/// Everything that keeps the bundle from being understood.
+pub fn from_bundle(files: &Files) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
+    let bundle = Bundle::parse(files)?;
+    let converted: Vec<&str> = bundle
+        .csv()
+        .webhooks()
+        .filter(|webhook| webhook.webhook_type() == Some(WebhookType::Conversion))
+        .flat_map(WebhookDefinition::conversion_crds)
+        .collect();
+    let definitions = by_name(bundle.crds.clone())?;
+    let definitions = definitions.into_iter().map(|(name, definition)| {
+        let converts = converted.contains(&name.as_str());
+        (name, with_conversion(definition, converts))
+    });
+    Ok(definitions.collect())
+}
+
+/// The definitions in a file of YAML or JSON; its other objects are passed over.
+///
+/// # Errors
+///
+/// What keeps the file or a definition in it from being understood, and that there is none.
+pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
+    let manifests = read_definitions(file, bytes)?;
+    if manifests.is_empty() {
+        let message = "holds no CustomResourceDefinition";
+        return Err(vec![Problem::of_bundle(file, rule::CRD_MISSING, message)]);
+    }
+    by_name(manifests)
+}
+
+/// `definition` with conversion by webhook, or with none.
+pub fn with_conversion(mut definition: Value, converts: bool) -> Value {
+    if let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) {
+        let strategy = if converts { "Webhook" } else { "None" };
+        spec.insert("conversion".to_owned(), json!({"strategy": strategy}));
+    }
+    definition
+}
+
+fn by_name(manifests: Vec<Manifest>) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
+    let mut definitions = BTreeMap::new();
+    let mut problems = Vec::new();
+    for manifest in manifests {
+        let name = manifest.name().to_owned();
+        let known = definitions.contains_key(&name);
+        let mut report = |field: &str, rule: Rule, message: String| {
+            problems.push(manifest.problem(&JsonPath::of(field), rule, message));
+        };
+        let api_version = manifest.object.get("apiVersion").and_then(Value::as_str);
+        if api_version != Some("apiextensions.k8s.io/v1") {
+            let message = "must be apiextensions.k8s.io/v1: other versions have other fields".to_owned();
+            report("apiVersion", rule::CRD_API_VERSION, message);
+        }
+        if name.is_empty() {
+            report("metadata.name", rule::CRD_NAME, "is missing".to_owned());
+        } else if known {
+            report(
+                "metadata.name",
+                rule::CRD_DUPLICATE,
+                format!("'{name}' is there twice"),
+            );
+        } else {
+            definitions.insert(name, manifest.object);
+        }
+    }
+    if problems.is_empty() {
+        Ok(definitions)
+    } else {
+        Err(problems)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_cannot_be_compared_say_where_and_why() {
+        let definition = |version: &str, rest: &str| {
+            format!("{{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/{version}, {rest}}}")
+        };
+        let schema =
+            "metadata: {name: a}, spec: {versions: [{name: v1, schema: {openAPIV3Schema: {properties: 5}}}]}";
+        let other_version = "$.apiVersion: must be apiextensions.k8s.io/v1: other versions have other fields";
+        for (text, expected) in [
+            ("a: [", &["$: unclosed bracket '[' at line 1, column 4"][..]),
+            (
+                "{kind: Service, apiVersion: v1}",
+                &["$: holds no CustomResourceDefinition"],
+            ),
+            (
+                "kind: CustomResourceDefinition",
+                &[other_version, "$.metadata.name: is missing"],
+            ),
+            (&definition("v1beta1", "metadata: {name: a}"), &[other_version]),
+            (
+                &definition("v1", "metadata: {name: 1}, spec: {versions: {}}"),
+                &[
+                    "$.metadata.name: must be a string, not a number",
+                    "$.spec.versions: must be a list, not a mapping",
+                ],
+            ),
+            ("{kind: List, items: 1}", &["$.items: must be a list"]),
+            (
+                &definition("v1", schema),
+                &[
+                    "$.spec.versions[0].schema.openAPIV3Schema.properties: invalid type: integer `5`, expected a map",
+                ],
+            ),
+        ] {
+            let problems = from_file("crd.yaml", text.as_bytes()).unwrap_err();
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|problem| format!("crd.yaml: {problem}"))
+                .collect();
+            assert_eq!(problems, expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! CustomResourceDefinitions, and the conversions that the ClusterServiceVersion declares for them.
+
+use serde_json::{Value, json};
+use windlass_object::json;
+
+use super::{Certificates, error::RenderError, serving_deployments::ServingDeployment, webhooks};
+use crate::{Bundle, WebhookDefinition, WebhookType};
+
+/// Versions of ConversionReview that API servers send.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// Annotations that ask other injectors for a `caBundle`. Two injectors would overwrite each other without end.
+const FOREIGN_INJECTION: [&str; 4] = [
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "cert-manager.io/inject-apiserver-ca",
+    "service.beta.openshift.io/inject-cabundle",
+];
+
+/// The conversion of one CustomResourceDefinition by a webhook of the bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// The CustomResourceDefinition.
+    pub crd: String,
+    /// The namespace of the Service.
+    pub namespace: String,
+    /// The Service.
+    pub service: String,
+    /// The port of the Service.
+    pub port: i64,
+    /// The path, with a leading slash.
+    pub path: String,
+    /// Versions of ConversionReview that both the webhook and API servers know, best first.
+    pub review_versions: Vec<String>,
+}
+
+// === impl Conversion ===
+
+impl Conversion {
+    /// `spec.conversion` that sends conversions here. `ca_bundle` is PEM in base64.
+    pub fn stanza(&self, ca_bundle: Option<&str>) -> Value {
+        let mut client = json!({
+            "service": {
+                "namespace": self.namespace,
+                "name": self.service,
+                "path": self.path,
+                "port": self.port,
+            }
+        });
+        if let Some(ca_bundle) = ca_bundle {
+            client["caBundle"] = ca_bundle.into();
+        }
+        json!({
+            "strategy": "Webhook",
+            "webhook": {"clientConfig": client, "conversionReviewVersions": self.review_versions},
+        })
+    }
+
+    /// Whether a live `spec.conversion` sends conversions here, whatever it trusts.
+    pub fn is_in(&self, live: &Value) -> bool {
+        let mut live = live.clone();
+        let config = live
+            .pointer_mut("/webhook/clientConfig")
+            .and_then(Value::as_object_mut);
+        if let Some(config) = config {
+            config.shift_remove("caBundle");
+        }
+        live == self.stanza(None)
+    }
+
+    /// The conversion that a live `spec.conversion` of `crd` sends to; `None` where it sends to no Service.
+    pub fn of_stanza(crd: &str, live: &Value) -> Option<Self> {
+        let service = live.pointer("/webhook/clientConfig/service")?;
+        let text = |field: &str| service.get(field).and_then(Value::as_str).map(str::to_owned);
+        let review_versions = live
+            .pointer("/webhook/conversionReviewVersions")
+            .and_then(Value::as_array);
+        Some(Self {
+            crd: crd.to_owned(),
+            namespace: text("namespace")?,
+            service: text("name")?,
+            port: service.get("port").and_then(Value::as_i64).unwrap_or(443),
+            path: text("path").unwrap_or_else(|| "/".to_owned()),
+            review_versions: review_versions
+                .into_iter()
+                .flatten()
+                .filter_map(|version| version.as_str().map(str::to_owned))
+                .collect(),
+        })
+    }
+
+    /// The name under which the Service is dialled.
+    pub fn server_name(&self) -> String {
+        format!("{}.{}.svc", self.service, self.namespace)
+    }
+}
+
+/// The bundle's CustomResourceDefinitions without conversion: the one in the manifest names a Service of the author's
+/// cluster, and the one that the ClusterServiceVersion declares is armed apart.
+pub(super) fn definitions(
+    bundle: &Bundle,
+    conversions: &[Conversion],
+    certificates: &Certificates,
+) -> Vec<Value> {
+    bundle
+        .crds
+        .iter()
+        .map(|manifest| {
+            let mut crd = manifest.object.clone();
+            json::drop_live_fields(&mut crd);
+            json::set_namespace(&mut crd, None);
+            if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
+                spec.shift_remove("conversion");
+            }
+            let conversion = conversions
+                .iter()
+                .find(|conversion| conversion.crd == manifest.name());
+            if let (Some(conversion), Certificates::Windlass { .. }) = (conversion, certificates) {
+                let annotations = json::fields(&mut crd, &["metadata", "annotations"]);
+                annotations.retain(|name, _| !FOREIGN_INJECTION.contains(&name.as_str()));
+                webhooks::ask_for_trust(&mut crd, &conversion.namespace, &conversion.service);
+            }
+            crd
+        })
+        .collect()
+}
+
+/// The conversions that the ClusterServiceVersion declares, in the order of the CustomResourceDefinitions.
+pub(super) fn conversions(
+    bundle: &Bundle,
+    serving: &[ServingDeployment<'_>],
+    namespace: &str,
+) -> Result<Vec<Conversion>, Vec<RenderError>> {
+    let mut conversions = Vec::new();
+    let mut errors = Vec::new();
+    for manifest in &bundle.crds {
+        let name = manifest.name();
+        let mut declared = serving.iter().flat_map(|deployment| {
+            let converts = |webhook: &&WebhookDefinition<'_>| {
+                webhook.webhook_type() == Some(WebhookType::Conversion)
+                    && webhook.conversion_crds().any(|crd| crd == name)
+            };
+            deployment
+                .webhooks
+                .iter()
+                .filter(converts)
+                .map(move |webhook| (deployment, webhook))
+        });
+        let Some((deployment, webhook)) = declared.next() else {
+            continue;
+        };
+        if declared.next().is_some() {
+            errors.push(RenderError::SeveralConversions { crd: name.to_owned() });
+        }
+        if manifest.object.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
+            errors.push(RenderError::PreservesUnknownFields { crd: name.to_owned() });
+        }
+        let versions = webhook.review_versions();
+        let known: Vec<_> = versions
+            .iter()
+            .filter(|version| REVIEW_VERSIONS.contains(version))
+            .map(|version| (*version).to_owned())
+            .collect();
+        if known.is_empty() {
+            errors.push(RenderError::ReviewVersions {
+                crd: name.to_owned(),
+                versions: versions.iter().map(|version| (*version).to_owned()).collect(),
+            });
+        }
+        conversions.push(Conversion {
+            crd: name.to_owned(),
+            namespace: namespace.to_owned(),
+            service: deployment.service.clone(),
+            port: webhook.port(),
+            path: webhook
+                .path()
+                .filter(|path| !path.is_empty())
+                .unwrap_or("/")
+                .to_owned(),
+            review_versions: known,
+        });
+    }
+    if errors.is_empty() {
+        Ok(conversions)
+    } else {
+        Err(errors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample;
+
+    fn converted(bundle: &Bundle) -> Result<Vec<Conversion>, Vec<String>> {
+        conversions(bundle, &ServingDeployment::all(bundle.csv()), "ns")
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_stanza_has_a_ca_bundle_only_when_there_is_one() {
+        let conversion = &converted(&sample::bundle()).unwrap()[0];
+        assert_eq!(
+            conversion.stanza(None),
+            json!({"strategy": "Webhook", "webhook": {
+                "clientConfig": {"service": {
+                    "namespace": "ns", "name": "widgets-controller-service", "path": "/convert", "port": 443
+                }},
+                "conversionReviewVersions": ["v1", "v1beta1"]
+            }})
+        );
+        assert_eq!(
+            conversion.stanza(Some("QQ=="))["webhook"]["clientConfig"]["caBundle"],
+            "QQ=="
+        );
+    }
+
+    #[test]
+    fn the_stanza_of_the_manifest_goes_and_nothing_else() {
+        let mut bundle = sample::bundle();
+        let crd = &mut bundle.crds[0].object;
+        crd["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "there/cert", "controller-gen.kubebuilder.io/version": "v0.16.1"});
+        crd["metadata"]["creationTimestamp"] = Value::Null;
+        crd["status"] = json!({"conditions": null});
+        crd["spec"]["conversion"] =
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://there"}}});
+        let original = crd.clone();
+
+        let untouched = &definitions(&bundle, &[], &Certificates::default())[0];
+        assert_eq!(
+            untouched["metadata"]["annotations"],
+            original["metadata"]["annotations"]
+        );
+        assert_eq!(untouched["spec"]["versions"], original["spec"]["versions"]);
+        assert!(untouched["spec"].get("conversion").is_none());
+        assert!(untouched.get("status").is_none());
+
+        let conversions = converted(&bundle).unwrap();
+        let armed_later = &definitions(&bundle, &conversions, &Certificates::default())[0];
+        assert!(armed_later["spec"].get("conversion").is_none());
+        assert_eq!(
+            armed_later["metadata"]["annotations"],
+            json!({
+                "controller-gen.kubebuilder.io/version": "v0.16.1",
+                "windlass.dev/inject-ca-from": "ns/widgets-controller-service"
+            })
+        );
+        let none = &definitions(&bundle, &conversions, &Certificates::None)[0];
+        assert_eq!(
+            none["metadata"]["annotations"],
+            original["metadata"]["annotations"]
+        );
+    }
+
+    #[test]
+    fn versions_that_no_api_server_sends_are_left_out() {
+        let mut bundle = sample::bundle();
+        bundle.csv.object["spec"]["webhookdefinitions"][0]["admissionReviewVersions"] =
+            json!(["v1alpha1", "v1beta1"]);
+        assert_eq!(converted(&bundle).unwrap()[0].review_versions, ["v1beta1"]);
+        bundle.csv.object["spec"]["webhookdefinitions"][0]["admissionReviewVersions"] = json!(["v1alpha1"]);
+        assert_eq!(
+            converted(&bundle).unwrap_err(),
+            [
+                "the conversion webhook of custom resource definition 'widgets.example.com' takes ConversionReview versions [v1alpha1], but API servers send only v1 and v1beta1"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_converted_is_refused() {
+        let mut bundle = sample::bundle();
+        bundle.crds[0].object["spec"]["preserveUnknownFields"] = json!(true);
+        let webhooks = bundle.csv.object["spec"]["webhookdefinitions"]
+            .as_array_mut()
+            .unwrap();
+        let twin = webhooks[0].clone();
+        webhooks.push(twin);
+        assert_eq!(
+            converted(&bundle).unwrap_err(),
+            [
+                "custom resource definition 'widgets.example.com' is referenced by multiple conversion webhook definitions",
+                "custom resource definition 'widgets.example.com' must have .spec.preserveUnknownFields set to false to let API Server call webhook to do the conversion",
+            ]
+        );
+    }
+}

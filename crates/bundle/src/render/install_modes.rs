@@ -1,0 +1,153 @@
+//! Which namespaces an operator is told to watch, and whether its bundle supports that.
+
+use super::error::{RenderError, Supported, TargetNamespacesReason};
+use crate::{ClusterServiceVersion, InstallMode};
+
+/// The namespaces that an operator watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TargetNamespaces {
+    /// All of them.
+    All,
+    /// These, without duplicates, in the order in which they were asked for.
+    These(Vec<String>),
+}
+
+// === impl TargetNamespaces ===
+
+impl TargetNamespaces {
+    /// What was asked for, if the bundle supports it. No namespace, or one empty name, asks for all.
+    pub(super) fn new(
+        csv: ClusterServiceVersion<'_>,
+        own: &str,
+        wanted: &[String],
+    ) -> Result<Self, RenderError> {
+        let modes = csv.install_modes();
+        let supports = |mode| modes.contains(&mode);
+        let mut targets: Vec<String> = Vec::new();
+        for name in wanted {
+            if !targets.contains(name) {
+                targets.push(name.clone());
+            }
+        }
+        if targets.is_empty() && supports(InstallMode::AllNamespaces) {
+            return Ok(Self::All);
+        }
+        let supported = Supported(modes.clone());
+        let reason = match targets.as_slice() {
+            [] if supports(InstallMode::MultiNamespace) => TargetNamespacesReason::AtLeastOne,
+            [] => TargetNamespacesReason::ExactlyOne,
+            [all] if all.is_empty() && supports(InstallMode::AllNamespaces) => return Ok(Self::All),
+            [all] if all.is_empty() => TargetNamespacesReason::All(supported),
+            [one] if one == own && supports(InstallMode::OwnNamespace) => return Ok(Self::These(targets)),
+            [one] if one == own => TargetNamespacesReason::Own(supported),
+            [_] if supports(InstallMode::SingleNamespace) => return Ok(Self::These(targets)),
+            [_, _, ..] if targets.iter().any(|name| name == own) && !supports(InstallMode::OwnNamespace) => {
+                TargetNamespacesReason::Own(supported)
+            }
+            [_, _, ..]
+                if supports(InstallMode::MultiNamespace) && targets.iter().all(|name| !name.is_empty()) =>
+            {
+                return Ok(Self::These(targets));
+            }
+            _ => TargetNamespacesReason::Others {
+                supported,
+                targets: targets.clone(),
+            },
+        };
+        Err(RenderError::TargetNamespaces { targets, reason })
+    }
+
+    /// The value of the annotation by which operators learn what to watch.
+    pub(super) fn annotation(&self) -> String {
+        match self {
+            Self::All => String::new(),
+            Self::These(names) => names.join(","),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn csv(supported: &[InstallMode]) -> Value {
+        let modes: Vec<_> = InstallMode::ALL
+            .iter()
+            .map(|mode| json!({"type": mode.name(), "supported": supported.contains(mode)}))
+            .collect();
+        json!({"spec": {"installModes": modes}})
+    }
+
+    #[test]
+    fn what_a_bundle_supports_decides_as_in_olm() {
+        use InstallMode::{AllNamespaces, MultiNamespace, OwnNamespace, SingleNamespace};
+        for (supported, wanted, expected) in [
+            (&[AllNamespaces][..], &[][..], Ok("")),
+            (&[AllNamespaces], &[""], Ok("")),
+            (&[OwnNamespace, AllNamespaces], &["own"], Ok("own")),
+            (&[SingleNamespace], &["other"], Ok("other")),
+            (&[SingleNamespace], &["other", "other"], Ok("other")),
+            (&[OwnNamespace, MultiNamespace], &["b", "own", "a"], Ok("b,own,a")),
+            (
+                &[OwnNamespace],
+                &[],
+                Err("[]: exactly one target namespace must be specified"),
+            ),
+            (
+                &[MultiNamespace],
+                &[],
+                Err("[]: at least one target namespace must be specified"),
+            ),
+            (
+                &[OwnNamespace],
+                &[""],
+                Err("[]: supported install modes [OwnNamespace] do not support targeting all namespaces"),
+            ),
+            (
+                &[SingleNamespace, AllNamespaces],
+                &["own"],
+                Err(
+                    "[own]: supported install modes [AllNamespaces SingleNamespace] do not support targeting own namespace",
+                ),
+            ),
+            (
+                &[MultiNamespace],
+                &["own", "a"],
+                Err(
+                    "[own a]: supported install modes [MultiNamespace] do not support targeting own namespace",
+                ),
+            ),
+            (
+                &[AllNamespaces],
+                &["a", "b"],
+                Err("[a b]: supported install modes [AllNamespaces] do not support target namespaces [a b]"),
+            ),
+            (
+                &[OwnNamespace],
+                &["other"],
+                Err(
+                    "[other]: supported install modes [OwnNamespace] do not support target namespaces [other]",
+                ),
+            ),
+            (
+                &[AllNamespaces, MultiNamespace],
+                &["", "a"],
+                Err(
+                    "[ a]: supported install modes [AllNamespaces MultiNamespace] do not support target namespaces [ a]",
+                ),
+            ),
+        ] {
+            let csv = csv(supported);
+            let wanted: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
+            let got = TargetNamespaces::new(ClusterServiceVersion::new(&csv), "own", &wanted)
+                .map(|targets| targets.annotation())
+                .map_err(|error| error.to_string());
+            let expected = expected
+                .map(str::to_owned)
+                .map_err(|reason| format!("invalid option(s): invalid target namespaces {reason}"));
+            assert_eq!(got, expected);
+        }
+    }
+}

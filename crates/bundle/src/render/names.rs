@@ -1,0 +1,97 @@
+//! Names of what is rendered. Operators and their documentation hard-code them, so they are OLM's, except that none is
+//! ever longer than Kubernetes allows.
+
+use serde_json::Value;
+
+use super::hash::base36_sha224;
+
+/// The longest name of a Service, and of everything that OLM gives a generated name.
+const LONGEST: usize = 63;
+
+/// `base-suffix`, with `base` cut so that the whole fits.
+pub(super) fn joined(base: &str, suffix: &str) -> String {
+    let room = LONGEST.saturating_sub(suffix.len() + 1);
+    let end = (0..=room.min(base.len()))
+        .rev()
+        .find(|end| base.is_char_boundary(*end))
+        .unwrap_or(0);
+    format!("{}-{suffix}", &base[..end])
+}
+
+/// The Service of a Deployment that serves webhooks. Services may not have dots in their names, Deployments may.
+pub(crate) fn service(deployment: &str) -> String {
+    joined(&deployment.replace('.', "-"), "service")
+}
+
+/// The Secret with the serving certificate of a Service.
+pub(crate) fn secret(service: &str) -> String {
+    joined(service, "cert")
+}
+
+/// The role, and its binding, that gives `permission` to a ServiceAccount.
+pub(super) fn role(csv: &str, service_account: &str, permission: &Value) -> String {
+    joined(&format!("{csv}-{service_account}"), &base36_sha224(permission))
+}
+
+/// The webhook configuration of a webhook definition, and the webhook in it.
+pub(super) fn webhook(generate_name: &str) -> &str {
+    generate_name.strip_suffix('-').unwrap_or(generate_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_base_is_cut_only_where_the_whole_is_too_long() {
+        assert_eq!(
+            joined(&"a".repeat(55), "service"),
+            format!("{}-service", "a".repeat(55))
+        );
+        // Where OLM writes 64 characters.
+        assert_eq!(
+            joined(&"a".repeat(56), "service"),
+            format!("{}-service", "a".repeat(55))
+        );
+        assert_eq!(
+            joined(&"a".repeat(57), "service"),
+            format!("{}-service", "a".repeat(55))
+        );
+        assert_eq!(joined("é", &"s".repeat(61)), format!("-{}", "s".repeat(61)));
+    }
+
+    #[test]
+    fn a_service_has_no_dots() {
+        assert_eq!(service("widgets.v1"), "widgets-v1-service");
+        assert_eq!(secret("widgets-v1-service"), "widgets-v1-service-cert");
+    }
+
+    #[test]
+    fn one_trailing_dash_of_a_generate_name_goes() {
+        assert_eq!(webhook("vwidget.example.com-"), "vwidget.example.com");
+        assert_eq!(webhook("vwidget.example.com"), "vwidget.example.com");
+        assert_eq!(webhook("v--"), "v-");
+    }
+
+    proptest! {
+        #[test]
+        fn service_and_secret_names_are_dns_labels(deployment in "[a-z]([-a-z0-9.]{0,80}[a-z0-9])?") {
+            let service = service(&deployment);
+            for name in [&service, &secret(&service)] {
+                prop_assert!(name.len() <= 63, "{}", name);
+                prop_assert!(name.starts_with(|first: char| first.is_ascii_lowercase()), "{}", name);
+                prop_assert!(name.ends_with(|last: char| last.is_ascii_alphanumeric()), "{}", name);
+                prop_assert!(name.bytes().all(|byte| byte == b'-' || byte.is_ascii_alphanumeric()), "{}", name);
+            }
+        }
+
+        #[test]
+        fn any_names_give_roles_a_name_that_fits(csv in ".{0,70}", account in ".{0,70}") {
+            let name = role(&csv, &account, &json!({}));
+            prop_assert!(name.len() <= 63, "{}", name);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What a bundle brings along beside its ClusterServiceVersion and its CustomResourceDefinitions.
+
+use serde_json::Value;
+use windlass_object::json;
+
+use super::error::RenderError;
+use crate::Bundle;
+
+/// Kinds that bundles may bring along, and whether they are namespaced.
+///
+/// `supported_resources.go` of operator-registry, which calls VerticalPodAutoscaler cluster-scoped. It is not.
+const KINDS: [(&str, bool); 20] = [
+    ("Service", true),
+    ("ServiceAccount", true),
+    ("Role", true),
+    ("RoleBinding", true),
+    ("PrometheusRule", true),
+    ("ServiceMonitor", true),
+    ("PodMonitor", true),
+    ("Secret", true),
+    ("ConfigMap", true),
+    ("PodDisruptionBudget", true),
+    ("NetworkPolicy", true),
+    ("VerticalPodAutoscaler", true),
+    ("ClusterRole", false),
+    ("ClusterRoleBinding", false),
+    ("PriorityClass", false),
+    ("ConsoleYAMLSample", false),
+    ("ConsoleQuickStart", false),
+    ("ConsoleCLIDownload", false),
+    ("ConsoleLink", false),
+    ("ConsolePlugin", false),
+];
+
+/// Whether bundles may bring along objects of a kind, beside what has a rule of its own; groups are not looked at.
+pub(crate) fn is_permitted(kind: &str) -> bool {
+    is_namespaced(kind).is_some()
+}
+
+/// The objects, those of namespaced kinds in `namespace`, others in none.
+pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Vec<RenderError>> {
+    let mut objects = Vec::new();
+    let mut errors = Vec::new();
+    for manifest in &bundle.others {
+        let Some(namespaced) = is_namespaced(manifest.kind()) else {
+            errors.push(RenderError::UnsupportedKind {
+                kind: manifest.kind().to_owned(),
+                name: manifest.name().to_owned(),
+            });
+            continue;
+        };
+        let mut object = manifest.object.clone();
+        json::drop_live_fields(&mut object);
+        json::set_namespace(&mut object, namespaced.then_some(namespace));
+        objects.push(object);
+    }
+    if errors.is_empty() {
+        Ok(objects)
+    } else {
+        Err(errors)
+    }
+}
+
+/// Whether a kind that is permitted is namespaced.
+fn is_namespaced(kind: &str) -> Option<bool> {
+    KINDS
+        .iter()
+        .find(|(known, _)| *known == kind)
+        .map(|(_, namespaced)| *namespaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::render::sample;
+
+    #[test]
+    fn each_kind_is_where_it_can_be_and_nothing_else_changes() {
+        let mut bundle = sample::bundle();
+        for kind in ["ConfigMap", "VerticalPodAutoscaler", "PriorityClass"] {
+            let object =
+                json!({"kind": kind, "metadata": {"name": "a", "namespace": "there"}, "data": {"k": null}});
+            bundle.others.push(sample::manifest(object));
+        }
+        let got: Vec<_> = objects(&bundle, "ns")
+            .unwrap()
+            .iter()
+            .map(|object| (object["metadata"]["namespace"].clone(), object["data"].clone()))
+            .collect();
+        let data = json!({"k": null});
+        assert_eq!(
+            got,
+            [
+                (json!("ns"), data.clone()),
+                (json!("ns"), data.clone()),
+                (Value::Null, data)
+            ]
+        );
+    }
+
+    #[test]
+    fn kinds_that_bundles_may_not_have_are_refused() {
+        let mut bundle = sample::bundle();
+        bundle.others = vec![sample::manifest(
+            json!({"kind": "Job", "metadata": {"name": "a"}}),
+        )];
+        assert_eq!(
+            objects(&bundle, "ns").unwrap_err()[0].to_string(),
+            "bundle contains unsupported resource: Name: a, Kind: Job"
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! ServiceAccounts, roles and their bindings, from the permissions of a ClusterServiceVersion.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use windlass_object::{ObjectKey, object};
+
+use super::{install_modes::TargetNamespaces, names};
+use crate::{Bundle, Permission};
+
+const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
+
+/// The ServiceAccounts that permissions are given to, but for `default`, which every namespace has.
+pub(super) fn service_accounts(bundle: &Bundle, namespace: &str) -> Vec<Value> {
+    let csv = bundle.csv();
+    let names: BTreeSet<_> = csv
+        .permissions()
+        .chain(csv.cluster_permissions())
+        .map(account)
+        .filter(|name| *name != "default")
+        .collect();
+    names
+        .into_iter()
+        .map(|name| {
+            json!({
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": name, "namespace": namespace},
+            })
+        })
+        .collect()
+}
+
+/// Roles and bindings. Permissions hold in each target namespace, or, where these are all, in the whole cluster.
+pub(super) fn roles(bundle: &Bundle, namespace: &str, targets: &TargetNamespaces) -> Vec<Value> {
+    let csv = bundle.csv();
+    let mut objects = Vec::new();
+    let mut cluster_permissions: Vec<_> = csv
+        .cluster_permissions()
+        .map(|permission| (permission, as_hashed(permission)))
+        .collect();
+    match targets {
+        TargetNamespaces::All => {
+            cluster_permissions.extend(
+                csv.permissions()
+                    .map(|permission| (permission, promoted(permission))),
+            );
+        }
+        TargetNamespaces::These(targets) => {
+            for target in targets {
+                for permission in csv.permissions() {
+                    let body = as_hashed(permission);
+                    let name = names::role(csv.name(), account(permission), &body);
+                    let metadata = json!({"name": name, "namespace": target});
+                    objects.push(role("Role", &metadata, &body));
+                    objects.push(binding("Role", &metadata, account(permission), namespace));
+                }
+            }
+        }
+    }
+    for (permission, body) in cluster_permissions {
+        let name = names::role(csv.name(), account(permission), &body);
+        let metadata = json!({"name": name});
+        objects.push(role("ClusterRole", &metadata, &body));
+        objects.push(binding("ClusterRole", &metadata, account(permission), namespace));
+    }
+    // A permission that is written twice is one role.
+    let mut seen = BTreeSet::new();
+    objects.retain(|object| ObjectKey::of(object).is_none_or(|key| seen.insert(key)));
+    objects
+}
+
+fn account(permission: Permission<'_>) -> &str {
+    match permission.service_account() {
+        "" => "default",
+        name => name,
+    }
+}
+
+/// A permission with its keys in the order in which OLM hashes them.
+fn as_hashed(permission: Permission<'_>) -> Value {
+    let rules = permission
+        .rules()
+        .map(|rules| rules.iter().map(policy_rule).collect::<Vec<_>>());
+    json!({"serviceAccountName": permission.service_account(), "rules": rules})
+}
+
+/// A permission that holds in the whole cluster: its holder must also be able to see the namespaces.
+fn promoted(permission: Permission<'_>) -> Value {
+    let mut body = as_hashed(permission);
+    let namespaces =
+        json!({"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["namespaces"]});
+    let mut rules = object::items(&body, "/rules").to_vec();
+    rules.push(namespaces);
+    body["rules"] = rules.into();
+    body
+}
+
+/// A rule with its keys in the order of Go's `PolicyRule`, which leaves out all but `verbs` where they are empty.
+fn policy_rule(rule: &Value) -> Value {
+    let mut fields = Map::new();
+    fields.insert("verbs".into(), rule.get("verbs").cloned().unwrap_or_default());
+    for name in ["apiGroups", "resources", "resourceNames", "nonResourceURLs"] {
+        if let Some(items) = rule
+            .get(name)
+            .filter(|items| items.as_array().is_some_and(|items| !items.is_empty()))
+        {
+            fields.insert(name.into(), items.clone());
+        }
+    }
+    Value::Object(fields)
+}
+
+fn role(kind: &str, metadata: &Value, body: &Value) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "metadata": metadata,
+        "rules": object::items(body, "/rules"),
+    })
+}
+
+fn binding(kind: &str, metadata: &Value, account: &str, namespace: &str) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": format!("{kind}Binding"),
+        "metadata": metadata,
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": metadata["name"]},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::{
+        hash::base36_sha224,
+        sample::{self, keys},
+    };
+
+    fn bundle() -> Bundle {
+        let mut bundle = sample::bundle();
+        bundle.csv.object["spec"]["install"]["spec"]["permissions"] = json!([
+            {"serviceAccountName": "widgets", "rules": [
+                {"resources": ["leases"], "apiGroups": ["coordination.k8s.io"], "verbs": ["*"], "resourceNames": []}
+            ]}
+        ]);
+        bundle.csv.object["spec"]["install"]["spec"]["clusterPermissions"] =
+            json!([{"serviceAccountName": "", "rules": null}, {"serviceAccountName": "", "rules": null}]);
+        bundle
+    }
+
+    #[test]
+    fn every_account_but_default_is_made() {
+        assert_eq!(
+            keys(&service_accounts(&bundle(), "ns")),
+            ["ServiceAccount ns/widgets"]
+        );
+    }
+
+    #[test]
+    fn names_hash_the_permission_as_go_writes_it() {
+        let hash = base36_sha224(&json!({"serviceAccountName": "widgets", "rules": [
+            {"verbs": ["*"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+        ]}));
+        let empty = base36_sha224(&json!({"serviceAccountName": "", "rules": null}));
+        let objects = roles(
+            &bundle(),
+            "ns",
+            &TargetNamespaces::These(vec!["a".into(), "b".into()]),
+        );
+        let widgets = names::joined("widgets.v0.1.0-widgets", &hash);
+        let default = names::joined("widgets.v0.1.0-default", &empty);
+        assert_eq!(
+            keys(&objects),
+            [
+                format!("Role a/{widgets}"),
+                format!("RoleBinding a/{widgets}"),
+                format!("Role b/{widgets}"),
+                format!("RoleBinding b/{widgets}"),
+                format!("ClusterRole {default}"),
+                format!("ClusterRoleBinding {default}"),
+            ]
+        );
+        assert_eq!(
+            objects[1]["subjects"],
+            json!([{"kind": "ServiceAccount", "name": "widgets", "namespace": "ns"}])
+        );
+        assert_eq!(
+            objects[1]["roleRef"],
+            json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": widgets})
+        );
+    }
+
+    #[test]
+    fn permissions_for_all_namespaces_hold_in_the_cluster_and_see_the_namespaces() {
+        let objects = roles(&bundle(), "ns", &TargetNamespaces::All);
+        assert_eq!(objects.len(), 4);
+        let promoted = &objects[2];
+        assert_eq!(promoted["kind"], "ClusterRole");
+        let rules = object::items(promoted, "/rules");
+        assert_eq!(rules.len(), 2);
+        assert_eq!(rules[1]["resources"], json!(["namespaces"]));
+        let hash = base36_sha224(&json!({"serviceAccountName": "widgets", "rules": rules}));
+        assert!(object::text(promoted, "/metadata/name").is_some_and(|name| name.ends_with(&hash)));
+    }
+
+    /// The names are those in `argocd-operator.v0.6.0` of the expected manifests that OLM v1 is tested with
+    /// (`operator-controller`, `test/regression/convert`).
+    #[test]
+    fn names_are_those_that_olm_gives() {
+        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let mut bundle = sample::bundle();
+        bundle.csv.object["metadata"]["name"] = json!("argocd-operator.v0.6.0");
+        bundle.csv.object["spec"]["install"]["spec"]["clusterPermissions"] = json!([]);
+        bundle.csv.object["spec"]["install"]["spec"]["permissions"] = json!([
+            {"serviceAccountName": "argocd-operator-controller-manager", "rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs},
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs},
+                {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+            ]}
+        ]);
+        for (targets, name) in [
+            (
+                TargetNamespaces::All,
+                "ClusterRole argocd-operator.v0.-3gkm3u8zfarktdile5wekso69zs9bgzb988mhjm0y6p",
+            ),
+            (
+                TargetNamespaces::These(vec!["argocd-system".into()]),
+                "Role argocd-system/argocd-operator.v0-22gmilmgp91wu25is5i2ec598hni8owq3l71bbkl7iz3",
+            ),
+        ] {
+            assert_eq!(keys(&roles(&bundle, "argocd-system", &targets))[0], name);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Services in front of the Deployments that serve webhooks.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use windlass_object::object;
+
+use super::{error::RenderError, serving_deployments::ServingDeployment};
+
+/// The Service of a Deployment, with one port for each that its webhook definitions name.
+pub(super) fn service(serving: &ServingDeployment<'_>, namespace: &str) -> Result<Value, Vec<RenderError>> {
+    let spec = serving.deployment.spec().unwrap_or(&Value::Null);
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": serving.service, "namespace": namespace},
+        "spec": {"ports": ports(serving, spec)?, "selector": selector(spec)},
+    }))
+}
+
+/// The pods. A Service selects by labels only; where the Deployment says more than labels can, the labels of its
+/// template are the narrowest selector that finds every pod.
+fn selector(spec: &Value) -> Value {
+    let labels = if object::items(spec, "/selector/matchExpressions").is_empty() {
+        "/selector/matchLabels"
+    } else {
+        "/template/metadata/labels"
+    };
+    spec.pointer(labels).cloned().unwrap_or_else(|| json!({}))
+}
+
+fn ports(serving: &ServingDeployment<'_>, spec: &Value) -> Result<Vec<Value>, Vec<RenderError>> {
+    let mut ports: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
+    for webhook in &serving.webhooks {
+        let target_port = ServingDeployment::target_port(*webhook);
+        let targets = ports.entry(webhook.port()).or_default();
+        if !targets
+            .iter()
+            .any(|known| leads_to_same(spec, known, &target_port))
+        {
+            targets.push(target_port);
+        }
+    }
+    let clashes: Vec<_> = ports
+        .iter()
+        .filter(|(_, targets)| targets.len() > 1)
+        .map(|(port, targets)| RenderError::TargetPorts {
+            deployment: serving.deployment.name().to_owned(),
+            port: *port,
+            targets: targets
+                .iter()
+                .map(|target| target.as_str().map_or_else(|| target.to_string(), str::to_owned))
+                .collect(),
+        })
+        .collect();
+    if !clashes.is_empty() {
+        return Err(clashes);
+    }
+    Ok(ports
+        .iter()
+        .filter_map(|(port, targets)| {
+            let target = targets.first()?;
+            Some(json!({"name": port.to_string(), "port": port, "targetPort": target}))
+        })
+        .collect())
+}
+
+/// Whether two target ports are one: a number, and the name that a container gives it, are.
+fn leads_to_same(spec: &Value, one: &Value, other: &Value) -> bool {
+    let number = |port: &Value| {
+        let pod_spec = spec.pointer("/template/spec")?;
+        port.as_i64()
+            .or_else(|| ServingDeployment::container_with(pod_spec, port).map(|(_, number)| number))
+    };
+    one == other || number(one).is_some_and(|first| number(other) == Some(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bundle, render::sample};
+
+    fn rendered(bundle: &Bundle) -> Result<Value, Vec<String>> {
+        service(&ServingDeployment::all(bundle.csv())[0], "ns")
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn ports_are_sorted_and_each_is_there_once() {
+        let mut bundle = sample::bundle();
+        bundle.csv.object["spec"]["webhookdefinitions"] = json!([
+            {"deploymentName": "widgets.controller", "containerPort": 8443},
+            {"deploymentName": "widgets.controller", "targetPort": 9443},
+            {"deploymentName": "widgets.controller", "containerPort": 443, "targetPort": "webhook-server"},
+            {"deploymentName": "widgets.controller", "containerPort": 0, "targetPort": 9443},
+            {"deploymentName": "widgets.controller", "containerPort": 8443, "targetPort": 8443},
+            {"deploymentName": "other", "containerPort": 1},
+        ]);
+        let service = rendered(&bundle).unwrap();
+        assert_eq!(
+            service["spec"]["ports"],
+            json!([{"name": "443", "port": 443, "targetPort": 9443}, {"name": "8443", "port": 8443, "targetPort": 8443}])
+        );
+        assert_eq!(
+            service["metadata"],
+            json!({"name": "widgets-controller-service", "namespace": "ns"})
+        );
+    }
+
+    #[test]
+    fn one_port_cannot_lead_to_two() {
+        let mut bundle = sample::bundle();
+        bundle.csv.object["spec"]["webhookdefinitions"] = json!([
+            {"deploymentName": "widgets.controller", "targetPort": 9443},
+            {"deploymentName": "widgets.controller", "targetPort": "metrics"},
+        ]);
+        assert_eq!(
+            rendered(&bundle).unwrap_err(),
+            [
+                "webhook definitions of deployment 'widgets.controller' send port 443 to several target ports [9443 metrics]"
+            ]
+        );
+    }
+
+    #[test]
+    fn pods_are_found_though_the_deployment_selects_by_expressions() {
+        let mut bundle = sample::bundle();
+        assert_eq!(
+            rendered(&bundle).unwrap()["spec"]["selector"],
+            json!({"app": "widgets"})
+        );
+        bundle.csv.object["spec"]["install"]["spec"]["deployments"][0]["spec"]["selector"] =
+            json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]});
+        assert_eq!(
+            rendered(&bundle).unwrap()["spec"]["selector"],
+            json!({"app": "widgets", "tier": "control"})
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! The whole of a rendered bundle.
+
+use proptest::{prelude::*, sample::subsequence};
+use serde_json::json;
+
+use super::*;
+use crate::render::sample::{bundle, keys, manifest, options};
+
+#[test]
+fn what_is_done_at_different_moments_is_kept_apart() {
+    let rendered = render(&bundle(), &options("ns")).unwrap();
+    let role = object::text(&rendered.objects[1], "/metadata/name")
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        keys(&rendered.objects),
+        [
+            "ServiceAccount ns/widgets".to_owned(),
+            format!("ClusterRole {role}"),
+            format!("ClusterRoleBinding {role}"),
+            "CustomResourceDefinition widgets.example.com".to_owned(),
+            "Service ns/widgets-controller-service".to_owned(),
+            "ServingCertificate ns/widgets-controller-service".to_owned(),
+            "Deployment ns/widgets.controller".to_owned(),
+        ]
+    );
+    assert_eq!(
+        keys(&rendered.admission),
+        [
+            "ValidatingWebhookConfiguration vwidget.example.com",
+            "MutatingWebhookConfiguration mwidget.example.com"
+        ]
+    );
+    assert_eq!(
+        rendered.certificates,
+        [Certificate {
+            service: "widgets-controller-service".into(),
+            secret: "widgets-controller-service-cert".into(),
+            deployment: "widgets.controller".into(),
+        }]
+    );
+    assert_eq!(rendered.conversions.len(), 1);
+    assert!(rendered.objects[3]["spec"].get("conversion").is_none());
+
+    let manifests = rendered.manifests();
+    assert_eq!(manifests.len(), 9);
+    assert_eq!(
+        manifests[3]["spec"]["conversion"],
+        rendered.conversions[0].stanza(None)
+    );
+}
+
+#[test]
+fn a_serving_certificate_names_what_it_serves() {
+    let mut options = options("ns");
+    let certificate = |options: &Options| render(&bundle(), options).unwrap().objects[5]["spec"].clone();
+    assert_eq!(
+        certificate(&options),
+        json!({
+            "serviceName": "widgets-controller-service",
+            "secretName": "widgets-controller-service-cert",
+            "reload": {"strategy": "Auto", "deploymentName": "widgets.controller"},
+        })
+    );
+    let durations = Durations {
+        certificate: GoDuration::from_hours(24),
+        ca: GoDuration::from_hours(72),
+    };
+    options.certificates = Certificates::Windlass {
+        durations: Some(durations),
+    };
+    assert_eq!(certificate(&options)["duration"], "24h");
+    assert_eq!(certificate(&options)["ca"], json!({"duration": "72h"}));
+}
+
+#[test]
+fn without_certificates_nothing_of_windlass_is_left() {
+    let options = Options {
+        certificates: Certificates::None,
+        ..options("ns")
+    };
+    let rendered = render(&bundle(), &options).unwrap();
+    assert!(rendered.certificates.is_empty());
+    let manifests = rendered.manifests();
+    assert_eq!(manifests[3]["spec"]["conversion"]["strategy"], "Webhook");
+    let text = Value::from(manifests).to_string();
+    for trace in [
+        "windlass",
+        "ServingCertificate",
+        "Secret",
+        "volume",
+        "caBundle",
+        "preStop",
+        "maxUnavailable",
+    ] {
+        assert!(!text.contains(trace), "{trace}");
+    }
+}
+
+#[test]
+fn every_error_is_reported_at_once() {
+    let mut bundle = bundle();
+    bundle.crds[0].object["spec"]["preserveUnknownFields"] = json!(true);
+    bundle.others = vec![
+        manifest(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})),
+        manifest(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b"}})),
+    ];
+    bundle.csv.object["spec"]["webhookdefinitions"][1]["targetPort"] = json!(1);
+    let options = Options {
+        watch_namespaces: vec!["other".into()],
+        ..options("ns")
+    };
+    let errors: Vec<_> = render(&bundle, &options)
+        .unwrap_err()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        errors,
+        [
+            "invalid option(s): invalid target namespaces [other]: supported install modes [AllNamespaces] do not support target namespaces [other]",
+            "custom resource definition 'widgets.example.com' must have .spec.preserveUnknownFields set to false to let API Server call webhook to do the conversion",
+            "bundle contains unsupported resource: Name: a, Kind: Pod",
+            "webhook definitions of deployment 'widgets.controller' send port 443 to several target ports [9443 1]",
+        ]
+    );
+}
+
+#[test]
+fn two_objects_of_one_name_are_refused() {
+    let mut bundle = bundle();
+    let service =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "widgets-controller-service"}});
+    bundle.others = vec![manifest(service)];
+    let errors = render(&bundle, &options("ns")).unwrap_err();
+    assert!(
+        errors[0]
+            .to_string()
+            .starts_with("Service ns/widgets-controller-service is there twice")
+    );
+}
+
+/// Values of every shape, to put where something else belongs.
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        Just(json!("text")),
+        Just(json!(0)),
+        Just(json!([])),
+        Just(json!([3])),
+        Just(json!({})),
+        Just(json!({"name": {}})),
+    ]
+}
+
+/// Places in the sample's ClusterServiceVersion.
+const PLACES: [&str; 12] = [
+    "/metadata/name",
+    "/metadata/annotations",
+    "/spec/installModes",
+    "/spec/install/spec/deployments/0/name",
+    "/spec/install/spec/deployments/0/label",
+    "/spec/install/spec/deployments/0/spec/selector",
+    "/spec/install/spec/deployments/0/spec/template/metadata",
+    "/spec/install/spec/deployments/0/spec/template/spec/containers",
+    "/spec/install/spec/clusterPermissions/0/rules",
+    "/spec/webhookdefinitions/0/targetPort",
+    "/spec/webhookdefinitions/0/conversionCRDs",
+    "/spec/webhookdefinitions/2",
+];
+
+proptest! {
+    #[test]
+    fn the_same_input_gives_the_same_output_and_nothing_panics(
+        places in subsequence(PLACES.to_vec(), 0..=3),
+        values in proptest::collection::vec(any_value(), 3),
+    ) {
+        let mut bundle = bundle();
+        for (place, value) in places.iter().zip(values) {
+            if let Some(found) = bundle.csv.object.pointer_mut(place) {
+                *found = value;
+            }
+        }
+        let options = options("ns");
+        prop_assert_eq!(render(&bundle, &options), render(&bundle, &options));
+    }
+}

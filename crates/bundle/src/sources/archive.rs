@@ -1,0 +1,207 @@
+//! A bundle in a tar archive, compressed with gzip or not.
+
+use std::collections::BTreeMap;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, EntryType};
+
+use super::limits::{Collection, FILES, UNPACKED_BYTES};
+use super::{Error, PARTS, is_part_of_bundle, relative};
+use crate::Files;
+
+/// Every entry has a header and is filled up to a multiple of it.
+const BLOCK: u64 = 512;
+
+/// How many bytes of an archive are read: the content, two blocks of overhead for each entry, and as much again for
+/// long names.
+const STREAM_BYTES: u64 = UNPACKED_BYTES + 4 * BLOCK * FILES as u64;
+
+/// Reads `manifests/` and `metadata/` of the bundle in an archive; they may be in a single top folder.
+///
+/// `name` names the archive in errors. Links are followed within the archive.
+///
+/// # Errors
+///
+/// The first entry that cannot be read or may not be in a bundle.
+pub fn load(mut stream: impl Read, name: &str) -> Result<Files, Error> {
+    let mut start = Vec::new();
+    stream
+        .by_ref()
+        .take(BLOCK)
+        .read_to_end(&mut start)
+        .map_err(|source| Error::Read {
+            file: name.to_owned(),
+            source,
+        })?;
+    let (gzip, tar) = (is_gzip(&start), is_tar(&start));
+    let stream = Cursor::new(start).chain(stream);
+    if gzip {
+        return unpack(MultiGzDecoder::new(stream), name);
+    }
+    if tar {
+        return unpack(stream, name);
+    }
+    Err(Error::Unsupported {
+        file: name.to_owned(),
+    })
+}
+
+/// Whether bytes that begin with `start` are what [`load`] reads; a block is enough to tell.
+pub fn is_archive(start: &[u8]) -> bool {
+    is_gzip(start) || is_tar(start)
+}
+
+fn is_gzip(start: &[u8]) -> bool {
+    start.starts_with(&[0x1f, 0x8b])
+}
+
+fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
+}
+
+fn unpack(stream: impl Read, name: &str) -> Result<Files, Error> {
+    let read = |file: &str, source: io::Error| match source.downcast::<EndOfLimit>() {
+        Ok(EndOfLimit) => Error::TooLarge {
+            file: file.to_owned(),
+        },
+        Err(source) => Error::Read {
+            file: file.to_owned(),
+            source,
+        },
+    };
+    let mut archive = Archive::new(Limited {
+        stream,
+        left: STREAM_BYTES,
+    });
+    let mut collection = Collection::new();
+    let mut links = BTreeMap::new();
+    for entry in archive.entries().map_err(|source| read(name, source))? {
+        let entry = entry.map_err(|source| read(name, source))?;
+        let path = entry.path().map_err(|source| read(name, source))?.into_owned();
+        let file = relative(&path)?.display().to_string();
+        collection.count(&file)?;
+        match entry.header().entry_type() {
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+                let size = entry.size();
+                collection.add(&file, size, entry)?;
+            }
+            EntryType::Symlink => {
+                let target = link_target(&entry, &file)?;
+                let folder = path.parent().unwrap_or(Path::new(""));
+                links.insert(
+                    file.clone(),
+                    join(folder, &target).ok_or(Error::LinkOutside { file, target })?,
+                );
+            }
+            EntryType::Link => {
+                let target = link_target(&entry, &file)?;
+                links.insert(
+                    file.clone(),
+                    join(Path::new(""), &target).ok_or(Error::LinkOutside { file, target })?,
+                );
+            }
+            EntryType::Directory | EntryType::XGlobalHeader => {}
+            _ => return Err(Error::SpecialFile { file }),
+        }
+    }
+    follow(&links, &mut collection)?;
+    let mut files = without_top_folder(collection.into_files());
+    files.retain(|file, _| is_part_of_bundle(file));
+    if files.is_empty() {
+        return Err(Error::NotABundle {
+            file: name.to_owned(),
+        });
+    }
+    Ok(files)
+}
+
+fn link_target(entry: &tar::Entry<'_, impl Read>, file: &str) -> Result<String, Error> {
+    let target = entry.link_name().map_err(|source| Error::Read {
+        file: file.to_owned(),
+        source,
+    })?;
+    let target = target.unwrap_or_default();
+    target.to_str().map(str::to_owned).ok_or_else(|| Error::Name {
+        file: file.to_owned(),
+    })
+}
+
+/// `target` as seen from `folder`; `None` when it leads out of the archive.
+fn join(folder: &Path, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder
+        .to_str()?
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
+    if target.starts_with('/') {
+        return None;
+    }
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Adds what each link leads to, as a file of the link's name.
+fn follow(links: &BTreeMap<String, String>, collection: &mut Collection) -> Result<(), Error> {
+    for (file, target) in links {
+        // A chain is at most as long as there are links; a longer one is a circle.
+        let end = (0..links.len()).fold(target, |end, _| links.get(end).unwrap_or(end));
+        let Some(content) = collection.content(end).map(<[u8]>::to_vec) else {
+            return Err(Error::LinkOutside {
+                file: file.clone(),
+                target: target.clone(),
+            });
+        };
+        collection.add(file, content.len() as u64, content.as_slice())?;
+    }
+    Ok(())
+}
+
+/// The files below the only top folder, where that is not itself a part of the bundle.
+fn without_top_folder(files: Files) -> Files {
+    let top = |file: &str| file.split_once('/').map(|(top, _)| top.to_owned());
+    let Some(first) = files.keys().next().and_then(|file| top(file)) else {
+        return files;
+    };
+    let single = files.keys().all(|file| top(file).as_deref() == Some(&first));
+    let prefix = format!("{first}/");
+    if !single || PARTS.contains(&first.as_str()) {
+        return files;
+    }
+    files
+        .into_iter()
+        .filter_map(|(file, content)| Some((file.strip_prefix(&prefix)?.to_owned(), content)))
+        .collect()
+}
+
+/// A stream that fails, rather than ends, after so many bytes.
+struct Limited<R> {
+    stream: R,
+    left: u64,
+}
+
+/// More was in the stream than may be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the archive is too large")]
+struct EndOfLimit;
+
+// === impl Limited ===
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !buffer.is_empty() {
+            return Err(io::Error::other(EndOfLimit));
+        }
+        let length = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let read = self.stream.read(&mut buffer[..length])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}

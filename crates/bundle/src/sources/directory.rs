@@ -1,0 +1,102 @@
+//! A bundle in a folder.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::limits::Collection;
+use super::{Error, PARTS, relative};
+use crate::Files;
+
+/// Reads `manifests/` and `metadata/` of the bundle in `folder`.
+///
+/// Links are followed as long as they stay in the folder.
+///
+/// # Errors
+///
+/// The first file that cannot be read or may not be in a bundle.
+pub fn load(folder: &Path) -> Result<Files, Error> {
+    let root = folder
+        .canonicalize()
+        .map_err(|source| read_error(folder, source))?;
+    if !PARTS.iter().any(|part| root.join(part).is_dir()) {
+        return Err(Error::NotABundle {
+            file: folder.display().to_string(),
+        });
+    }
+    let mut walk = Walk {
+        root,
+        collection: Collection::new(),
+    };
+    for part in PARTS {
+        if walk.root.join(part).symlink_metadata().is_ok() {
+            walk.visit(Path::new(part))?;
+        }
+    }
+    Ok(walk.collection.into_files())
+}
+
+/// One pass over a folder.
+struct Walk {
+    /// The bundle's folder, without links in its path.
+    root: PathBuf,
+    collection: Collection,
+}
+
+// === impl Walk ===
+
+impl Walk {
+    /// Reads the file or folder `path`, relative to the root.
+    fn visit(&mut self, path: &Path) -> Result<(), Error> {
+        let name = relative(path)?.display().to_string();
+        self.collection.count(&name)?;
+        let target = self.resolve(path)?;
+        let metadata = fs::metadata(&target).map_err(|source| read_error(path, source))?;
+        if metadata.is_dir() {
+            return self.visit_folder(path, &target);
+        }
+        // Opening a pipe would wait for a writer.
+        if !metadata.is_file() {
+            return Err(Error::SpecialFile { file: name });
+        }
+        let file = File::open(&target).map_err(|source| read_error(path, source))?;
+        self.collection.add(&name, metadata.len(), file)
+    }
+
+    fn visit_folder(&mut self, path: &Path, target: &Path) -> Result<(), Error> {
+        let entries = fs::read_dir(target).map_err(|source| read_error(path, source))?;
+        for entry in entries {
+            let entry = entry.map_err(|source| read_error(path, source))?;
+            self.visit(&path.join(entry.file_name()))?;
+        }
+        Ok(())
+    }
+
+    /// Where `path` leads to, which must be in the root and, for a folder, not above itself.
+    fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
+        let link = self.root.join(path);
+        let metadata = link
+            .symlink_metadata()
+            .map_err(|source| read_error(path, source))?;
+        if !metadata.is_symlink() {
+            return Ok(link);
+        }
+        let outside = || Error::LinkOutside {
+            file: path.display().to_string(),
+            target: fs::read_link(&link).unwrap_or_default().display().to_string(),
+        };
+        let target = link.canonicalize().map_err(|_| outside())?;
+        // A link to a folder that holds the link would be followed for ever.
+        let holds_link = target.is_dir() && link.parent().is_some_and(|parent| parent.starts_with(&target));
+        if !target.starts_with(&self.root) || holds_link {
+            return Err(outside());
+        }
+        Ok(target)
+    }
+}
+
+fn read_error(path: &Path, source: std::io::Error) -> Error {
+    Error::Read {
+        file: path.display().to_string(),
+        source,
+    }
+}

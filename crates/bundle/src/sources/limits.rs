@@ -1,0 +1,84 @@
+//! How much of a stranger's bundle is read.
+
+use std::io::Read;
+
+use super::Error;
+use crate::Files;
+
+/// How many bytes a bundle may hold, unpacked.
+pub const UNPACKED_BYTES: u64 = 64 << 20;
+
+/// How many files and folders a bundle may hold.
+pub const FILES: usize = 10_000;
+
+/// The files read so far, and what may still be read.
+#[derive(Debug)]
+pub(super) struct Collection {
+    files: Files,
+    entries: usize,
+    bytes: u64,
+}
+
+// === impl Collection ===
+
+impl Collection {
+    pub(super) fn new() -> Self {
+        Self {
+            files: Files::new(),
+            entries: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Counts a file, folder or link before anything of it is read.
+    pub(super) fn count(&mut self, file: &str) -> Result<(), Error> {
+        self.entries += 1;
+        if self.entries > FILES {
+            return Err(Error::TooManyFiles {
+                file: file.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads `content`, which says that it has `size` bytes, as `file`.
+    pub(super) fn add(&mut self, file: &str, size: u64, content: impl Read) -> Result<(), Error> {
+        let left = UNPACKED_BYTES - self.bytes;
+        let too_large = || Error::TooLarge {
+            file: file.to_owned(),
+        };
+        if size > left {
+            return Err(too_large());
+        }
+        let mut bytes = Vec::new();
+        // A file may grow while it is read.
+        let read = content
+            .take(left + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|source| Error::Read {
+                file: file.to_owned(),
+                source,
+            })?;
+        let read = u64::try_from(read).unwrap_or(u64::MAX);
+        if read > left {
+            return Err(too_large());
+        }
+        self.bytes += read;
+        if self.files.insert(file.to_owned(), bytes).is_some() {
+            return Err(Error::Duplicate {
+                file: file.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// What was read as `file`.
+    pub(super) fn content(&self, file: &str) -> Option<&[u8]> {
+        self.files.get(file).map(Vec::as_slice)
+    }
+
+    /// The files.
+    pub(super) fn into_files(self) -> Files {
+        self.files
+    }
+}

@@ -1,0 +1,165 @@
+//! Where bundles come from: each source yields the same map of path to bytes.
+//!
+//! Sources block; asynchronous callers use `spawn_blocking`.
+
+mod any;
+pub mod archive;
+pub mod config_maps;
+pub mod directory;
+mod limits;
+pub mod pack;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::Files;
+
+pub use any::{Contents, load_any};
+pub use limits::{FILES, UNPACKED_BYTES};
+
+/// Why a source yields no bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The folder, archive or file in it cannot be read.
+    #[error("cannot be read: {source}")]
+    Read {
+        /// The file, relative to the bundle where it is in it.
+        file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is something other than a folder or an archive.
+    #[error("is neither a folder nor a .tar.gz archive")]
+    Unsupported {
+        /// The file.
+        file: String,
+    },
+    /// There is neither `manifests/` nor `metadata/`.
+    #[error("is not a bundle: it holds no folder \"manifests\"")]
+    NotABundle {
+        /// The folder or archive.
+        file: String,
+    },
+    /// The file takes the bundle above the limit on its size.
+    #[error("is too large: a bundle may hold {} MiB unpacked", UNPACKED_BYTES >> 20)]
+    TooLarge {
+        /// The first file above the limit.
+        file: String,
+    },
+    /// The file takes the bundle above the limit on the number of its files.
+    #[error("is one file too many: a bundle may hold {FILES} files")]
+    TooManyFiles {
+        /// The first file above the limit.
+        file: String,
+    },
+    /// The path is absolute or has a part `..`.
+    #[error("has a path that leaves the bundle")]
+    PathOutside {
+        /// The path as written.
+        file: String,
+    },
+    /// The link leads out of the bundle, to nothing or to itself.
+    #[error("is a link to {target}, which is no file of the bundle")]
+    LinkOutside {
+        /// The link.
+        file: String,
+        /// What it names.
+        target: String,
+    },
+    /// The file is a device, a pipe or a socket.
+    #[error("is neither a file nor a folder")]
+    SpecialFile {
+        /// The file.
+        file: String,
+    },
+    /// The name is not UTF-8.
+    #[error("has a name that is not UTF-8")]
+    Name {
+        /// The name, as far as it can be printed.
+        file: String,
+    },
+    /// An archive holds one name twice.
+    #[error("is in the archive twice")]
+    Duplicate {
+        /// The file.
+        file: String,
+    },
+}
+
+/// Reads the bundle at `path`: a folder, a `.tar.gz` (or `.tar`) of one, or `-` for such an archive on standard input.
+///
+/// # Errors
+///
+/// The first thing that keeps it from being read; it names the file.
+pub fn load(path: &Path) -> Result<Files, Error> {
+    if path == Path::new("-") {
+        return archive::load(io::stdin().lock(), "-");
+    }
+    let read = |source| Error::Read {
+        file: path.display().to_string(),
+        source,
+    };
+    let kind = fs::metadata(path).map_err(read)?.file_type();
+    if kind.is_dir() {
+        return directory::load(path);
+    }
+    if !kind.is_file() {
+        return Err(Error::SpecialFile {
+            file: path.display().to_string(),
+        });
+    }
+    archive::load(File::open(path).map_err(read)?, &path.display().to_string())
+}
+
+/// The folders of a bundle that say what it installs. Others, such as `tests/`, are not read.
+const PARTS: [&str; 2] = ["manifests", "metadata"];
+
+/// Whether `file` is in one of the [`PARTS`].
+fn is_part_of_bundle(file: &str) -> bool {
+    file.split_once('/')
+        .is_some_and(|(folder, _)| PARTS.contains(&folder))
+}
+
+/// `path` with `/` between its parts, without `.`.
+///
+/// # Errors
+///
+/// When it leaves the folder it is relative to, or is not UTF-8.
+fn relative(path: &Path) -> Result<PathBuf, Error> {
+    let file = || path.display().to_string();
+    let mut parts = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::Normal(part) if part.to_str().is_some() => parts.push(part),
+            Component::Normal(_) => return Err(Error::Name { file: file() }),
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(Error::PathOutside { file: file() });
+            }
+        }
+    }
+    Ok(parts)
+}
+
+// === impl Error ===
+
+impl Error {
+    /// The file that the error is about, relative to the bundle where it is in it.
+    pub fn file(&self) -> &str {
+        match self {
+            Self::Read { file, .. }
+            | Self::Unsupported { file }
+            | Self::NotABundle { file }
+            | Self::TooLarge { file }
+            | Self::TooManyFiles { file }
+            | Self::PathOutside { file }
+            | Self::LinkOutside { file, .. }
+            | Self::SpecialFile { file }
+            | Self::Name { file }
+            | Self::Duplicate { file } => file,
+        }
+    }
+}

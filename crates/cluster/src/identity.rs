@@ -1,0 +1,69 @@
+//! Who this process is to the API server.
+
+use http::{Request, header::CONTENT_TYPE};
+use serde_json::json;
+use windlass_object::object;
+
+use crate::{Cluster, RequestError};
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// What the API server calls the user that sends these requests: it knows, whatever this process is and runs as.
+    /// Asked once (SelfSubjectReview, KEP-3325) by this and every clone of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; [`RequestError::Nobody`] when the answer names no user. It is asked again the next time.
+    pub async fn user(&self) -> Result<&str, RequestError> {
+        let user = self.user.get_or_try_init(|| self.ask_for_user()).await?;
+        Ok(user)
+    }
+
+    async fn ask_for_user(&self) -> Result<String, RequestError> {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+            .header(CONTENT_TYPE, "application/json")
+            .body(review.to_string().into_bytes())
+            .map_err(kube::core::request::Error::BuildRequest);
+        let answer = self.send("create", "SelfSubjectReview", request).await?;
+        let user = object::text(&answer, "/status/userInfo/username");
+        user.map(str::to_owned).ok_or(RequestError::Nobody)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+
+    use http::Response;
+    use kube::{Client, client::Body};
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_api_server_is_asked_until_it_says_who_this_is_and_never_again() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let answering = service_fn(move |_: Request<Body>| {
+            let answer = match count.fetch_add(1, Ordering::Relaxed) {
+                0 => json!({"metadata": {}}),
+                _ => json!({"status": {"userInfo": {"username": "somebody"}}}),
+            };
+            async move { Ok::<_, BoxError>(Response::new(Body::from(answer.to_string().into_bytes()))) }
+        });
+        let cluster = Cluster::new(Client::new(answering, "default"), Duration::from_secs(60));
+        let error = cluster.user().await.unwrap_err();
+        assert!(matches!(error, RequestError::Nobody), "{error}");
+        assert_eq!(cluster.user().await.unwrap(), "somebody");
+        assert_eq!(cluster.clone().user().await.unwrap(), "somebody");
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+}

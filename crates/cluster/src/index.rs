@@ -1,0 +1,264 @@
+//! What the watches have seen: one index of objects for every controller to read.
+//!
+//! Watches of one kind may overlap (Secrets by label and Secrets by name): each fills a shelf of its own, and a look-up
+//! goes through the shelves of the kind.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::sync::broadcast;
+use windlass_object::ObjectKey;
+
+use crate::{Kind, watches::Watch};
+
+/// The objects that the watches have seen.
+pub struct Index {
+    shelves: RwLock<BTreeMap<Watch, Shelf>>,
+    changes: broadcast::Sender<Change>,
+}
+
+/// One object that came, changed or went.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The object.
+    pub key: ObjectKey,
+    /// How it was known before.
+    pub before: Option<Arc<Value>>,
+    /// How it is now; `None` when it is gone.
+    pub after: Option<Arc<Value>>,
+}
+
+/// What one watch has seen.
+#[derive(Debug, Default)]
+struct Shelf {
+    objects: BTreeMap<ObjectKey, Arc<Value>>,
+    /// What a relist has brought so far; it replaces the objects as a whole when it is complete.
+    relisted: BTreeMap<ObjectKey, Arc<Value>>,
+    complete: bool,
+}
+
+/// How many changes a slow reader may lag behind before it has to look at everything again.
+const BACKLOG: usize = 4096;
+
+// === impl Change ===
+
+impl Change {
+    /// The object as it was known before, and as it is now.
+    pub fn versions(&self) -> impl Iterator<Item = &Value> {
+        self.before.iter().chain(&self.after).map(AsRef::as_ref)
+    }
+}
+
+// === impl Index ===
+
+impl Index {
+    /// An empty index.
+    pub fn new() -> Self {
+        Self {
+            shelves: RwLock::default(),
+            changes: broadcast::Sender::new(BACKLOG),
+        }
+    }
+
+    /// The object, if a watch has seen it.
+    pub fn find(&self, key: &ObjectKey) -> Option<Arc<Value>> {
+        let kind = Kind::of(key);
+        let shelves = self.shelves.read();
+        shelves
+            .iter()
+            .filter(|(watch, _)| watch.kind == kind)
+            .find_map(|(_, shelf)| shelf.objects.get(key).cloned())
+    }
+
+    /// All objects of a kind, in the order of their keys, each once.
+    pub fn objects(&self, kind: &Kind) -> Vec<Arc<Value>> {
+        let shelves = self.shelves.read();
+        let mut objects = BTreeMap::new();
+        for (_, shelf) in shelves.iter().filter(|(watch, _)| watch.kind == *kind) {
+            for (key, object) in &shelf.objects {
+                objects.entry(key.clone()).or_insert_with(|| object.clone());
+            }
+        }
+        objects.into_values().collect()
+    }
+
+    /// Whether `watch` has seen all there is at least once.
+    pub fn is_complete(&self, watch: &Watch) -> bool {
+        self.shelves.read().get(watch).is_some_and(|shelf| shelf.complete)
+    }
+
+    /// How many objects of each kind are held.
+    pub fn sizes(&self) -> BTreeMap<Kind, usize> {
+        let mut sizes = BTreeMap::new();
+        for (watch, shelf) in &*self.shelves.read() {
+            *sizes.entry(watch.kind.clone()).or_default() += shelf.objects.len();
+        }
+        sizes
+    }
+
+    /// Every change from now on. A reader that lags too far gets [`broadcast::error::RecvError::Lagged`] and has to
+    /// look at everything again.
+    pub fn subscribe(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    /// An object came or changed.
+    pub fn apply(&self, watch: &Watch, object: Value) {
+        let Some(key) = ObjectKey::of(&object) else { return };
+        let after = Arc::new(object);
+        let before = self.edit(watch, |shelf| shelf.objects.insert(key.clone(), after.clone()));
+        self.publish(Change {
+            key,
+            before,
+            after: Some(after),
+        });
+    }
+
+    /// An object went.
+    pub fn delete(&self, watch: &Watch, key: &ObjectKey) {
+        let before = self.edit(watch, |shelf| shelf.objects.remove(key));
+        if before.is_some() {
+            // Another watch of the kind may still see it: it only left a selector then.
+            self.publish(Change {
+                key: key.clone(),
+                before,
+                after: self.find(key),
+            });
+        }
+    }
+
+    /// A relist begins.
+    pub fn begin_relist(&self, watch: &Watch) {
+        self.edit(watch, |shelf| shelf.relisted.clear());
+    }
+
+    /// A relist brought an object.
+    pub fn relist(&self, watch: &Watch, object: Value) {
+        let Some(key) = ObjectKey::of(&object) else { return };
+        self.edit(watch, |shelf| shelf.relisted.insert(key, Arc::new(object)));
+    }
+
+    /// A relist is complete: what it did not bring is gone.
+    pub fn finish_relist(&self, watch: &Watch) {
+        let (before, after) = self.edit(watch, |shelf| {
+            let after = std::mem::take(&mut shelf.relisted);
+            let before = std::mem::replace(&mut shelf.objects, after.clone());
+            shelf.complete = true;
+            (before, after)
+        });
+        for change in difference(&before, &after) {
+            self.publish(change);
+        }
+    }
+
+    /// The watch has ended for good: what only it has seen is no longer known.
+    pub fn close(&self, watch: &Watch) {
+        let Some(shelf) = self.shelves.write().remove(watch) else {
+            return;
+        };
+        for change in difference(&shelf.objects, &BTreeMap::new()) {
+            self.publish(change);
+        }
+    }
+
+    fn edit<T>(&self, watch: &Watch, edit: impl FnOnce(&mut Shelf) -> T) -> T {
+        edit(self.shelves.write().entry(watch.clone()).or_default())
+    }
+
+    fn publish(&self, change: Change) {
+        // An error only says that nobody listens yet.
+        let _ = self.changes.send(change);
+    }
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What turns `before` into `after`.
+fn difference(
+    before: &BTreeMap<ObjectKey, Arc<Value>>,
+    after: &BTreeMap<ObjectKey, Arc<Value>>,
+) -> Vec<Change> {
+    let gone = before
+        .iter()
+        .filter(|(key, _)| !after.contains_key(key))
+        .map(|(key, object)| Change {
+            key: key.clone(),
+            before: Some(object.clone()),
+            after: None,
+        });
+    let present = after.iter().filter_map(|(key, object)| {
+        let known = before.get(key);
+        (known != Some(object)).then(|| Change {
+            key: key.clone(),
+            before: known.cloned(),
+            after: Some(object.clone()),
+        })
+    });
+    gone.chain(present).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{kinds, watches::Selector};
+
+    fn secret(name: &str, data: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "n", "name": name}, "data": data})
+    }
+
+    fn drain(changes: &mut broadcast::Receiver<Change>) -> Vec<(String, bool, bool)> {
+        std::iter::from_fn(|| changes.try_recv().ok())
+            .map(|change| (change.key.name, change.before.is_some(), change.after.is_some()))
+            .collect()
+    }
+
+    #[test]
+    fn a_relist_tells_what_came_changed_and_went() {
+        let index = Index::new();
+        let watch = Watch::all(kinds::SECRET);
+        for (name, data) in [("gone", "1"), ("changed", "1"), ("same", "1")] {
+            index.apply(&watch, secret(name, data));
+        }
+        let mut changes = index.subscribe();
+        index.begin_relist(&watch);
+        for (name, data) in [("changed", "2"), ("same", "1"), ("new", "1")] {
+            index.relist(&watch, secret(name, data));
+        }
+        assert!(!index.is_complete(&watch), "half a list is no list");
+        index.finish_relist(&watch);
+        assert!(index.is_complete(&watch));
+        let expected = [
+            ("gone", true, false),
+            ("changed", true, true),
+            ("new", false, true),
+        ];
+        assert_eq!(
+            drain(&mut changes),
+            expected.map(|(name, before, after)| (name.to_owned(), before, after))
+        );
+    }
+
+    #[test]
+    fn an_object_stays_known_while_one_of_two_watches_sees_it() {
+        let index = Index::new();
+        let by_label = Watch::all(kinds::SECRET).selected(Selector::Label("a".into()));
+        let by_name = Watch::all(kinds::SECRET).selected(Selector::Name("s".into()));
+        index.apply(&by_label, secret("s", "1"));
+        index.apply(&by_name, secret("s", "1"));
+        let key = kinds::SECRET.object(Some("n"), "s");
+        let mut changes = index.subscribe();
+        index.delete(&by_label, &key);
+        assert!(index.find(&key).is_some());
+        assert_eq!(drain(&mut changes), [("s".to_owned(), true, true)]);
+        index.close(&by_name);
+        assert!(index.find(&key).is_none());
+        assert_eq!(index.objects(&kinds::SECRET).len(), 0);
+    }
+}

@@ -1,0 +1,99 @@
+//! Fresh key pairs and serial numbers: the randomness that `domain` takes as arguments.
+
+use rand::RngCore;
+use rcgen::KeyPair;
+use rsa::pkcs8::{EncodePrivateKey, LineEnding};
+use thiserror::Error;
+use windlass_api::{PrivateKey, PrivateKeyAlgorithm};
+use windlass_trust::pki::KeyAlgorithm;
+
+/// Why no key came to be.
+#[derive(Debug, Error)]
+pub enum GenerateKeyError {
+    /// From the elliptic curve generator, or of a key that cannot be read back.
+    #[error("cannot generate a key")]
+    Generate(#[from] rcgen::Error),
+    /// From the RSA generator.
+    #[error("cannot generate an RSA key")]
+    GenerateRsa(#[from] rsa::Error),
+    /// The RSA key cannot be written as PKCS#8.
+    #[error("cannot encode an RSA key")]
+    Encode(#[from] rsa::pkcs8::Error),
+    /// The thread that generates was lost.
+    #[error("the generation of a key was interrupted")]
+    Interrupted(#[from] tokio::task::JoinError),
+}
+
+/// Bits of an RSA key where nothing else is said.
+const RSA_BITS: u32 = 2048;
+
+/// Generates a key pair. RSA keys take long, so they are made off the threads that serve everything else.
+///
+/// # Errors
+///
+/// When the generator fails.
+pub async fn generate(key: &PrivateKey) -> Result<KeyPair, GenerateKeyError> {
+    match key.algorithm {
+        PrivateKeyAlgorithm::Ecdsa => Ok(KeyPair::generate()?),
+        PrivateKeyAlgorithm::Rsa => {
+            let bits = key.size.unwrap_or(RSA_BITS);
+            tokio::task::spawn_blocking(move || generate_rsa(bits)).await?
+        }
+    }
+}
+
+/// Whether a key of that kind is what `key` asks for.
+pub fn is_of(key: &PrivateKey, algorithm: KeyAlgorithm) -> bool {
+    match key.algorithm {
+        PrivateKeyAlgorithm::Ecdsa => algorithm == KeyAlgorithm::Ecdsa(256),
+        PrivateKeyAlgorithm::Rsa => {
+            let bits = key.size.unwrap_or(RSA_BITS);
+            usize::try_from(bits).is_ok_and(|bits| algorithm == KeyAlgorithm::Rsa(bits))
+        }
+    }
+}
+
+/// A random serial number: 16 bytes, positive, never 0.
+pub fn serial() -> [u8; 16] {
+    let mut serial = [0; 16];
+    rand::rng().fill_bytes(&mut serial);
+    // RFC 5280 §4.1.2.2: positive. A set second bit also keeps the encoded length the same for all.
+    serial[0] = (serial[0] & 0x7f) | 0x40;
+    serial
+}
+
+fn generate_rsa(bits: u32) -> Result<KeyPair, GenerateKeyError> {
+    let mut rng = rsa::rand_core::OsRng;
+    let key = rsa::RsaPrivateKey::new(&mut rng, bits as usize)?;
+    let pem = key.to_pkcs8_pem(LineEnding::LF)?;
+    Ok(KeyPair::from_pem(&pem)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn keys_are_of_the_kind_that_was_asked_for() {
+        let asks_for_ecdsa = PrivateKey::default();
+        let ecdsa = generate(&asks_for_ecdsa).await.unwrap();
+        assert_eq!(ecdsa.algorithm(), &rcgen::PKCS_ECDSA_P256_SHA256);
+        let asks_for_rsa = PrivateKey {
+            algorithm: PrivateKeyAlgorithm::Rsa,
+            size: None,
+        };
+        let rsa = generate(&asks_for_rsa).await.unwrap();
+        assert_eq!(rsa.algorithm(), &rcgen::PKCS_RSA_SHA256);
+        let algorithms = [ecdsa, rsa].map(|key| windlass_trust::pki::PrivateKey::from(key).algorithm());
+        assert_eq!(algorithms.map(|of| is_of(&asks_for_ecdsa, of)), [true, false]);
+        assert_eq!(algorithms.map(|of| is_of(&asks_for_rsa, of)), [false, true]);
+    }
+
+    #[test]
+    fn serials_are_positive_and_differ() {
+        let (one, other) = (serial(), serial());
+        assert_ne!(one, other);
+        assert_eq!(one[0] & 0x80, 0);
+        assert_ne!(one[0], 0);
+    }
+}

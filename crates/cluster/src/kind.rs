@@ -1,0 +1,191 @@
+//! Kinds of objects, and where the API server serves them.
+
+use std::{borrow::Cow, collections::HashMap, fmt};
+
+use kube::discovery::ApiResource;
+use parking_lot::RwLock;
+use serde_json::Value;
+use windlass_object::{ObjectKey, object};
+
+/// A kind in one version of its group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    /// `group/version`, or only the version for the core group.
+    pub api_version: Cow<'static, str>,
+    /// For example `Deployment`.
+    pub kind: Cow<'static, str>,
+}
+
+/// Where a kind is served.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Served {
+    pub(super) resource: ApiResource,
+    pub(super) namespaced: bool,
+}
+
+/// What discovery said about each group version that was asked for so far.
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    known: RwLock<HashMap<Kind, Served>>,
+}
+
+/// The kinds that Windlass reads or writes by itself.
+pub mod kinds {
+    use super::Kind;
+
+    /// Namespaces.
+    pub const NAMESPACE: Kind = Kind::new("v1", "Namespace");
+    /// ConfigMaps.
+    pub const CONFIG_MAP: Kind = Kind::new("v1", "ConfigMap");
+    /// Secrets.
+    pub const SECRET: Kind = Kind::new("v1", "Secret");
+    /// Services.
+    pub const SERVICE: Kind = Kind::new("v1", "Service");
+    /// Pods.
+    pub const POD: Kind = Kind::new("v1", "Pod");
+    /// EndpointSlices.
+    pub const ENDPOINT_SLICE: Kind = Kind::new("discovery.k8s.io/v1", "EndpointSlice");
+    /// Deployments.
+    pub const DEPLOYMENT: Kind = Kind::new("apps/v1", "Deployment");
+    /// Events.
+    pub const EVENT: Kind = Kind::new("events.k8s.io/v1", "Event");
+    /// ReplicaSets.
+    pub const REPLICA_SET: Kind = Kind::new("apps/v1", "ReplicaSet");
+    /// Leases.
+    pub const LEASE: Kind = Kind::new("coordination.k8s.io/v1", "Lease");
+    /// CustomResourceDefinitions.
+    pub const CUSTOM_RESOURCE_DEFINITION: Kind =
+        Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    /// ValidatingWebhookConfigurations.
+    pub const VALIDATING_WEBHOOK_CONFIGURATION: Kind = Kind::new(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+    );
+    /// MutatingWebhookConfigurations.
+    pub const MUTATING_WEBHOOK_CONFIGURATION: Kind =
+        Kind::new("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
+    /// APIServices.
+    pub const API_SERVICE: Kind = Kind::new("apiregistration.k8s.io/v1", "APIService");
+    /// ExtensionConfigs of Cluster API; its CustomResourceDefinition may come and go.
+    pub const EXTENSION_CONFIG: Kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
+    /// ResourceInterpreterWebhookConfigurations of Karmada; its CustomResourceDefinition may come and go.
+    pub const RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION: Kind = Kind::new(
+        "config.karmada.io/v1alpha1",
+        "ResourceInterpreterWebhookConfiguration",
+    );
+    /// BundleDeployments.
+    pub const BUNDLE_DEPLOYMENT: Kind = Kind::new(windlass_object::names::API_VERSION, "BundleDeployment");
+    /// ServingCertificates.
+    pub const SERVING_CERTIFICATE: Kind =
+        Kind::new(windlass_object::names::API_VERSION, "ServingCertificate");
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// Names a kind.
+    pub const fn new(api_version: &'static str, kind: &'static str) -> Self {
+        Self {
+            api_version: Cow::Borrowed(api_version),
+            kind: Cow::Borrowed(kind),
+        }
+    }
+
+    /// The kind of `key`'s object.
+    pub fn of(key: &ObjectKey) -> Self {
+        Self {
+            api_version: key.api_version.clone().into(),
+            kind: key.kind.clone().into(),
+        }
+    }
+
+    /// The kind that the CustomResourceDefinition `definition` defines, in one of its versions.
+    pub fn of_definition(definition: &Value, version: &str) -> Self {
+        let text = |pointer| object::text(definition, pointer).unwrap_or_default();
+        Self {
+            api_version: format!("{}/{version}", text("/spec/group")).into(),
+            kind: text("/spec/names/kind").to_owned().into(),
+        }
+    }
+
+    /// Names one object of this kind.
+    pub fn object(&self, namespace: Option<&str>, name: &str) -> ObjectKey {
+        ObjectKey {
+            api_version: self.api_version.clone().into_owned(),
+            kind: self.kind.clone().into_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        }
+    }
+
+    /// The group and the version; the group of the core API is empty.
+    pub fn group_version(&self) -> (&str, &str) {
+        object::group_and_version(&self.api_version)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, Kind={}", self.api_version, self.kind)
+    }
+}
+
+// === impl Resources ===
+
+impl Resources {
+    pub(super) fn find(&self, kind: &Kind) -> Option<Served> {
+        self.known.read().get(kind).cloned()
+    }
+
+    pub(super) fn forget(&self, kind: &Kind) {
+        self.known.write().remove(kind);
+    }
+
+    /// Keeps what an `APIResourceList` says about the kinds of one group version.
+    pub(super) fn learn(&self, api_version: &str, list: &Value) {
+        let mut known = self.known.write();
+        for entry in object::items(list, "/resources") {
+            let (Some(plural), Some(kind)) = (object::text(entry, "/name"), object::text(entry, "/kind"))
+            else {
+                continue;
+            };
+            if plural.contains('/') {
+                continue;
+            }
+            let kind = Kind {
+                api_version: api_version.to_owned().into(),
+                kind: kind.to_owned().into(),
+            };
+            let (group, version) = kind.group_version();
+            let served = Served {
+                resource: ApiResource {
+                    group: group.to_owned(),
+                    version: version.to_owned(),
+                    api_version: api_version.to_owned(),
+                    kind: kind.kind.clone().into_owned(),
+                    plural: plural.to_owned(),
+                },
+                namespaced: entry.get("namespaced").and_then(Value::as_bool).unwrap_or(false),
+            };
+            known.insert(kind, served);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_definition_defines_its_kind_in_each_version() {
+        let definition =
+            json!({"spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}}});
+        for version in ["v1", "v2alpha1"] {
+            let kind = Kind::of_definition(&definition, version);
+            assert_eq!(kind.group_version(), ("example.com", version));
+            assert_eq!(kind.kind, "Widget");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Stands for election: reads the Lease, writes what was decided, and tells what came of it.
+
+use std::time::Duration;
+
+use rand::Rng;
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use windlass_object::{ObjectKey, names};
+
+use super::{Candidate, Claim, Decision, Leadership, Moment, ReadLeaseError, Record};
+use crate::{Cluster, RequestError, events::Events, kinds, telemetry::chain};
+
+/// Stands for election with one Lease.
+pub struct Elector {
+    cluster: Cluster,
+    lease: ObjectKey,
+    candidate: Candidate,
+    claims: watch::Sender<Option<Claim>>,
+    /// The Lease as we wrote it last.
+    written: Option<Value>,
+    /// Who was last said to lead.
+    announced: Option<String>,
+}
+
+/// Why this process leads no longer.
+#[derive(Debug, Error)]
+pub enum LeadershipLost {
+    /// The Lease was not renewed in time: the API server did not let us, or this process stood still.
+    #[error(
+        "{lease} was not renewed within {}s: this process leads no longer, and ends", .deadline.as_secs_f32()
+    )]
+    Expired {
+        /// The Lease.
+        lease: ObjectKey,
+        /// How long that was tried.
+        deadline: Duration,
+        /// Why the last try failed, where one did.
+        #[source]
+        last: Option<AttemptError>,
+    },
+    /// Somebody else has the Lease.
+    #[error("{holder} has taken {lease}: this process leads no longer, and ends")]
+    Taken {
+        /// The Lease.
+        lease: ObjectKey,
+        /// Who holds it now.
+        holder: String,
+    },
+}
+
+/// Why one try came to nothing.
+#[derive(Debug, Error)]
+pub enum AttemptError {
+    /// The Lease cannot be read or written.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The Lease makes no sense.
+    #[error(transparent)]
+    Read(#[from] ReadLeaseError),
+    /// There was no answer in time.
+    #[error("no answer from the API server in time")]
+    Slow,
+}
+
+/// What one try brought.
+enum Attempt {
+    /// We hold the Lease; for the first time, or still.
+    Leads,
+    /// Somebody else does.
+    Waits { holder: String, remaining: Duration },
+    /// We held it, and came too late to renew it.
+    Expired,
+}
+
+/// The Lease's name, in the operator's namespace.
+pub const LEASE: &str = "windlass";
+
+/// How often it is tried at shutdown to vacate the Lease.
+const LAST_TRIES: usize = 3;
+
+// === impl Elector ===
+
+impl Elector {
+    /// Stands as `candidate` for the Lease in `namespace`. `cluster` must not be fenced by the outcome, nor try again by
+    /// itself.
+    pub fn new(cluster: Cluster, namespace: &str, candidate: Candidate) -> (Self, Leadership) {
+        let (claims, receiver) = watch::channel(None);
+        let leadership = Leadership::elected(candidate.identity().to_owned(), receiver);
+        let elector = Self {
+            cluster,
+            lease: kinds::LEASE.object(Some(namespace), LEASE),
+            candidate,
+            claims,
+            written: None,
+            announced: None,
+        };
+        (elector, leadership)
+    }
+
+    /// Stands until `released`, and vacates the Lease then. Nothing may be written any more from then on.
+    ///
+    /// # Errors
+    ///
+    /// When this process has led, and leads no longer.
+    pub async fn run(mut self, events: Events, released: CancellationToken) -> Result<(), LeadershipLost> {
+        let mut failures = 0;
+        let mut last = None;
+        while !released.is_cancelled() {
+            let now = Moment::now();
+            if self.candidate.has_expired(now) {
+                return Err(self.expired(last));
+            }
+            let attempt = timeout(self.patience(now), self.attempt());
+            // A shutdown waits for its end: a write whose answer nobody has heard would keep others waiting.
+            let pause = match attempt.await.unwrap_or(Err(AttemptError::Slow)) {
+                Ok(Attempt::Leads) => {
+                    self.announce_lead(&events);
+                    (failures, last) = (0, None);
+                    self.candidate.timing().retry_period.mul_f64(jitter())
+                }
+                Ok(Attempt::Waits { holder, .. }) if self.candidate.claim().is_some() => {
+                    self.claims.send_replace(None);
+                    let lease = self.lease;
+                    return Err(LeadershipLost::Taken { lease, holder });
+                }
+                Ok(Attempt::Expired) => return Err(self.expired(last)),
+                Ok(Attempt::Waits { holder, remaining }) => {
+                    self.announce_standby(holder, remaining);
+                    (failures, last) = (0, None);
+                    remaining.min(self.candidate.timing().retry_period.mul_f64(jitter()))
+                }
+                Err(error) => {
+                    self.written = None;
+                    let pause = self.backoff(failures, &error);
+                    self.announce_failure(&error, pause);
+                    failures += 1;
+                    last = Some(error);
+                    pause
+                }
+            };
+            tokio::select! {
+                () = released.cancelled() => {}
+                () = tokio::time::sleep(pause.min(self.remaining(Moment::now()))) => {}
+            }
+        }
+        self.release().await;
+        Ok(())
+    }
+
+    async fn attempt(&mut self) -> Result<Attempt, AttemptError> {
+        let found = match self.written.take() {
+            Some(written) => Some(written),
+            None => self.cluster.read(&self.lease).await?,
+        };
+        let said = found.as_ref().map(Record::of).transpose()?;
+        match self.candidate.consider(said.as_ref(), Moment::now()) {
+            Decision::Wait { holder, remaining } => Ok(Attempt::Waits { holder, remaining }),
+            Decision::Take(record) | Decision::Renew(record) => {
+                let sent = Moment::now();
+                if self.candidate.has_expired(sent) {
+                    return Ok(Attempt::Expired);
+                }
+                self.written = Some(self.write(found, &record).await?);
+                let claim = self.candidate.won(record, sent).clone();
+                self.claims.send_replace(Some(claim));
+                Ok(Attempt::Leads)
+            }
+        }
+    }
+
+    /// Writes `record` into the Lease, if it still is what was `found`.
+    async fn write(&self, found: Option<Value>, record: &Record) -> Result<Value, RequestError> {
+        match found {
+            Some(mut lease) => {
+                record.write_to(&mut lease);
+                self.cluster.replace(&lease, names::LEADER_ELECTION).await
+            }
+            None => {
+                let mut lease = json!({
+                    "apiVersion": self.lease.api_version,
+                    "kind": self.lease.kind,
+                    "metadata": { "namespace": self.lease.namespace, "name": self.lease.name },
+                });
+                record.write_to(&mut lease);
+                self.cluster.create(&lease, names::LEADER_ELECTION).await
+            }
+        }
+    }
+
+    /// Vacates the Lease, if it is ours: the next leader need not wait.
+    async fn release(&mut self) {
+        self.claims.send_replace(None);
+        if self.candidate.claim().is_none() {
+            return;
+        }
+        let patience = self.candidate.timing().renew_deadline / 2;
+        for _ in 0..LAST_TRIES {
+            match timeout(patience, self.vacate()).await {
+                Ok(Ok(())) => return,
+                Ok(Err(AttemptError::Request(error))) if error.is_conflict() => {}
+                Ok(Err(error)) => {
+                    warn!(%error, "Cannot vacate the Lease; the next leader waits until it ends");
+                    return;
+                }
+                Err(_) => {
+                    warn!("Cannot vacate the Lease in time; the next leader waits until it ends");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn vacate(&mut self) -> Result<(), AttemptError> {
+        let found = match self.written.take() {
+            Some(written) => Some(written),
+            None => self.cluster.read(&self.lease).await?,
+        };
+        let Some(lease) = found else { return Ok(()) };
+        let record = Record::of(&lease)?;
+        if record.holder == self.candidate.identity() {
+            self.write(Some(lease), &record.vacated(Moment::now())).await?;
+            info!(lease = %self.lease, "Vacated the Lease");
+        }
+        Ok(())
+    }
+
+    fn expired(self, last: Option<AttemptError>) -> LeadershipLost {
+        self.claims.send_replace(None);
+        LeadershipLost::Expired {
+            deadline: self.candidate.timing().renew_deadline,
+            lease: self.lease,
+            last,
+        }
+    }
+
+    /// How long one try may take: there must be time for another.
+    fn patience(&self, now: Moment) -> Duration {
+        let patience = self.candidate.timing().renew_deadline / 2;
+        patience.min(self.remaining(now))
+    }
+
+    /// How long our claim lasts; for ever where we make none.
+    fn remaining(&self, now: Moment) -> Duration {
+        self.candidate.claim().map_or(Duration::MAX, |claim| {
+            claim.expiry.since_boot.saturating_sub(now.since_boot)
+        })
+    }
+
+    /// Short after the first failure, and no longer than the usual pause; or as long as the API server asks for.
+    fn backoff(&self, failures: u32, error: &AttemptError) -> Duration {
+        let usual = self.candidate.timing().retry_period;
+        let pause = (usual / 8).saturating_mul(1 << failures.min(3)).mul_f64(jitter());
+        match error {
+            AttemptError::Request(error) => pause.max(error.retry_after().unwrap_or_default()),
+            AttemptError::Read(_) | AttemptError::Slow => pause,
+        }
+    }
+
+    fn announce_lead(&mut self, events: &Events) {
+        let identity = self.candidate.identity();
+        if self.announced.as_deref() == Some(identity) {
+            return;
+        }
+        info!(identity, lease = %self.lease, "Leading");
+        // Apart, so that no renewal waits for it.
+        if let Some(lease) = self.written.clone() {
+            let (events, note) = (events.clone(), format!("{identity} leads"));
+            tokio::spawn(async move { events.note(&lease, "Lead", "LeaderElection", &note).await });
+        }
+        self.announced = Some(identity.to_owned());
+    }
+
+    fn announce_standby(&mut self, holder: String, remaining: Duration) {
+        if self.announced.as_ref() == Some(&holder) {
+            return;
+        }
+        let until = Moment::now().after(remaining).wall;
+        info!(
+            identity = self.candidate.identity(),
+            lease = %self.lease,
+            "Standing by: {holder} leads until {until:.0} unless it renews the Lease"
+        );
+        self.announced = Some(holder);
+    }
+
+    fn announce_failure(&self, error: &AttemptError, pause: Duration) {
+        match error {
+            // Somebody else was faster, or changed a label of it.
+            AttemptError::Request(error) if error.is_conflict() => {
+                debug!(%error, "The Lease has changed in between");
+            }
+            _ => warn!(error = %chain(error), retry = ?pause, "Cannot read or write the Lease"),
+        }
+    }
+}
+
+/// So that replicas do not ask all at once; never more than the whole period.
+fn jitter() -> f64 {
+    rand::rng().random_range(0.8..=1.0)
+}

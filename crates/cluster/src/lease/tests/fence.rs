@@ -1,0 +1,139 @@
+//! What the fence lets pass.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response, StatusCode};
+use kube::{Client, client::Body};
+use serde_json::json;
+use tokio::sync::watch;
+use tower::{BoxError, service_fn};
+
+use super::{
+    super::{Claim, Leadership, Moment, NotLeading, fenced},
+    *,
+};
+use crate::{Cluster, RequestError, events::Events, kinds};
+
+/// An API server that answers each request with the next of these, and what it was asked.
+struct Server {
+    asked: Arc<Mutex<Vec<String>>>,
+    claims: watch::Sender<Option<Claim>>,
+    cluster: Cluster,
+}
+
+impl Server {
+    /// `answer` sees the method of each request about a ConfigMap, and may end the leadership.
+    fn new(answer: impl Fn(&watch::Sender<Option<Claim>>) -> StatusCode + Send + Sync + 'static) -> Self {
+        let (claims, receiver) = watch::channel(None);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (log, sender, answer) = (asked.clone(), claims.clone(), Arc::new(answer));
+        let service = service_fn(move |request: Request<Body>| {
+            let (log, sender, answer) = (log.clone(), sender.clone(), answer.clone());
+            async move {
+                let is_discovery = !request.uri().path().contains("/namespaces/");
+                let body = if is_discovery {
+                    json!({"resources": [
+                        {"name": "configmaps", "kind": "ConfigMap", "namespaced": true},
+                        {"name": "events", "kind": "Event", "namespaced": true},
+                    ]})
+                } else {
+                    log.lock().unwrap().push(request.method().to_string());
+                    json!({"kind": "ConfigMap", "metadata": {"name": "c"}})
+                };
+                let code = if is_discovery {
+                    StatusCode::OK
+                } else {
+                    answer(&sender)
+                };
+                let response = Response::builder().status(code);
+                Ok::<_, BoxError>(response.body(Body::from(body.to_string().into_bytes())).unwrap())
+            }
+        });
+        let client = fenced(
+            Client::new(service, "default"),
+            Leadership::elected("me".into(), receiver),
+        );
+        Self {
+            asked,
+            claims,
+            cluster: Cluster::new(client, Duration::from_secs(10)),
+        }
+    }
+
+    fn lead(&self, duration: Duration) {
+        self.claims.send_replace(Some(Claim {
+            holder: "me".into(),
+            expiry: Moment::now().after(duration),
+        }));
+    }
+
+    async fn write(&self) -> Result<(), RequestError> {
+        let key = kinds::CONFIG_MAP.object(Some("n"), "c");
+        self.cluster
+            .patch(&key, &json_patch::Patch(Vec::new()), "m")
+            .await
+            .map(|_| ())
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn writes_pass_only_while_the_claim_is_current_and_reads_always() {
+    let server = Server::new(|_| StatusCode::OK);
+    let key = kinds::CONFIG_MAP.object(Some("n"), "c");
+    let error = server.write().await.unwrap_err();
+    assert!(matches!(error, RequestError::NotLeading { .. }), "{error}");
+    assert!(NotLeading::caused(&error));
+    server.lead(Duration::ZERO);
+    assert!(NotLeading::caused(&server.write().await.unwrap_err()));
+    assert!(server.cluster.read(&key).await.unwrap().is_some());
+    assert_eq!(server.asked(), ["GET"]);
+    server.lead(Duration::from_secs(60));
+    server.write().await.unwrap();
+    assert_eq!(server.asked(), ["GET", "PATCH"]);
+}
+
+#[tokio::test]
+async fn a_write_that_is_tried_again_asks_again() {
+    let server = Server::new(|claims| {
+        claims.send_replace(None);
+        StatusCode::TOO_MANY_REQUESTS
+    });
+    server.lead(Duration::from_secs(60));
+    let error = server.write().await.unwrap_err();
+    assert!(NotLeading::caused(&error), "{error}");
+    assert_eq!(server.asked(), ["PATCH"]);
+}
+
+#[tokio::test]
+async fn a_busy_api_server_is_asked_again() {
+    let first = std::sync::atomic::AtomicBool::new(true);
+    let server = Server::new(move |_| {
+        if first.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            StatusCode::OK
+        }
+    });
+    server.lead(Duration::from_secs(60));
+    server.write().await.unwrap();
+    assert_eq!(server.asked(), ["PATCH", "PATCH"]);
+}
+
+#[tokio::test]
+async fn events_are_held_back_too() {
+    let server = Server::new(|_| StatusCode::OK);
+    let events = Events::new(server.cluster.clone(), None);
+    let about = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}});
+    events.note(&about, "Try", "Tried", "a note").await;
+    assert_eq!(server.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn without_an_election_everything_passes() {
+    assert_eq!(Leadership::always().check(), Ok(()));
+    Leadership::always().acquired().await;
+}

@@ -1,0 +1,24 @@
+//! The shell around Kubernetes: watches that feed an index, apply and patch execution, leader election, events, the
+//! clock.
+
+pub mod apply;
+pub mod clock;
+pub mod endpoints;
+pub mod events;
+mod identity;
+pub mod index;
+pub mod keys;
+pub mod kind;
+pub mod lease;
+pub mod listing;
+pub mod prober;
+pub mod requests;
+pub mod rewriting;
+pub mod telemetry;
+pub mod watches;
+pub mod worker;
+
+pub use clock::{Clock, SystemClock};
+pub use index::{Change, Index};
+pub use kind::{Kind, kinds};
+pub use requests::{Cluster, RequestError};

@@ -1,0 +1,180 @@
+//! Lists of objects, page by page.
+
+use kube::api::ListParams;
+use serde_json::Value;
+use windlass_object::object;
+
+use crate::{Cluster, Kind, RequestError};
+
+/// A page of a list of objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The objects.
+    pub objects: Vec<T>,
+    /// At which resourceVersion the list is.
+    pub resource_version: String,
+    /// How many objects come after it, where the API server says it.
+    pub remaining: Option<u64>,
+    /// Where the next page begins; `None`: this is the last one.
+    pub next: Option<String>,
+}
+
+/// How many objects a page of a list has.
+pub const PAGE: u32 = 500;
+
+// === impl Page ===
+
+impl<T> Page<T> {
+    /// Takes a list apart, its items by `read`.
+    pub(super) fn of(mut list: Value, read: impl FnMut(Value) -> Option<T>) -> Self {
+        let items = match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        let text = |pointer| object::text(&list, pointer).unwrap_or_default().to_owned();
+        Self {
+            resource_version: text("/metadata/resourceVersion"),
+            remaining: list
+                .pointer("/metadata/remainingItemCount")
+                .and_then(Value::as_u64),
+            next: Some(text("/metadata/continue")).filter(|next| !next.is_empty()),
+            objects: items.into_iter().filter_map(read).collect(),
+        }
+    }
+
+    /// How many objects are on it, and after it, where the API server says it.
+    pub fn count(&self) -> Option<u64> {
+        let here = u64::try_from(self.objects.len()).ok()?;
+        let after = if self.next.is_none() {
+            Some(0)
+        } else {
+            self.remaining
+        };
+        after.map(|after| here + after)
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Lists the objects of a kind, in one namespace or everywhere, page by page. Items carry apiVersion and kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        label_selector: Option<&str>,
+    ) -> Result<Vec<Value>, RequestError> {
+        let mut objects = Vec::new();
+        let mut params = ListParams::default().limit(PAGE);
+        if let Some(selector) = label_selector {
+            params = params.labels(selector);
+        }
+        loop {
+            let page = self.list_page(kind, namespace, &params).await?;
+            objects.extend(page.objects);
+            let Some(next) = page.next else {
+                return Ok(objects);
+            };
+            params = params.continue_token(&next);
+        }
+    }
+
+    /// One object of a kind, if there is any.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn any(&self, kind: &Kind) -> Result<Option<Value>, RequestError> {
+        let page = self.objects(kind, 1, None).await?;
+        Ok(page.objects.into_iter().next())
+    }
+
+    /// Lists up to `limit` objects of a kind, in all namespaces, from the page `next` on. They carry apiVersion and kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; [`RequestError::expired_page`] when the API server has forgotten that page.
+    pub async fn objects(
+        &self,
+        kind: &Kind,
+        limit: u32,
+        next: Option<&str>,
+    ) -> Result<Page<Value>, RequestError> {
+        self.list_page(kind, None, &params(limit, next)).await
+    }
+
+    async fn list_page(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: &ListParams,
+    ) -> Result<Page<Value>, RequestError> {
+        let send = async || {
+            let requests = self.requests(kind, namespace).await?;
+            self.send("list", &kind.to_string(), requests.list(params)).await
+        };
+        let mut listed = send().await;
+        if listed.as_ref().is_err_and(RequestError::is_not_found) {
+            // An empty list is no 404: the kind is served elsewhere now, or not at all.
+            self.forget(kind);
+            listed = send().await;
+        }
+        Ok(Page::of(listed?, |item| Some(complete(item, kind))))
+    }
+}
+
+/// For a page of up to `limit` objects, the one that begins at `next`.
+pub(super) fn params(limit: u32, next: Option<&str>) -> ListParams {
+    let params = ListParams::default().limit(limit);
+    match next {
+        Some(next) => params.continue_token(next),
+        None => params,
+    }
+}
+
+/// An item of a list, with the apiVersion and kind that the API server leaves out of it.
+fn complete(mut item: Value, kind: &Kind) -> Value {
+    item["apiVersion"] = Value::from(kind.api_version.as_ref());
+    item["kind"] = Value::from(kind.kind.as_ref());
+    item
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_page_says_what_is_on_it_and_what_comes() {
+        let list = json!({
+            "metadata": {"resourceVersion": "70", "continue": "token", "remainingItemCount": 3},
+            "items": [{"metadata": {"name": "a"}}, {"metadata": {}}, {"metadata": {"name": "b"}}],
+        });
+        let name = |item: Value| object::text(&item, "/metadata/name").map(str::to_owned);
+        let page = Page::of(list, name);
+        assert_eq!(page.objects, ["a", "b"]);
+        assert_eq!(page.next.as_deref(), Some("token"));
+        assert_eq!((page.remaining, page.resource_version.as_str()), (Some(3), "70"));
+        assert_eq!(page.count(), Some(5));
+        let last = Page::of(json!({"metadata": {"continue": ""}, "items": null}), name);
+        assert_eq!(
+            (last.objects.len(), &last.next, last.count()),
+            (0, &None, Some(0))
+        );
+    }
+
+    #[test]
+    fn an_item_says_what_it_is() {
+        let kind = Kind::new("example.com/v2", "Widget");
+        let item = complete(json!({"metadata": {"name": "a"}}), &kind);
+        assert_eq!(
+            item,
+            json!({"metadata": {"name": "a"}, "apiVersion": "example.com/v2", "kind": "Widget"})
+        );
+    }
+}

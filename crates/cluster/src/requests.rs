@@ -1,0 +1,401 @@
+//! Requests to the API server: objects as JSON, a time limit for each call, errors that name the object.
+
+use std::{sync::Arc, time::Duration};
+
+use http::Request;
+use kube::{
+    Client, Resource,
+    api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams, Preconditions},
+    core::{Request as Requests, Status},
+};
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::sync::OnceCell;
+use windlass_object::ObjectKey;
+
+use crate::{
+    kind::{Kind, Resources, Served},
+    lease::NotLeading,
+};
+
+/// Speaks to one API server.
+///
+/// Objects go in and come out as JSON, so that nothing is lost that Windlass does not know, and so that a decoding
+/// error can never print the content of a Secret.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    resources: Arc<Resources>,
+    /// What the API server calls the user of `client`, once it has said it.
+    pub(super) user: Arc<OnceCell<String>>,
+    timeout: Duration,
+}
+
+/// Why a request failed.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// The API server refused it.
+    #[error("{operation} {object}: {}", .status.message)]
+    Refused {
+        /// What was tried, for example `apply`.
+        operation: &'static str,
+        /// On which object.
+        object: String,
+        /// What the API server answered.
+        status: Box<Status>,
+    },
+    /// There was no answer in time.
+    #[error("{operation} {object}: no answer from the API server within {}s", .after.as_secs_f32())]
+    Timeout {
+        /// What was tried.
+        operation: &'static str,
+        /// On which object.
+        object: String,
+        /// How long the answer was waited for.
+        after: Duration,
+    },
+    /// The API server could not be spoken to.
+    #[error("{operation} {object}: cannot speak to the API server")]
+    Transport {
+        /// What was tried.
+        operation: &'static str,
+        /// On which object.
+        object: String,
+        /// What went wrong.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// It was not sent, because this process does not lead now.
+    #[error("{operation} {object}")]
+    NotLeading {
+        /// What was to be done.
+        operation: &'static str,
+        /// To which object.
+        object: String,
+        /// Why it was held back.
+        #[source]
+        source: NotLeading,
+    },
+    /// The API server does not serve the kind.
+    #[error("the cluster does not serve {kind}: is its CustomResourceDefinition installed?")]
+    UnknownKind {
+        /// The kind.
+        kind: Kind,
+    },
+    /// The API server names no user.
+    #[error("the API server does not say who this is")]
+    Nobody,
+    /// The object lacks an apiVersion, a kind or a name.
+    #[error("an object without apiVersion, kind or metadata.name cannot be sent")]
+    Nameless,
+}
+
+// === impl RequestError ===
+
+impl RequestError {
+    fn status_code(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// The object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.status_code() == Some(404)
+    }
+
+    /// The API server has no object of this name. Unlike [`RequestError::is_not_found`], not where it does not serve the
+    /// kind (any more): then its objects may well be there.
+    pub fn is_missing(&self, name: &str) -> bool {
+        let Self::Refused { status, .. } = self else {
+            return false;
+        };
+        let details = status.details.as_ref();
+        status.code == 404 && details.is_some_and(|details| details.name == name)
+    }
+
+    /// Another write came first, or another manager owns a field.
+    pub fn is_conflict(&self) -> bool {
+        self.status_code() == Some(409)
+    }
+
+    /// A page of a list can no longer be had; where the list may go on instead, if the API server says so.
+    pub fn expired_page(&self) -> Option<Option<&str>> {
+        match self {
+            Self::Refused { status, .. } if status.code == 410 => {
+                let metadata = status.metadata.as_ref();
+                Some(metadata.and_then(|metadata| metadata.continue_.as_deref()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The API server, or a webhook, does not want this write: it is of no use to send it again as it is.
+    pub fn is_rejection(&self) -> bool {
+        self.status_code()
+            .is_some_and(|code| (400..500).contains(&code) && code != 429)
+    }
+
+    /// The object or the patch is not valid; also the answer to a JSON patch whose `test` failed.
+    pub fn is_invalid(&self) -> bool {
+        self.status_code() == Some(422)
+    }
+
+    /// Windlass may not do this.
+    pub fn is_forbidden(&self) -> bool {
+        self.status_code() == Some(403)
+    }
+
+    /// How long the API server wants to be left alone with this.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let Self::Refused { status, .. } = self else {
+            return None;
+        };
+        let seconds = status.details.as_ref()?.retry_after_seconds;
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Speaks through `client`, and gives up on a call after `timeout`.
+    pub fn new(client: Client, timeout: Duration) -> Self {
+        Self {
+            client,
+            resources: Arc::default(),
+            user: Arc::default(),
+            timeout,
+        }
+    }
+
+    /// The client underneath.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Reads an object; `None` when it is not there.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses, is not reached, or does not serve the kind.
+    pub async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, RequestError> {
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let request = requests.get(&key.name, &GetParams::default());
+        match self.send("read", &key.to_string(), request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates an object.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when it is there already.
+    pub async fn create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let requests = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let request = requests.create(&post_params(manager), object.to_string().into_bytes());
+        self.send("create", &key.to_string(), request).await
+    }
+
+    /// Applies an object by server-side apply. With `force`, fields of other managers are taken over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; without `force` a conflict when another manager owns one of the fields.
+    pub async fn apply(&self, object: &Value, manager: &str, force: bool) -> Result<Value, RequestError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let mut params = PatchParams::apply(manager);
+        params.force = force;
+        self.send_patch("apply", &key, None, &params, &Patch::Apply(object))
+            .await
+    }
+
+    /// Replaces an object as a whole; its `metadata.resourceVersion` guards against other writers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when it was written since.
+    pub async fn replace(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let requests = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let request = requests.replace(&key.name, &post_params(manager), object.to_string().into_bytes());
+        self.send("replace", &key.to_string(), request).await
+    }
+
+    /// Applies a JSON patch.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; [`RequestError::is_invalid`] when one of its tests failed.
+    pub async fn patch(
+        &self,
+        key: &ObjectKey,
+        patch: &json_patch::Patch,
+        manager: &str,
+    ) -> Result<Value, RequestError> {
+        let params = PatchParams::apply(manager);
+        self.send_patch("patch", key, None, &params, &Patch::<()>::Json(patch.clone()))
+            .await
+    }
+
+    /// Merges `status` into the object's status.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn patch_status(
+        &self,
+        key: &ObjectKey,
+        status: &Value,
+        manager: &str,
+    ) -> Result<Value, RequestError> {
+        self.patch_status_guarded(key, &json!({ "status": status }), manager)
+            .await
+    }
+
+    /// Merges `patch` into the object and its status. A resourceVersion in it guards against other writers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when the object was written since.
+    pub async fn patch_status_guarded(
+        &self,
+        key: &ObjectKey,
+        patch: &Value,
+        manager: &str,
+    ) -> Result<Value, RequestError> {
+        let params = PatchParams::apply(manager);
+        let patch = Patch::Merge(patch);
+        self.send_patch("patch the status of", key, Some("status"), &params, &patch)
+            .await
+    }
+
+    /// Deletes an object, if it still is the one with this `uid`. One that is gone already is no error.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; a conflict when another object has taken the name.
+    pub async fn delete(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let mut params = DeleteParams::background();
+        if let Some(uid) = uid {
+            params = params.preconditions(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            });
+        }
+        match self
+            .send("delete", &key.to_string(), requests.delete(&key.name, &params))
+            .await
+        {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a kind is served, by what discovery says.
+    pub(super) async fn served(&self, kind: &Kind) -> Result<Served, RequestError> {
+        if let Some(served) = self.resources.find(kind) {
+            return Ok(served);
+        }
+        let prefix = if kind.api_version.contains('/') {
+            "/apis"
+        } else {
+            "/api"
+        };
+        let path = format!("{prefix}/{}", kind.api_version);
+        let request = Request::get(&path)
+            .body(Vec::new())
+            .map_err(kube::core::request::Error::BuildRequest);
+        match self.send("discover", &kind.to_string(), request).await {
+            Ok(list) => self.resources.learn(&kind.api_version, &list),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        self.resources
+            .find(kind)
+            .ok_or_else(|| RequestError::UnknownKind { kind: kind.clone() })
+    }
+
+    /// Asks discovery again when the kind is needed next: its CustomResourceDefinition has come or gone.
+    pub(super) fn forget(&self, kind: &Kind) {
+        self.resources.forget(kind);
+    }
+
+    pub(super) async fn requests(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+    ) -> Result<Requests, RequestError> {
+        let served = self.served(kind).await?;
+        let namespace = namespace.filter(|_| served.namespaced);
+        let path = DynamicObject::url_path(&served.resource, namespace);
+        Ok(Requests::new(path))
+    }
+
+    async fn send_patch<P: serde::Serialize + std::fmt::Debug>(
+        &self,
+        operation: &'static str,
+        key: &ObjectKey,
+        subresource: Option<&str>,
+        params: &PatchParams,
+        patch: &Patch<P>,
+    ) -> Result<Value, RequestError> {
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let request = match subresource {
+            Some(subresource) => requests.patch_subresource(subresource, &key.name, params, patch),
+            None => requests.patch(&key.name, params, patch),
+        };
+        self.send(operation, &key.to_string(), request).await
+    }
+
+    /// Sends a request. The client retries 429, 503 and 504 by itself and honours Retry-After; the time limit covers
+    /// all tries.
+    pub(super) async fn send(
+        &self,
+        operation: &'static str,
+        object: &str,
+        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Value, RequestError> {
+        let sent = async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            self.client.request::<Value>(request).await
+        };
+        let answer = tokio::time::timeout(self.timeout, sent)
+            .await
+            .map_err(|_| RequestError::Timeout {
+                operation,
+                object: object.to_owned(),
+                after: self.timeout,
+            })?;
+        answer.map_err(|error| match error {
+            kube::Error::Api(status) => RequestError::Refused {
+                operation,
+                object: object.to_owned(),
+                status,
+            },
+            kube::Error::Service(cause) if cause.is::<NotLeading>() => RequestError::NotLeading {
+                operation,
+                object: object.to_owned(),
+                source: NotLeading,
+            },
+            source => RequestError::Transport {
+                operation,
+                object: object.to_owned(),
+                source: Box::new(source),
+            },
+        })
+    }
+}
+
+fn post_params(manager: &str) -> PostParams {
+    PostParams {
+        field_manager: Some(manager.to_owned()),
+        ..PostParams::default()
+    }
+}

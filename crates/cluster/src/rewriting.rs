@@ -1,0 +1,154 @@
+//! Rewriting stored objects: pages of metadata, and writes that change nothing but the version in which an object is
+//! stored.
+
+use kube::api::{GetParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use windlass_object::{ObjectKey, object};
+
+use crate::{
+    Cluster, Kind, RequestError,
+    listing::{Page, params},
+};
+
+/// One object as it was listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The object.
+    pub key: ObjectKey,
+    /// Its resourceVersion.
+    pub resource_version: String,
+}
+
+/// What became of an object that was to be rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewritten {
+    /// It is stored in the storage version now.
+    Done,
+    /// Somebody else wrote it meanwhile.
+    Overtaken,
+    /// It is gone.
+    Gone,
+}
+
+// === impl Reference ===
+
+impl Reference {
+    /// Reads an item of a `PartialObjectMetadataList`.
+    fn of(item: &Value, kind: &Kind) -> Option<Self> {
+        let name = object::text(item, "/metadata/name")?;
+        let resource_version = object::text(item, "/metadata/resourceVersion")?;
+        Some(Self {
+            key: kind.object(object::text(item, "/metadata/namespace"), name),
+            resource_version: resource_version.to_owned(),
+        })
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Lists the metadata of up to `limit` objects of a kind, in all namespaces, from the page `next` on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; [`RequestError::expired_page`] when the API server has forgotten that page.
+    pub async fn page(
+        &self,
+        kind: &Kind,
+        limit: u32,
+        next: Option<&str>,
+    ) -> Result<Page<Reference>, RequestError> {
+        let requests = self.requests(kind, None).await?;
+        let request = requests.list_metadata(&params(limit, next));
+        let list = self.send("list", &kind.to_string(), request).await?;
+        Ok(Page::of(list, |item| Reference::of(&item, kind)))
+    }
+
+    /// Makes the API server store an object anew, as it is, in the storage version of its kind: a patch without content,
+    /// for just the resourceVersion that was listed. What is stored in that version already is not written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`], and whatever a webhook has against it.
+    pub async fn rewrite(&self, object: &Reference, manager: &str) -> Result<Rewritten, RequestError> {
+        let key = &object.key;
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let params = PatchParams::apply(manager);
+        let patch = Patch::Merge(json!({"metadata": {"resourceVersion": object.resource_version}}));
+        let request = requests.patch_metadata(&key.name, &params, &patch);
+        match self.send("rewrite", &key.to_string(), request).await {
+            Ok(_) => Ok(Rewritten::Done),
+            Err(error) if error.is_missing(&key.name) => Ok(Rewritten::Gone),
+            // A webhook may answer so, too.
+            Err(error) if error.is_conflict() => match self.resource_version(key).await? {
+                None => Ok(Rewritten::Gone),
+                Some(written) if written != object.resource_version => Ok(Rewritten::Overtaken),
+                Some(_) => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The resourceVersion that an object has now; `None` when it is gone.
+    async fn resource_version(&self, key: &ObjectKey) -> Result<Option<String>, RequestError> {
+        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let request = requests.get_metadata(&key.name, &GetParams::default());
+        match self.send("read", &key.to_string(), request).await {
+            Ok(live) => {
+                let written = object::text(&live, "/metadata/resourceVersion");
+                Ok(Some(written.unwrap_or_default().to_owned()))
+            }
+            Err(error) if error.is_missing(&key.name) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_referred_to_by_its_name_and_resource_version() {
+        let kind = Kind::new("example.com/v2", "Widget");
+        for (metadata, expected) in [
+            (
+                json!({"name": "a", "namespace": "x", "resourceVersion": "7"}),
+                Some((kind.object(Some("x"), "a"), "7")),
+            ),
+            (
+                json!({"name": "b", "resourceVersion": "8"}),
+                Some((kind.object(None, "b"), "8")),
+            ),
+            (json!({"name": "c"}), None),
+        ] {
+            let reference = Reference::of(&json!({"metadata": metadata}), &kind);
+            let reference = reference.map(|reference| (reference.key, reference.resource_version));
+            let expected = expected.map(|(key, version)| (key, version.to_owned()));
+            assert_eq!(reference, expected);
+        }
+    }
+
+    #[test]
+    fn an_object_is_gone_only_where_the_api_server_names_it() {
+        let refused = |details: Value| {
+            let status = json!({"code": 404, "reason": "NotFound", "message": "", "details": details});
+            RequestError::Refused {
+                operation: "rewrite",
+                object: "Widget x/a".to_owned(),
+                status: Box::new(serde_json::from_value(status).unwrap()),
+            }
+        };
+        for (details, expected) in [
+            (json!({"name": "a", "kind": "widgets"}), true),
+            (json!({"name": "x", "kind": "namespaces"}), false),
+            // The version is not served any more.
+            (json!({}), false),
+            (Value::Null, false),
+        ] {
+            let error = refused(details.clone());
+            assert!(error.is_not_found());
+            assert_eq!(error.is_missing("a"), expected, "{details}");
+        }
+    }
+}

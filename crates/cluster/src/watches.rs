@@ -1,0 +1,431 @@
+//! Watches: one task for each, started when it is first wanted, all feeding the one index.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::StreamExt;
+use kube::{
+    Api,
+    api::DynamicObject,
+    runtime::{WatchStreamExt, watcher},
+};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{
+    sync::{broadcast, mpsc},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info, info_span, warn};
+use windlass_object::{ObjectKey, object};
+use windlass_trust::injection::owns_ca_bundle;
+
+use crate::{Cluster, Index, Kind, RequestError, kinds};
+
+/// What to watch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Watch {
+    /// The kind.
+    pub kind: Kind,
+    /// One namespace, or all of them.
+    pub namespace: Option<String>,
+    /// Which objects.
+    pub selector: Selector,
+}
+
+/// Which objects of a kind are watched.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Selector {
+    /// All of them.
+    All,
+    /// Those that match a label selector.
+    Label(String),
+    /// The one with this name.
+    Name(String),
+}
+
+/// Starts and stops watches.
+#[derive(Clone)]
+pub struct Watches {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    cluster: Cluster,
+    index: Arc<Index>,
+    running: Mutex<HashMap<Watch, CancellationToken>>,
+    started: mpsc::UnboundedSender<(Watch, CancellationToken)>,
+}
+
+/// Runs the watches that are wanted; ends only when one of them panics, or at shutdown.
+pub struct Supervisor {
+    watches: Watches,
+    starts: mpsc::UnboundedReceiver<(Watch, CancellationToken)>,
+}
+
+/// How soon discovery is asked again about a kind that is not served; twice as late each time, until something that
+/// defines the kind changes.
+const FIRST_RECHECK: Duration = Duration::from_secs(1);
+
+/// How long the absence of a kind is believed at the most: that it is served comes with a definition, which its own watch
+/// sees.
+const LAST_RECHECK: Duration = Duration::from_secs(600);
+
+/// How long it is waited at the most where discovery does not answer.
+const OUTAGE: Duration = Duration::from_secs(30);
+
+/// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
+const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
+
+/// The kinds of which a part is not kept that is applied.
+const SLIMMED: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
+
+// === impl Watch ===
+
+impl Watch {
+    /// Every object of a kind.
+    pub fn all(kind: Kind) -> Self {
+        Self {
+            kind,
+            namespace: None,
+            selector: Selector::All,
+        }
+    }
+
+    /// Only in `namespace`.
+    #[must_use]
+    pub fn within(self, namespace: &str) -> Self {
+        Self {
+            namespace: Some(namespace.to_owned()),
+            ..self
+        }
+    }
+
+    /// Only those that `selector` takes.
+    #[must_use]
+    pub fn selected(self, selector: Selector) -> Self {
+        Self { selector, ..self }
+    }
+
+    fn config(&self) -> watcher::Config {
+        match &self.selector {
+            Selector::All => watcher::Config::default(),
+            Selector::Label(labels) => watcher::Config::default().labels(labels),
+            Selector::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+        }
+    }
+}
+
+// === impl Watches ===
+
+impl Watches {
+    /// Watches through `cluster` into `index`. Nothing runs before the supervisor does.
+    pub fn new(cluster: Cluster, index: Arc<Index>) -> (Self, Supervisor) {
+        let (started, starts) = mpsc::unbounded_channel();
+        let shared = Shared {
+            cluster,
+            index,
+            running: Mutex::default(),
+            started,
+        };
+        let watches = Self {
+            shared: Arc::new(shared),
+        };
+        (watches.clone(), Supervisor { watches, starts })
+    }
+
+    /// Sees to it that `watch` runs.
+    pub fn want(&self, watch: Watch) {
+        let mut running = self.shared.running.lock();
+        if running.contains_key(&watch) {
+            return;
+        }
+        let stop = CancellationToken::new();
+        running.insert(watch.clone(), stop.clone());
+        // The receiver is gone only at shutdown.
+        let _ = self.shared.started.send((watch, stop));
+    }
+
+    /// Makes `wanted` the only watches that run among those for which `concerns` holds.
+    pub fn want_only(&self, wanted: HashSet<Watch>, concerns: impl Fn(&Watch) -> bool) {
+        {
+            let mut running = self.shared.running.lock();
+            running.retain(|watch, stop| {
+                let keep = !concerns(watch) || wanted.contains(watch);
+                if !keep {
+                    stop.cancel();
+                }
+                keep
+            });
+        }
+        for watch in wanted {
+            self.want(watch);
+        }
+    }
+
+    /// Whether every watch that is wanted, of a kind that the cluster serves, has seen all there is.
+    pub fn are_complete(&self) -> bool {
+        let running = self.shared.running.lock();
+        running.keys().all(|watch| self.shared.index.is_complete(watch))
+    }
+
+    /// Waits until [`Watches::are_complete`].
+    pub async fn completed(&self) {
+        // Completion makes no change where nothing is listed, so it is looked at again soon.
+        while !self.are_complete() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+// === impl Supervisor ===
+
+impl Supervisor {
+    /// Runs until `shutdown`.
+    ///
+    /// # Errors
+    ///
+    /// When a watch panicked.
+    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), tokio::task::JoinError> {
+        let mut tasks = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => {
+                    tasks.shutdown().await;
+                    return Ok(());
+                }
+                Some((watch, stop)) = self.starts.recv() => {
+                    let shared = self.watches.shared.clone();
+                    let span = info_span!("watch", kind = %watch.kind, namespace = watch.namespace);
+                    tasks.spawn(async move {
+                        tokio::select! {
+                            () = stop.cancelled() => {}
+                            () = follow(&shared, &watch) => {}
+                        }
+                        shared.index.close(&watch);
+                    }.instrument(span));
+                }
+                Some(ended) = tasks.join_next() => ended?,
+            }
+        }
+    }
+}
+
+/// Follows one kind for ever. Its CustomResourceDefinition may come and go.
+async fn follow(shared: &Shared, watch: &Watch) {
+    let mut said = false;
+    let mut pause = FIRST_RECHECK;
+    loop {
+        // Before the question, so that no definition is missed that comes after it.
+        let mut changes = shared.index.subscribe();
+        let longest = match shared.cluster.served(&watch.kind).await {
+            Ok(served) => {
+                // Whoever does not read keeps every change in memory.
+                drop(changes);
+                let api: Api<DynamicObject> = match &watch.namespace {
+                    Some(namespace) => {
+                        Api::namespaced_with(shared.cluster.client().clone(), namespace, &served.resource)
+                    }
+                    None => Api::all_with(shared.cluster.client().clone(), &served.resource),
+                };
+                (said, pause) = (false, FIRST_RECHECK);
+                follow_served(shared, watch, api).await;
+                shared.cluster.forget(&watch.kind);
+                continue;
+            }
+            Err(RequestError::UnknownKind { .. }) => {
+                if !std::mem::replace(&mut said, true) {
+                    if *watch.kind.api_version == *windlass_object::names::API_VERSION {
+                        info!(kind = %watch.kind, "Waiting for the CustomResourceDefinitions of Windlass: apply `windlass manifests`");
+                    } else {
+                        debug!(kind = %watch.kind, "The cluster does not serve this kind; waiting for it");
+                    }
+                }
+                // Nothing is all there is.
+                shared.index.begin_relist(watch);
+                shared.index.finish_relist(watch);
+                if DEFINITIONS.contains(&watch.kind) {
+                    FIRST_RECHECK
+                } else {
+                    LAST_RECHECK
+                }
+            }
+            Err(error) => {
+                warn!(%error, "Cannot find out whether the kind is served");
+                OUTAGE
+            }
+        };
+        pause = pause.min(longest);
+        tokio::select! {
+            // What is defined is served a moment later.
+            () = definition_changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
+            () = tokio::time::sleep(pause) => pause *= 2,
+        }
+    }
+}
+
+/// Follows a kind until the API server does not serve it any more.
+async fn follow_served(shared: &Shared, watch: &Watch, api: Api<DynamicObject>) {
+    let mut events = std::pin::pin!(watcher(api, watch.config()).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(watcher::Event::Init) => shared.index.begin_relist(watch),
+            Ok(watcher::Event::InitApply(object)) => {
+                if let Some(object) = slim(object, &watch.kind) {
+                    shared.index.relist(watch, object);
+                }
+            }
+            Ok(watcher::Event::InitDone) => shared.index.finish_relist(watch),
+            Ok(watcher::Event::Apply(object)) => {
+                if let Some(object) = slim(object, &watch.kind) {
+                    shared.index.apply(watch, object);
+                }
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                if let Some(key) = slim(object, &watch.kind).as_ref().and_then(ObjectKey::of) {
+                    shared.index.delete(watch, &key);
+                }
+            }
+            Err(error) if is_gone(&error) => {
+                debug!("The kind is no longer served");
+                return;
+            }
+            Err(error) => warn!(%error, "The watch failed; it is started again"),
+        }
+    }
+}
+
+/// Waits until a definition of `kind` comes, changes or goes.
+async fn definition_changed(changes: &mut broadcast::Receiver<super::Change>, kind: &Kind) {
+    loop {
+        match changes.recv().await {
+            Ok(change) => {
+                let definition = change.after.or(change.before);
+                if definition.is_some_and(|definition| defines(&definition, kind)) {
+                    return;
+                }
+            }
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Whether an object says that `kind` is served.
+fn defines(definition: &Value, kind: &Kind) -> bool {
+    let is_of = |of: &Kind| object::text(definition, "/kind") == Some(&*of.kind);
+    let says = |pointer, what| object::text(definition, pointer) == Some(what);
+    let (group, version) = kind.group_version();
+    (is_of(&kinds::CUSTOM_RESOURCE_DEFINITION)
+        && says("/spec/group", group)
+        && says("/spec/names/kind", &kind.kind))
+        || (is_of(&kinds::API_SERVICE) && says("/spec/group", group) && says("/spec/version", version))
+}
+
+/// A kind that is not served answers 404 to lists.
+fn is_gone(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// Whether objects of a kind are kept without a part that is applied.
+pub(super) fn is_slimmed(kind: &Kind) -> bool {
+    SLIMMED.contains(kind)
+}
+
+/// The object as JSON, without what nobody reads and what is large: the field sets of managers, the schemas of
+/// CustomResourceDefinitions, the content of ConfigMaps. Whoever needs these asks the API server.
+fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
+    let mut object = serde_json::to_value(object).ok()?;
+    object["apiVersion"] = Value::from(kind.api_version.as_ref());
+    object["kind"] = Value::from(kind.kind.as_ref());
+    if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
+        // The entries themselves stay, and so their places: patches name them by index. Of what they own only the CA
+        // bundles matter.
+        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+            let fields = entry.remove("fieldsV1").unwrap_or_default();
+            if owns_ca_bundle(&fields) {
+                entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
+            }
+        }
+    }
+    if *kind == kinds::CONFIG_MAP
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("data");
+        fields.remove("binaryData");
+    }
+    if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
+        && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
+    {
+        for version in versions.iter_mut().filter_map(Value::as_object_mut) {
+            version.remove("schema");
+        }
+    }
+    Some(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_is_kept_without_its_schemas_and_field_sets() {
+        let object: DynamicObject = serde_json::from_value(json!({
+            "metadata": {
+                "name": "widgets.example.com",
+                "managedFields": [
+                    {"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}},
+                    {"manager": "n", "operation": "Update", "fieldsV1": {"f:spec": {"f:caBundle": {}, "f:group": {}}}},
+                ]
+            },
+            "spec": {"versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {}}}]}
+        }))
+        .unwrap();
+        let slim = slim(object, &kinds::CUSTOM_RESOURCE_DEFINITION).unwrap();
+        assert_eq!(slim["spec"]["versions"], json!([{"name": "v1", "served": true}]));
+        assert_eq!(slim["metadata"]["managedFields"][0]["manager"], "m");
+        assert!(slim["metadata"]["managedFields"][0].get("fieldsV1").is_none());
+        let owner = &slim["metadata"]["managedFields"][1];
+        assert_eq!(owner["fieldsV1"], json!({"f:caBundle": {}}));
+        assert_eq!(slim["kind"], "CustomResourceDefinition");
+        assert!(is_slimmed(&kinds::CUSTOM_RESOURCE_DEFINITION));
+    }
+
+    #[test]
+    fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
+        let kind = kinds::EXTENSION_CONFIG;
+        let definition = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
+        let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});
+        for (object, expected) in [
+            (definition("runtime.cluster.x-k8s.io", "ExtensionConfig"), true),
+            (definition("runtime.cluster.x-k8s.io", "Other"), false),
+            (definition("example.com", "ExtensionConfig"), false),
+            (service("v1beta2"), true),
+            (service("v1alpha1"), false),
+            (json!({"kind": "ConfigMap"}), false),
+        ] {
+            assert_eq!(defines(&object, &kind), expected, "{object}");
+        }
+    }
+
+    #[test]
+    fn the_content_of_a_config_map_is_not_kept_and_that_of_a_secret_is() {
+        let object: DynamicObject = serde_json::from_value(json!({
+            "metadata": {"name": "bundle-0", "namespace": "windlass-system"},
+            "immutable": true, "data": {"a": "b"}, "binaryData": {"part": "H4sI"},
+        }))
+        .unwrap();
+        let config_map = slim(object.clone(), &kinds::CONFIG_MAP).unwrap();
+        assert_eq!(config_map.get("data").or(config_map.get("binaryData")), None);
+        assert_eq!(config_map["immutable"], true);
+        let secret = slim(object, &kinds::SECRET).unwrap();
+        assert_eq!(secret["data"], json!({"a": "b"}));
+        assert!(is_slimmed(&kinds::CONFIG_MAP) && !is_slimmed(&kinds::SECRET));
+    }
+}

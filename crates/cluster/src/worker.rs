@@ -1,0 +1,308 @@
+//! The loop of a controller: keys come in from watches and timers, each is reconciled by one task at a time, failures
+//! come back later and later.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Display,
+    hash::Hash,
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use rand::Rng;
+use tokio::{
+    sync::Notify,
+    task::{JoinError, JoinSet},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info_span, warn};
+
+use crate::{
+    lease::NotLeading,
+    telemetry::{Metrics, chain},
+};
+
+/// Keys that are to be reconciled, each at most once at a time.
+#[derive(Debug)]
+pub struct Queue<K> {
+    state: Mutex<State<K>>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    due: HashMap<K, Instant>,
+    busy: HashSet<K>,
+}
+
+/// When a key is to be looked at again if nothing changes before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// When something changes.
+    Change,
+    /// After so long.
+    After(Duration),
+}
+
+/// Names what is reconciled.
+pub trait Key: Clone + Display + Eq + Hash + Send + 'static {}
+
+impl<K: Clone + Display + Eq + Hash + Send + 'static> Key for K {}
+
+/// How a controller works.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The name in logs and metrics.
+    pub controller: &'static str,
+    /// How many keys are worked on at a time.
+    pub concurrency: usize,
+    /// After the first failure of a key; doubles with each.
+    pub first_retry: Duration,
+    /// The longest pause after failures.
+    pub last_retry: Duration,
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// So many keys at a time, with pauses after failures that suit an API server.
+    pub const fn new(controller: &'static str, concurrency: usize) -> Self {
+        Self {
+            controller,
+            concurrency,
+            first_retry: Duration::from_millis(200),
+            last_retry: Duration::from_secs(60),
+        }
+    }
+}
+
+// === impl Queue ===
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// An empty queue.
+    pub fn new() -> Self {
+        let state = State {
+            due: HashMap::new(),
+            busy: HashSet::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        }
+    }
+
+    /// The key is to be reconciled now; once more if it is being reconciled already.
+    pub fn add(&self, key: K) {
+        self.add_at(key, Instant::now());
+    }
+
+    /// The key is to be reconciled in a while, or earlier if it is to be anyway.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        self.add_at(key, Instant::now() + delay);
+    }
+
+    fn add_at(&self, key: K, at: Instant) {
+        let mut state = self.state.lock();
+        let due = state.due.entry(key).or_insert(at);
+        *due = at.min(*due);
+        self.changed.notify_one();
+    }
+
+    /// Waits for a key that is due and not being worked on. Each is given back with [`Queue::done`].
+    async fn take(&self) -> K {
+        loop {
+            let changed = self.changed.notified();
+            let next = {
+                let mut state = self.state.lock();
+                let next = state
+                    .due
+                    .iter()
+                    .filter(|(key, _)| !state.busy.contains(*key))
+                    .min_by_key(|(_, due)| **due)
+                    .map(|(key, due)| (key.clone(), *due));
+                match next {
+                    Some((key, due)) if due <= Instant::now() => {
+                        state.due.remove(&key);
+                        state.busy.insert(key.clone());
+                        return key;
+                    }
+                    next => next,
+                }
+            };
+            match next {
+                Some((_, due)) => tokio::select! {
+                    () = changed => {}
+                    () = tokio::time::sleep_until(due) => {}
+                },
+                None => changed.await,
+            }
+        }
+    }
+
+    fn done(&self, key: &K) {
+        self.state.lock().busy.remove(key);
+        self.changed.notify_one();
+    }
+}
+
+impl<K: Clone + Eq + Hash> Default for Queue<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Reconciles what the queue gives until `shutdown`; what is under way then is finished.
+///
+/// # Errors
+///
+/// When a reconciliation panicked: the process is to end rather than to go on half dead.
+pub async fn run<K, E, R, F>(
+    settings: Settings,
+    queue: Arc<Queue<K>>,
+    metrics: Arc<Metrics>,
+    reconcile: R,
+    shutdown: CancellationToken,
+) -> Result<(), JoinError>
+where
+    K: Key,
+    E: std::error::Error + Send + 'static,
+    R: Fn(K) -> F,
+    F: Future<Output = Result<Next, E>> + Send + 'static,
+{
+    let mut tasks = JoinSet::new();
+    let mut failures: HashMap<K, u32> = HashMap::new();
+    loop {
+        let may_take = tasks.len() < settings.concurrency && !shutdown.is_cancelled();
+        tokio::select! {
+            () = shutdown.cancelled(), if !shutdown.is_cancelled() => {}
+            key = queue.take(), if may_take => {
+                let span = info_span!("reconcile", controller = settings.controller, object = %key);
+                let work = reconcile(key.clone());
+                let started = Instant::now();
+                tasks.spawn(async move { (key, work.await, started.elapsed()) }.instrument(span));
+            }
+            Some(ended) = tasks.join_next() => {
+                let (key, result, took): (K, Result<Next, E>, _) = ended?;
+                if !result.as_ref().is_err_and(|error| NotLeading::caused(error)) {
+                    metrics.reconciled(settings.controller, result.is_ok(), took);
+                }
+                match result {
+                    Ok(next) => {
+                        failures.remove(&key);
+                        if let Next::After(delay) = next {
+                            queue.add_after(key.clone(), delay);
+                        }
+                        debug!(controller = settings.controller, object = %key, ?took, ?next, "Reconciled");
+                    }
+                    Err(error) if NotLeading::caused(&error) => {
+                        debug!(controller = settings.controller, object = %key, "Left to whoever leads");
+                        queue.add_after(key.clone(), pause(settings, 0));
+                    }
+                    Err(error) => {
+                        let count = failures.entry(key.clone()).or_default();
+                        let delay = pause(settings, *count);
+                        *count = count.saturating_add(1);
+                        warn!(controller = settings.controller, object = %key, error = %chain(&error), retry = ?delay, "Cannot reconcile");
+                        queue.add_after(key.clone(), delay);
+                    }
+                }
+                queue.done(&key);
+            }
+            else => return Ok(()),
+        }
+    }
+}
+
+/// Doubles with each failure, up to a limit, and varies by a quarter so that many keys do not come back together.
+fn pause(settings: Settings, failures: u32) -> Duration {
+    let doubled = settings.first_retry.saturating_mul(1 << failures.min(20));
+    doubled
+        .min(settings.last_retry)
+        .mul_f64(rand::rng().random_range(0.75..=1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::RequestError;
+
+    const SETTINGS: Settings = Settings {
+        controller: "test",
+        concurrency: 4,
+        first_retry: Duration::from_millis(10),
+        last_retry: Duration::from_secs(10),
+    };
+
+    #[test]
+    fn pauses_grow_to_their_limit() {
+        for failures in 0..200 {
+            let pause = pause(SETTINGS, failures);
+            assert!(pause <= Duration::from_secs(10), "{pause:?}");
+            assert!(pause >= Duration::from_micros(7500), "{pause:?}");
+        }
+        assert!(pause(SETTINGS, 30) >= Duration::from_millis(7500));
+    }
+
+    #[tokio::test]
+    async fn a_key_is_never_worked_on_twice_at_a_time_and_no_change_is_lost() {
+        let queue = Arc::new(Queue::new());
+        queue.add("a".to_owned());
+        queue.add("a".to_owned());
+        let key = queue.take().await;
+        queue.add("a".to_owned());
+        let early = tokio::time::timeout(Duration::from_millis(50), queue.take()).await;
+        assert!(early.is_err(), "the key is busy");
+        queue.done(&key);
+        assert_eq!(queue.take().await, "a");
+    }
+
+    /// Reconciles one key until `outcome` of a try is nothing. How many tries that took.
+    async fn tries<E: std::error::Error + Send + 'static>(
+        metrics: &Arc<Metrics>,
+        outcome: impl Fn(usize) -> Option<E>,
+    ) -> usize {
+        let queue = Arc::new(Queue::new());
+        let tries = AtomicUsize::new(0);
+        let shutdown = CancellationToken::new();
+        queue.add("a".to_owned());
+        let reconcile = |_key: String| {
+            let failure = outcome(tries.fetch_add(1, Ordering::SeqCst));
+            if failure.is_none() {
+                shutdown.cancel();
+            }
+            async { failure.map_or(Ok(Next::Change), Err) }
+        };
+        run(SETTINGS, queue, metrics.clone(), reconcile, shutdown.clone())
+            .await
+            .unwrap();
+        tries.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test]
+    async fn failures_are_tried_again_until_they_succeed() {
+        let metrics = Arc::new(Metrics::new());
+        let outcome = |tried| (tried < 3).then(|| std::io::Error::other("not yet"));
+        assert_eq!(tries(&metrics, outcome).await, 4);
+        let text = metrics.text().unwrap();
+        assert!(text.contains("outcome=\"failure\"} 3"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_was_held_back_is_no_failure() {
+        let metrics = Arc::new(Metrics::new());
+        let outcome = |tried| {
+            (tried < 2).then(|| RequestError::NotLeading {
+                operation: "apply",
+                object: "a".to_owned(),
+                source: NotLeading,
+            })
+        };
+        assert_eq!(tries(&metrics, outcome).await, 3);
+        let text = metrics.text().unwrap();
+        assert!(!text.contains("outcome=\"failure\""), "{text}");
+    }
+}

@@ -1,0 +1,75 @@
+//! Objects that a BundleDeployment may take over although Windlass did not create them.
+
+use std::{fmt, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+use windlass_object::object;
+
+/// One object of the bundle that exists already, and is to be taken over from whomever it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Adoption {
+    /// Its kind, for example `CustomResourceDefinition`.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// What should be `KIND/NAME` is not.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("must be KIND/NAME, for example CustomResourceDefinition/widgets.example.com")]
+pub struct ParseAdoptionError;
+
+// === impl Adoption ===
+
+impl Adoption {
+    /// Whether it names `object`.
+    pub fn names(&self, object: &Value) -> bool {
+        object::text(object, "/kind") == Some(&self.kind)
+            && object::text(object, "/metadata/name") == Some(&self.name)
+    }
+}
+
+impl fmt::Display for Adoption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+impl FromStr for Adoption {
+    type Err = ParseAdoptionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('/') {
+            Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => Ok(Self {
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+            }),
+            _ => Err(ParseAdoptionError),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_adoption_names_one_object_by_kind_and_name() {
+        let adoption: Adoption = "ClusterRole/system:reader".parse().unwrap();
+        assert_eq!(adoption.to_string(), "ClusterRole/system:reader");
+        let object = |kind: &str, name: &str| json!({"kind": kind, "metadata": {"name": name}});
+        assert!(adoption.names(&object("ClusterRole", "system:reader")));
+        assert!(!adoption.names(&object("Role", "system:reader")));
+        assert!(!adoption.names(&object("ClusterRole", "system")));
+        for text in ["", "/", "ClusterRole", "ClusterRole/", "/name", "a/b/c"] {
+            assert_eq!(text.parse::<Adoption>(), Err(ParseAdoptionError), "{text}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The rules about one keyword of a property, as a table. Texts are those of `sigs.k8s.io/crdify`, `pkg/validations/property`.
+
+use std::{cmp::Ordering, collections::HashSet};
+
+use serde_json::{Number, Value};
+use windlass_object::text::shortened;
+
+use super::Rule;
+
+/// The rule about a keyword.
+pub(super) struct Constraint {
+    /// The keyword.
+    pub(super) keyword: &'static str,
+    /// The rule.
+    pub(super) rule: Rule,
+    /// What breaks the rule, given two different canonical values.
+    pub(super) compare: fn(Change<'_>) -> Result<Vec<String>, Mistyped>,
+}
+
+/// The values of a keyword, or of another field, before and after; `None` where it says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change<'a> {
+    pub(super) keyword: &'a str,
+    pub(super) old: Option<&'a Value>,
+    pub(super) new: Option<&'a Value>,
+}
+
+/// A value is not of the type that its keyword has; nothing can be said then.
+#[derive(Debug)]
+pub(super) struct Mistyped;
+
+/// The longest value that is shown whole, in bytes.
+const SHOWN: usize = 1024;
+
+/// The keywords that have a rule.
+pub(super) const CONSTRAINTS: &[Constraint] = &[
+    constraint("type", Rule::Type, changed_type),
+    constraint("required", Rule::Required, new_required),
+    constraint("default", Rule::Default, changed_default),
+    constraint("enum", Rule::Enum, narrowed_enum),
+    constraint("minimum", Rule::Minimum, raised_minimum),
+    constraint("minItems", Rule::MinItems, raised_minimum),
+    constraint("minLength", Rule::MinLength, raised_minimum),
+    constraint("minProperties", Rule::MinProperties, raised_minimum),
+    constraint("maximum", Rule::Maximum, lowered_maximum),
+    constraint("maxItems", Rule::MaxItems, lowered_maximum),
+    constraint("maxLength", Rule::MaxLength, lowered_maximum),
+    constraint("maxProperties", Rule::MaxProperties, lowered_maximum),
+    constraint("pattern", Rule::Pattern, changed_pattern),
+    constraint("nullable", Rule::Nullable, changed_nullable),
+    constraint("oneOf", Rule::OneOf, changed_one_of),
+    constraint("x-kubernetes-map-type", Rule::MapType, changed),
+    constraint("description", Rule::Description, changed),
+    constraint("title", Rule::Description, changed),
+    constraint("example", Rule::Description, changed),
+    constraint("externalDocs", Rule::Description, changed),
+];
+
+const fn constraint(
+    keyword: &'static str,
+    rule: Rule,
+    compare: fn(Change<'_>) -> Result<Vec<String>, Mistyped>,
+) -> Constraint {
+    Constraint {
+        keyword,
+        rule,
+        compare,
+    }
+}
+
+fn changed_type(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    text(change.old)?;
+    text(change.new)?;
+    Ok(vec![format!("type changed : {}", change.shown())])
+}
+
+fn new_required(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    let added: Vec<&str> = difference(list(change.new)?, list(change.old)?)
+        .into_iter()
+        .map(|name| name.as_str().ok_or(Mistyped))
+        .collect::<Result<_, _>>()?;
+    if added.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!("new required fields: [{}]", added.join(", "))])
+}
+
+fn changed_default(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    Ok(vec![match (change.old, change.new) {
+        (None, Some(new)) => format!("default added when there was none previously : {}", shown(new)),
+        (Some(old), None) => format!("default value removed : {}", shown(old)),
+        _ => format!("default value changed : {}", change.shown()),
+    }])
+}
+
+fn narrowed_enum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    changed_choice(change, |old, new| {
+        said_of(&difference(old, new), "allowed enum values removed : ")
+            .into_iter()
+            .collect()
+    })
+}
+
+fn changed_one_of(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    changed_choice(change, |old, new| {
+        let removed = said_of(&difference(old, new), "allowed oneOf schemas removed: ");
+        let added = said_of(&difference(new, old), "allowed oneOf schemas added: ");
+        removed.into_iter().chain(added).collect()
+    })
+}
+
+/// What is said of a list of what is allowed: that there is one now, or how it has changed. Without one all is allowed.
+fn changed_choice(
+    change: Change<'_>,
+    compare: impl FnOnce(&[Value], &[Value]) -> Vec<String>,
+) -> Result<Vec<String>, Mistyped> {
+    let (old, new) = (list(change.old)?, list(change.new)?);
+    Ok(match (change.old, change.new) {
+        (None, _) => vec![format!(
+            "{} constraint added when there was none previously : {}",
+            change.keyword,
+            listed(new)
+        )],
+        (_, None) => Vec::new(),
+        _ => compare(old, new),
+    })
+}
+
+fn raised_minimum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    tightened_bound(change, "minimum", Ordering::Less, "increased")
+}
+
+fn lowered_maximum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    tightened_bound(change, "maximum", Ordering::Greater, "decreased")
+}
+
+/// What is said of a bound that is new or tighter: compared with the new value, the old one is `looser`.
+fn tightened_bound(
+    change: Change<'_>,
+    what: &str,
+    looser: Ordering,
+    moved: &str,
+) -> Result<Vec<String>, Mistyped> {
+    Ok(match (number(change.old)?, number(change.new)?) {
+        (None, Some(new)) => vec![format!(
+            "{what} constraint added when there was none previously : {new}"
+        )],
+        (Some(old), Some(new)) if order(old, new) == looser => {
+            vec![format!("{what} {moved} : {old} -> {new}")]
+        }
+        _ => Vec::new(),
+    })
+}
+
+fn changed_pattern(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    let what = match (text(change.old)?, text(change.new)?) {
+        (None, _) => "added",
+        (_, None) => "removed",
+        _ => "changed",
+    };
+    Ok(vec![format!("pattern {what} : {}", change.shown())])
+}
+
+fn changed_nullable(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    match (change.old, change.new) {
+        (None, Some(Value::Bool(_))) => Ok(vec!["nullable added : false -> true".to_owned()]),
+        (Some(Value::Bool(_)), None) => Ok(vec!["nullable removed : true -> false".to_owned()]),
+        _ => Err(Mistyped),
+    }
+}
+
+fn changed(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+    Ok(vec![format!("{} changed : {}", change.keyword, change.shown())])
+}
+
+fn text(value: Option<&Value>) -> Result<Option<&str>, Mistyped> {
+    value.map(|value| value.as_str().ok_or(Mistyped)).transpose()
+}
+
+fn number(value: Option<&Value>) -> Result<Option<&Number>, Mistyped> {
+    value.map(|value| value.as_number().ok_or(Mistyped)).transpose()
+}
+
+fn list(value: Option<&Value>) -> Result<&[Value], Mistyped> {
+    match value {
+        None => Ok(&[]),
+        Some(value) => value.as_array().map(Vec::as_slice).ok_or(Mistyped),
+    }
+}
+
+/// By value; doubles that are no integers lose nothing that was in the file.
+fn order(one: &Number, other: &Number) -> Ordering {
+    match (one.as_i128(), other.as_i128()) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => one
+            .as_f64()
+            .partial_cmp(&other.as_f64())
+            .unwrap_or(Ordering::Equal),
+    }
+}
+
+fn difference<'a>(from: &'a [Value], without: &[Value]) -> Vec<&'a Value> {
+    let without: HashSet<&Value> = without.iter().collect();
+    from.iter().filter(|item| !without.contains(item)).collect()
+}
+
+/// `what` and the items, if there are any.
+fn said_of(items: &[&Value], what: &str) -> Option<String> {
+    (!items.is_empty()).then(|| format!("{what}{}", listed(items.iter().copied())))
+}
+
+fn listed<'a>(items: impl IntoIterator<Item = &'a Value>) -> String {
+    let items: Vec<String> = items.into_iter().map(Value::to_string).collect();
+    shortened(format!("[{}]", items.join(", ")), SHOWN)
+}
+
+fn shown(value: &Value) -> String {
+    shortened(value.to_string(), SHOWN)
+}
+
+// === impl Change ===
+
+impl<'a> Change<'a> {
+    pub(super) fn of(keyword: &'a str, old: Option<&'a Value>, new: Option<&'a Value>) -> Self {
+        Self { keyword, old, new }
+    }
+
+    /// Both values as JSON, for example `"a" -> "b"`. One that is not there is shown as what that means.
+    pub(super) fn shown(self) -> String {
+        let side = |value: Option<&Value>, other: Option<&Value>| match (value, other) {
+            (Some(value), _) => shown(value),
+            (None, Some(Value::String(_))) => "\"\"".to_owned(),
+            (None, Some(Value::Bool(_))) => "false".to_owned(),
+            (None, Some(Value::Array(_))) => "[]".to_owned(),
+            (None, _) => "none".to_owned(),
+        };
+        format!("{} -> {}", side(self.old, self.new), side(self.new, self.old))
+    }
+}

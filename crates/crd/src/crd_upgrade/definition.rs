@@ -1,0 +1,86 @@
+//! What is said of a definition as a whole.
+
+use serde_json::Value;
+use windlass_object::object;
+
+use super::{Rule, constraints::Change, finding::Findings, property::unhandled, versions::versions};
+use crate::definition::{is_served, is_storage, stored_versions};
+
+/// Fields beside the versions that decide over what is kept, and under which names.
+const FIELDS: [(&str, &str); 4] = [
+    ("spec.group", "/spec/group"),
+    ("spec.names.kind", "/spec/names/kind"),
+    ("spec.names.plural", "/spec/names/plural"),
+    ("spec.preserveUnknownFields", "/spec/preserveUnknownFields"),
+];
+
+/// Compares two definitions but for their schemas.
+pub(super) fn compare(old: &Value, new: &Value, findings: &mut Findings<'_>) {
+    compare_scopes(old, new, findings);
+    compare_stored_versions(old, new, findings);
+    compare_served_versions(old, new, findings);
+    for (what, pointer) in FIELDS {
+        // Absent, null and false mean the same.
+        let value = |definition| {
+            let value: Option<&Value> = Value::pointer(definition, pointer);
+            value.filter(|value| !matches!(value, Value::Null | Value::Bool(false)))
+        };
+        if value(old) != value(new) {
+            let message = unhandled([Change::of(what, value(old), value(new))]);
+            findings.add(None, None, Rule::Unhandled, message);
+        }
+    }
+}
+
+fn compare_scopes(old: &Value, new: &Value, findings: &mut Findings<'_>) {
+    let scope = |definition| object::text(definition, "/spec/scope").unwrap_or_default();
+    let (old, new): (&str, &str) = (scope(old), scope(new));
+    if old != new {
+        findings.add(
+            None,
+            None,
+            Rule::Scope,
+            format!("scope changed : {old:?} -> {new:?}"),
+        );
+    }
+}
+
+fn compare_stored_versions(old: &Value, new: &Value, findings: &mut Findings<'_>) {
+    let stays = versions(new);
+    let removed: Vec<&str> = versions_in_store(old)
+        .into_iter()
+        .filter(|stored| !stays.contains_key(stored))
+        .collect();
+    if !removed.is_empty() {
+        let message = format!("stored versions removed : [{}]", removed.join(", "));
+        findings.add(None, None, Rule::StoredVersionRemoval, message);
+    }
+}
+
+/// `status.storedVersions`; in a file, which has no status, what is stored is at least of the storage version.
+fn versions_in_store(definition: &Value) -> Vec<&str> {
+    let stored = stored_versions(definition);
+    if !stored.is_empty() {
+        return stored;
+    }
+    versions(definition)
+        .into_iter()
+        .filter(|(_, version)| is_storage(version))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn compare_served_versions(old: &Value, new: &Value, findings: &mut Findings<'_>) {
+    let stays = versions(new);
+    for (name, _) in versions(old)
+        .into_iter()
+        .filter(|(_, version)| is_served(version))
+    {
+        let message = match stays.get(name) {
+            None => format!("served version removed : {name}"),
+            Some(version) if !is_served(version) => format!("version no longer served : {name}"),
+            Some(_) => continue,
+        };
+        findings.add(Some(name), None, Rule::ServedVersionRemoval, message);
+    }
+}

@@ -1,0 +1,342 @@
+//! What becomes of a violation: refused, warned of or ignored.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_object::{JsonPath, Problem, path::is_within, yaml};
+
+use super::Rule;
+
+/// What becomes of a violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Enforcement {
+    /// It is ignored.
+    None,
+    /// It is reported, and the change is made.
+    Warn,
+    /// The change is refused.
+    Strict,
+}
+
+/// What becomes of the violations that it names. The more of crd, version, field and rule an exception names, the more
+/// it counts; between equals the one with the longer field, then the stricter one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "has(self.crd) || has(self.version) || has(self.field) || has(self.rule)",
+    "message": "name at least one of crd, version, field and rule: crdUpgradeSafety is for all at once",
+}]))]
+pub struct Exception {
+    /// The name of the CustomResourceDefinition. Not named: every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub crd: Option<String>,
+    /// The version, as it is reported: `v1`, or `v1beta1->v1` between two versions that are served. Not named: every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub version: Option<String>,
+    /// The field, as it is reported, for example `^.spec.replicas`, with everything below it. Not named: every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096), regex(pattern = r"^\^([.\[].+)?$"))]
+    pub field: Option<String>,
+    /// The rule. Not named: every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// Strict: the change is refused; Warn: it is reported and made; None: it is made.
+    pub enforcement: Enforcement,
+}
+
+/// What becomes of each violation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Violations that no exception names are ignored.
+    pub lenient: bool,
+    /// What is different from the rule.
+    pub exceptions: Vec<Exception>,
+}
+
+/// The fields of an [`Exception`].
+const FIELDS: [&str; 5] = ["crd", "version", "field", "rule", "enforcement"];
+
+// === impl Exception ===
+
+impl Exception {
+    /// Reads a list of exceptions in YAML or JSON.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, as problems of `file`.
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Self>, Vec<Problem>> {
+        let problem = |path: &JsonPath, message: String| Problem {
+            file: file.to_owned(),
+            path: format!("${path}"),
+            rule: "field-type",
+            message,
+        };
+        let root = JsonPath::root();
+        let items = match yaml::documents(bytes).as_deref() {
+            Ok([]) => Vec::new(),
+            Ok([Value::Array(items)]) => items.clone(),
+            Ok(_) => return Err(vec![problem(&root, "must be one list of exceptions".to_owned())]),
+            Err(message) => return Err(vec![problem(&root, message.clone())]),
+        };
+        let mut exceptions = Vec::new();
+        let mut problems = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let path = root.item(index);
+            match Self::read(item) {
+                Ok(exception) => exceptions.push(exception),
+                Err((field, message)) => {
+                    let path = field.map_or_else(|| path.clone(), |field| path.field(field));
+                    problems.push(problem(&path, message));
+                }
+            }
+        }
+        if problems.is_empty() {
+            Ok(exceptions)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// One exception; else the field that is wrong and what is wrong with it.
+    fn read(value: &Value) -> Result<Self, (Option<&str>, String)> {
+        let unknown = value
+            .as_object()
+            .and_then(|fields| fields.keys().find(|name| !FIELDS.contains(&name.as_str())));
+        if let Some(unknown) = unknown {
+            return Err((
+                Some(unknown),
+                format!("is no field of an exception: these are {}", FIELDS.join(", ")),
+            ));
+        }
+        let exception: Self =
+            serde_path_to_error::deserialize(value).map_err(|error| (None, error.to_string()))?;
+        if !exception.names_something() {
+            let message = "must name at least one of crd, version, field and rule";
+            return Err((None, message.to_owned()));
+        }
+        if exception
+            .field
+            .as_ref()
+            .is_some_and(|field| !field.starts_with('^'))
+        {
+            return Err((
+                Some("field"),
+                "must begin with ^, as fields are reported".to_owned(),
+            ));
+        }
+        Ok(exception)
+    }
+
+    /// One that names nothing is about nothing: where everything is to be allowed, that is said in another place.
+    fn names_something(&self) -> bool {
+        self.crd.is_some() || self.version.is_some() || self.field.is_some() || self.rule.is_some()
+    }
+
+    /// Whether it may be about a violation of `rule` in `crd`, at whatever version and field.
+    fn may_be_about(&self, crd: &str, rule: Rule) -> bool {
+        self.names_something()
+            && self.crd.as_deref().is_none_or(|named| named == crd)
+            && self.rule.is_none_or(|named| named == rule)
+    }
+
+    fn is_about(&self, crd: &str, version: Option<&str>, field: Option<&str>, rule: Rule) -> bool {
+        let same = |named: &Option<String>, actual: Option<&str>| {
+            named.as_deref().is_none_or(|named| Some(named) == actual)
+        };
+        self.names_something()
+            && same(&self.crd, Some(crd))
+            && same(&self.version, version)
+            && self.rule.is_none_or(|named| named == rule)
+            && self
+                .field
+                .as_deref()
+                .is_none_or(|named| field.is_some_and(|field| is_within(field, named)))
+    }
+
+    /// What counts more is greater.
+    fn weight(&self) -> (usize, usize, Enforcement) {
+        let named = [
+            self.crd.is_some(),
+            self.version.is_some(),
+            self.field.is_some(),
+            self.rule.is_some(),
+        ];
+        let count = named.into_iter().filter(|named| *named).count();
+        (
+            count,
+            self.field.as_ref().map_or(0, String::len),
+            self.enforcement,
+        )
+    }
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// Whether nothing is ever reported.
+    pub fn ignores_everything(&self) -> bool {
+        self.lenient
+            && self
+                .exceptions
+                .iter()
+                .all(|exception| exception.enforcement == Enforcement::None)
+    }
+
+    /// Whether no violation of `rule` in `crd` is ever reported.
+    pub fn ignores(&self, crd: &str, rule: Rule) -> bool {
+        self.enforcement(crd, None, None, rule) == Enforcement::None
+            && self
+                .exceptions
+                .iter()
+                .filter(|exception| exception.may_be_about(crd, rule))
+                .all(|exception| exception.enforcement == Enforcement::None)
+    }
+
+    /// What becomes of a violation of `rule`.
+    pub fn enforcement(
+        &self,
+        crd: &str,
+        version: Option<&str>,
+        field: Option<&str>,
+        rule: Rule,
+    ) -> Enforcement {
+        self.exceptions
+            .iter()
+            .filter(|exception| exception.is_about(crd, version, field, rule))
+            .max_by_key(|exception| exception.weight())
+            .map_or_else(
+                || {
+                    if self.lenient {
+                        Enforcement::None
+                    } else {
+                        rule.enforcement()
+                    }
+                },
+                |exception| exception.enforcement,
+            )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exceptions(text: &str) -> Vec<Exception> {
+        Exception::parse("exceptions.yaml", text.as_bytes()).unwrap()
+    }
+
+    fn enforcement(text: &str) -> Enforcement {
+        let policy = Policy {
+            lenient: false,
+            exceptions: exceptions(text),
+        };
+        policy.enforcement("widgets", Some("v1"), Some("^.spec.size.unit"), Rule::Type)
+    }
+
+    #[test]
+    fn the_most_specific_exception_wins_in_any_order() {
+        use Enforcement::{None, Strict, Warn};
+        for (text, expected) in [
+            ("[]", Strict),
+            ("[{rule: type, enforcement: None}]", None),
+            ("[{rule: enum, enforcement: None}]", Strict),
+            ("[{field: ^.spec.size, enforcement: Warn}]", Warn),
+            ("[{field: ^.spec.siz, enforcement: Warn}]", Strict),
+            ("[{field: ^, enforcement: Warn}]", Warn),
+            (
+                "[{version: v1, enforcement: Warn}, {version: v2, enforcement: None}]",
+                Warn,
+            ),
+            ("[{crd: gadgets, rule: type, enforcement: None}]", Strict),
+            (
+                "[{rule: type, enforcement: None}, {crd: widgets, rule: type, enforcement: Warn}]",
+                Warn,
+            ),
+            (
+                "[{field: ^.spec, enforcement: None}, {field: ^.spec.size, enforcement: Warn}]",
+                Warn,
+            ),
+            (
+                "[{rule: type, enforcement: None}, {crd: widgets, enforcement: Warn}]",
+                Warn,
+            ),
+        ] {
+            assert_eq!(enforcement(text), expected, "{text}");
+            let reversed: Vec<_> = exceptions(text).into_iter().rev().collect();
+            assert_eq!(
+                enforcement(&serde_json::to_string(&reversed).unwrap()),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn rules_have_their_own_enforcement_and_none_where_all_is_allowed() {
+        let of = |lenient, rule| {
+            Policy {
+                lenient,
+                exceptions: Vec::new(),
+            }
+            .enforcement("widgets", Some("v1"), None, rule)
+        };
+        assert_eq!(of(false, Rule::Enum), Enforcement::Strict);
+        assert_eq!(of(false, Rule::ServedVersionRemoval), Enforcement::Warn);
+        assert_eq!(of(false, Rule::Description), Enforcement::None);
+        assert_eq!(of(true, Rule::Enum), Enforcement::None);
+    }
+
+    #[test]
+    fn a_rule_is_ignored_where_nothing_says_otherwise() {
+        for (lenient, text, expected) in [
+            (false, "[]", false),
+            (true, "[]", true),
+            (false, "[{rule: storedObjects, enforcement: None}]", true),
+            (false, "[{crd: widgets, enforcement: None}]", true),
+            (false, "[{crd: gadgets, enforcement: None}]", false),
+            (
+                false,
+                "[{field: ^, rule: storedObjects, enforcement: None}]",
+                false,
+            ),
+            (true, "[{rule: enum, enforcement: Warn}]", true),
+            (true, "[{field: ^.spec, enforcement: Warn}]", false),
+            (
+                false,
+                "[{rule: storedObjects, enforcement: None}, {version: v1, enforcement: Strict}]",
+                false,
+            ),
+        ] {
+            let policy = Policy {
+                lenient,
+                exceptions: exceptions(text),
+            };
+            assert_eq!(
+                policy.ignores("widgets", Rule::StoredObjects),
+                expected,
+                "{lenient} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_exceptions_is_said_with_its_place() {
+        let text = r"
+- {enforcement: None}
+- {rule: typo, enforcement: None}
+- {field: spec.size, enforcement: None}
+- {feild: ^.spec.size, enforcement: None}
+- {rule: type}
+- {rule: type, enforcement: Maybe}
+- none
+";
+        let problems = Exception::parse("exceptions.yaml", text.as_bytes()).unwrap_err();
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+        assert!(Exception::parse("e", b"rule: type").is_err());
+        assert!(Exception::parse("e", b"[").is_err());
+        assert_eq!(exceptions(""), []);
+    }
+}

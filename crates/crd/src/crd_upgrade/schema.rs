@@ -1,0 +1,230 @@
+//! Schemas of structural CustomResourceDefinitions, taken apart into properties and what is said of each.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde_json::{Map, Value};
+use windlass_object::JsonPath;
+
+/// What a schema says of one property, and the schemas of what is below it.
+#[derive(Debug, Default)]
+pub(super) struct Schema<'a> {
+    /// The properties below.
+    pub(super) children: BTreeMap<Step<'a>, &'a Value>,
+    /// What else is said, by keyword. What is as good as not said is left out.
+    pub(super) keywords: BTreeMap<&'a str, &'a Value>,
+}
+
+/// From a property to one below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step<'a> {
+    /// A field of an object.
+    Property(&'a str),
+    /// Each item of a list.
+    Items,
+    /// Each value of a map.
+    AdditionalProperties,
+}
+
+/// The way from the root to a property. It is written only where there is something to report.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Path<'a> {
+    /// The object itself.
+    Root,
+    /// What is one step below.
+    Below(&'a Self, Step<'a>),
+}
+
+/// The keywords of `JSONSchemaProps` (`k8s.io/apiextensions-apiserver`, `apis/apiextensions/v1/types_jsonschema.go`). An
+/// API server drops every other.
+const KEYWORDS: &[&str] = &[
+    "id",
+    "$schema",
+    "$ref",
+    "description",
+    "type",
+    "format",
+    "title",
+    "default",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "enum",
+    "maxProperties",
+    "minProperties",
+    "required",
+    "items",
+    "allOf",
+    "oneOf",
+    "anyOf",
+    "not",
+    "properties",
+    "additionalProperties",
+    "patternProperties",
+    "dependencies",
+    "additionalItems",
+    "definitions",
+    "externalDocs",
+    "example",
+    "nullable",
+];
+
+/// Keywords that only tell people something.
+pub(super) const DOCUMENTATION: &[&str] = &["description", "title", "example", "externalDocs"];
+
+// === impl Schema ===
+
+impl<'a> Schema<'a> {
+    /// Takes a schema apart; `None` where it is neither an object nor `true`, which allows anything.
+    pub(super) fn of(value: &'a Value) -> Option<Self> {
+        let mut schema = Self::default();
+        let fields = match value {
+            Value::Bool(true) => return Some(schema),
+            Value::Object(fields) => fields,
+            _ => return None,
+        };
+        for (keyword, value) in fields {
+            match (keyword.as_str(), value) {
+                ("properties", Value::Object(properties)) => {
+                    let properties = properties.iter();
+                    schema
+                        .children
+                        .extend(properties.map(|(name, value)| (Step::Property(name), value)));
+                }
+                ("items", Value::Object(_)) => {
+                    schema.children.insert(Step::Items, value);
+                }
+                ("additionalProperties", Value::Object(_) | Value::Bool(true)) => {
+                    schema.children.insert(Step::AdditionalProperties, value);
+                }
+                (keyword, value) if is_known(keyword) && !says_nothing(keyword, value) => {
+                    schema.keywords.insert(keyword, value);
+                }
+                _ => {}
+            }
+        }
+        Some(schema)
+    }
+}
+
+/// Whether an API server keeps the keyword; extensions of releases to come count as known.
+fn is_known(keyword: &str) -> bool {
+    KEYWORDS.contains(&keyword) || keyword.starts_with("x-kubernetes-")
+}
+
+/// Whether `value` means what the keyword's absence means. An API server does not keep such values apart.
+fn says_nothing(keyword: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        _ if keyword == "default" => false,
+        Value::Bool(value) => !value,
+        Value::Array(items) => items.is_empty(),
+        Value::String(value) => {
+            value.is_empty()
+                || matches!(
+                    (keyword, value.as_str()),
+                    ("x-kubernetes-list-type", "atomic") | ("x-kubernetes-map-type", "granular")
+                )
+        }
+        _ => false,
+    }
+}
+
+// === impl Path ===
+
+impl Path<'_> {
+    fn json_path(&self) -> JsonPath {
+        match self {
+            Self::Root => JsonPath::root(),
+            Self::Below(path, Step::Property(name)) => path.json_path().field(name),
+            Self::Below(path, Step::Items) => path.json_path().field("items"),
+            Self::Below(path, Step::AdditionalProperties) => path.json_path().field("additionalProperties"),
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "^{}", self.json_path())
+    }
+}
+
+/// The value of a keyword without what makes no difference: documentation, the order of fields and of sets, and whether
+/// a number is written `1` or `1.0`.
+pub(super) fn canonical(keyword: &str, value: &Value) -> Value {
+    match (keyword, value) {
+        ("properties" | "patternProperties" | "definitions", Value::Object(schemas)) => {
+            sorted(schemas, |_, schema| Some(canonical_schema(schema)))
+        }
+        ("items" | "additionalProperties" | "additionalItems" | "not", _) => canonical_schema(value),
+        ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => set(schemas, canonical_schema),
+        ("required" | "enum" | "x-kubernetes-list-map-keys", Value::Array(items)) => set(items, plain),
+        ("x-kubernetes-validations", Value::Array(rules)) => set(rules, |rule| match rule {
+            // Texts decide over nothing.
+            Value::Object(fields) => sorted(fields, |name, value| {
+                (!matches!(name, "message" | "messageExpression")).then(|| plain(value))
+            }),
+            rule => plain(rule),
+        }),
+        _ => plain(value),
+    }
+}
+
+/// [`canonical`] of a whole schema.
+pub(super) fn canonical_schema(schema: &Value) -> Value {
+    let Value::Object(fields) = schema else {
+        return plain(schema);
+    };
+    sorted(fields, |keyword, value| {
+        let counts = is_known(keyword) && !DOCUMENTATION.contains(&keyword) && !says_nothing(keyword, value);
+        counts.then(|| canonical(keyword, value))
+    })
+}
+
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => sorted(fields, |_, value| Some(plain(value))),
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Number(number) => whole(number).map_or_else(|| value.clone(), Value::from),
+        _ => value.clone(),
+    }
+}
+
+/// A number without a fraction that is written with one.
+fn whole(number: &serde_json::Number) -> Option<i64> {
+    /// Up to here every integer is a double.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let value = number.as_f64().filter(|_| number.is_f64())?;
+    if value.fract() != 0.0 || value.abs() > EXACT {
+        return None;
+    }
+    // Written without its fraction it is an integer.
+    format!("{value:.0}").parse().ok()
+}
+
+fn sorted(fields: &Map<String, Value>, change: impl Fn(&str, &Value) -> Option<Value>) -> Value {
+    let fields: BTreeMap<&String, Value> = fields
+        .iter()
+        .filter_map(|(name, value)| Some((name, change(name, value)?)))
+        .collect();
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.clone(), value))
+        .collect()
+}
+
+fn set(items: &[Value], change: impl Fn(&Value) -> Value) -> Value {
+    let items: BTreeMap<String, Value> = items
+        .iter()
+        .map(change)
+        .map(|item| (item.to_string(), item))
+        .collect();
+    items.into_values().collect()
+}

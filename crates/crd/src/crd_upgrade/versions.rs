@@ -1,0 +1,168 @@
+//! The versions of two definitions: those of one name, and those that are served side by side.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use serde_json::Value;
+use windlass_object::object;
+
+use super::{
+    Finding, Policy, Rule,
+    constraints::Change,
+    finding::Findings,
+    property::{Comparison, unhandled},
+};
+use crate::definition::{self, is_converting, is_served};
+
+/// What a version has beside its schema, and whether it matters that it is new.
+const FACILITIES: [(&str, &str, bool); 3] = [
+    // With it, writes of the object leave the status alone, and the other way round.
+    ("subresources.status", "/subresources/status", true),
+    ("subresources.scale", "/subresources/scale", false),
+    ("selectableFields", "/selectableFields", false),
+];
+
+/// Where a name like `v1beta2` stands (`k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`): a stable
+/// version after a beta after an alpha, then by number; other names before all of them, the last of the alphabet first.
+type Rank<'a> = (u8, u64, u64, Reverse<&'a str>);
+
+/// Compares the versions of one name, if they are `concerned`, as they are in `old`.
+pub(super) fn compare_same(
+    old: &Value,
+    new: &Value,
+    concerned: impl Fn(&Value) -> bool,
+    findings: &mut Findings<'_>,
+) {
+    let successors = versions(new);
+    for (name, old) in versions(old).into_iter().filter(|(_, old)| concerned(old)) {
+        let Some(new) = successors.get(name) else {
+            continue;
+        };
+        for (what, pointer, addition_matters) in FACILITIES {
+            let (old, new) = (old.pointer(pointer), new.pointer(pointer));
+            if old != new && (old.is_some() || addition_matters) {
+                let message = unhandled([Change::of(what, old, new)]);
+                findings.add(Some(name), None, Rule::Unhandled, message);
+            }
+        }
+        let mut comparison = Comparison {
+            version: name,
+            new_version: name,
+            findings,
+        };
+        comparison.compare(schema(old), schema(new));
+    }
+}
+
+/// Findings between versions that `new` serves side by side without conversion: what is written in one is read in the
+/// other as it is. Those that `old` has already do not count: nothing gets worse.
+pub(super) fn compare_served(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Finding> {
+    let known: BTreeSet<Finding> = served_pairs(crd, old, policy).into_iter().collect();
+    let mut found = served_pairs(crd, new, policy);
+    found.retain(|finding| !known.contains(finding));
+    found
+}
+
+fn served_pairs(crd: &str, definition: &Value, policy: &Policy) -> Vec<Finding> {
+    if is_converting(definition) {
+        return Vec::new();
+    }
+    let mut served: Vec<(&str, &Value)> = versions(definition)
+        .into_iter()
+        .filter(|(_, version)| is_served(version))
+        .collect();
+    served.sort_by_key(|(name, _)| rank(name));
+    let mut findings = Findings::new(crd, policy);
+    for (index, (old_name, old)) in served.iter().enumerate() {
+        for (new_name, new) in &served[index + 1..] {
+            let mut comparison = Comparison {
+                version: &format!("{old_name}->{new_name}"),
+                new_version: new_name,
+                findings: &mut findings,
+            };
+            comparison.compare(schema(old), schema(new));
+        }
+    }
+    findings.finish()
+}
+
+/// The versions by name; of two with one name the first.
+pub(super) fn versions(definition: &Value) -> BTreeMap<&str, &Value> {
+    let mut versions = BTreeMap::new();
+    for version in definition::versions(definition) {
+        if let Some(name) = object::text(version, "/name") {
+            versions.entry(name).or_insert(version);
+        }
+    }
+    versions
+}
+
+/// The schema of a version.
+pub(super) fn schema(version: &Value) -> &Value {
+    // One without a schema says as much as an empty one.
+    static NOTHING: Value = Value::Bool(true);
+    version
+        .pointer("/schema/openAPIV3Schema")
+        .filter(|schema| !schema.is_null())
+        .unwrap_or(&NOTHING)
+}
+
+fn rank(name: &str) -> Rank<'_> {
+    let parse = || {
+        let rest = name.strip_prefix('v')?;
+        let (major, rest) = leading_number(rest)?;
+        let (stability, minor) = match rest {
+            "" => (3, 0),
+            _ => {
+                let (stability, rest) = match (rest.strip_prefix("beta"), rest.strip_prefix("alpha")) {
+                    (Some(rest), _) => (2, rest),
+                    (_, Some(rest)) => (1, rest),
+                    _ => return None,
+                };
+                let (minor, rest) = leading_number(rest)?;
+                (stability, rest.is_empty().then_some(minor)?)
+            }
+        };
+        Some((stability, major, minor, Reverse("")))
+    };
+    parse().unwrap_or((0, 0, 0, Reverse(name)))
+}
+
+fn leading_number(text: &str) -> Option<(u64, &str)> {
+    let end = text
+        .find(|character: char| !character.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    if digits.starts_with('0') {
+        return None;
+    }
+    Some((digits.parse().ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_as_kubernetes_does() {
+        // The example of the Kubernetes documentation on versions of CustomResourceDefinitions, last to first.
+        let expected = [
+            "foo10",
+            "foo1",
+            "v11alpha2",
+            "v12alpha1",
+            "v3beta1",
+            "v10beta3",
+            "v11beta2",
+            "v1",
+            "v2",
+            "v10",
+        ];
+        let mut names = expected;
+        names.sort_unstable();
+        names.sort_by_key(|name| rank(name));
+        assert_eq!(names, expected);
+    }
+}

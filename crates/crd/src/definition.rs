@@ -1,0 +1,93 @@
+//! Reading a CustomResourceDefinition: its versions, which of them are served, and in which objects are stored.
+
+use serde_json::Value;
+use windlass_object::object;
+
+/// The versions, in the order in which they are written.
+pub fn versions(definition: &Value) -> &[Value] {
+    object::items(definition, "/spec/versions")
+}
+
+/// The version of that name; of two with one name the first.
+pub fn version<'a>(definition: &'a Value, name: &str) -> Option<&'a Value> {
+    versions(definition)
+        .iter()
+        .find(|version| self::name(version) == name)
+}
+
+/// The name of a version; empty where it has none.
+pub fn name(version: &Value) -> &str {
+    object::text(version, "/name").unwrap_or_default()
+}
+
+/// Whether API traffic reaches a version.
+pub fn is_served(version: &Value) -> bool {
+    flag(version, "served")
+}
+
+/// Whether objects that are written are stored in a version.
+pub fn is_storage(version: &Value) -> bool {
+    flag(version, "storage")
+}
+
+/// The name of the version in which objects that are written are stored.
+pub fn storage_version(definition: &Value) -> Option<&str> {
+    versions(definition)
+        .iter()
+        .find(|version| is_storage(version))
+        .map(name)
+}
+
+/// The name of the version in which objects are read and written: the storage version, where it is served, since that
+/// needs no conversion of what is stored in it; else the first that is served.
+pub fn reachable_version(definition: &Value) -> Option<&str> {
+    let served = || versions(definition).iter().filter(|version| is_served(version));
+    served()
+        .find(|version| is_storage(version))
+        .or_else(|| served().next())
+        .map(name)
+}
+
+/// `status.storedVersions`: the names of the versions in which objects may be stored.
+pub fn stored_versions(definition: &Value) -> Vec<&str> {
+    object::items(definition, "/status/storedVersions")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// Whether a webhook converts its objects.
+pub fn is_converting(definition: &Value) -> bool {
+    object::text(definition, "/spec/conversion/strategy") == Some("Webhook")
+}
+
+fn flag(version: &Value, name: &str) -> bool {
+    version.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_reached_in_the_storage_version_where_it_is_served() {
+        for (versions, expected) in [
+            (&[("v1", true, false), ("v2", true, true)][..], Some("v2")),
+            (
+                &[("v1", true, false), ("v2", false, true), ("v3", true, false)],
+                Some("v1"),
+            ),
+            (&[("v1", false, false), ("v2", false, true)], None),
+            (&[], None),
+        ] {
+            let versions: Vec<_> = versions
+                .iter()
+                .map(|(name, served, storage)| json!({"name": name, "served": served, "storage": storage}))
+                .collect();
+            let definition = json!({"spec": {"versions": versions}});
+            assert_eq!(reachable_version(&definition), expected);
+        }
+    }
+}

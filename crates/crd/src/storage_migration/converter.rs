@@ -1,0 +1,66 @@
+//! Who converts objects, in one line.
+
+use serde_json::Value;
+use windlass_object::object;
+
+/// Who converts objects of a definition with this `spec.conversion`, whatever CA it trusts: `None`, or the address of the
+/// webhook.
+pub fn converter(conversion: Option<&Value>) -> String {
+    let text = |pointer: &str| conversion.and_then(|conversion| object::text(conversion, pointer));
+    if text("/strategy") != Some("Webhook") {
+        return "None".to_owned();
+    }
+    if let Some(url) = text("/webhook/clientConfig/url") {
+        return url.to_owned();
+    }
+    let of_service = |field| {
+        text(&format!("/webhook/clientConfig/service/{field}"))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    // Port and path as the API server takes them where nothing is said.
+    let port = conversion
+        .and_then(|conversion| conversion.pointer("/webhook/clientConfig/service/port"))
+        .and_then(Value::as_i64)
+        .unwrap_or(443);
+    let path = of_service("path");
+    format!(
+        "https://{}.{}.svc:{port}/{}",
+        of_service("name"),
+        of_service("namespace"),
+        path.trim_start_matches('/')
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of_client(client: Value) -> String {
+        converter(Some(
+            &json!({"strategy": "Webhook", "webhook": {"clientConfig": client}}),
+        ))
+    }
+
+    #[test]
+    fn the_address_is_told_and_the_trust_is_not() {
+        let service =
+            json!({"namespace": "sample-system", "name": "webhooks", "path": "/convert", "port": 8443});
+        assert_eq!(
+            of_client(json!({"service": service, "caBundle": "QQ=="})),
+            "https://webhooks.sample-system.svc:8443/convert"
+        );
+        assert_eq!(
+            of_client(json!({"service": {"namespace": "a", "name": "b"}})),
+            "https://b.a.svc:443/"
+        );
+        assert_eq!(
+            of_client(json!({"url": "https://example.com/c"})),
+            "https://example.com/c"
+        );
+        assert_eq!(converter(Some(&json!({"strategy": "None"}))), "None");
+        assert_eq!(converter(None), "None");
+    }
+}

@@ -1,0 +1,272 @@
+//! Rewriting stored objects after the storage version of a CustomResourceDefinition has moved.
+//!
+//! `status.storedVersions` names every version in which objects may be stored; none of them may leave `spec.versions`
+//! (apiextensions/v1, `CustomResourceDefinitionStatus`). Whether there is anything to do is read there, and nowhere else:
+//!
+//! ```text
+//! storedVersions holds others -> settling: until every API server stores the new version
+//!                             -> rewriting, page by page -> storedVersions reduced -> an old version may go
+//! ```
+//!
+//! [`Migration`] says how far this is. It is kept in the status, to be seen and to go on from. Without it everything begins
+//! anew, and so it does where the storage version may have moved there and back since: see [`Tenure`]. Whatever else is
+//! changed in the definition, the trust of its conversion for one, leaves objects in the version in which they are stored.
+
+mod converter;
+mod grant;
+mod tenure;
+#[cfg(test)]
+mod tests;
+
+pub use converter::converter;
+pub use grant::{grant, grant_name};
+pub use tenure::Tenure;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::definition::{reachable_version, storage_version, stored_versions};
+
+use tenure::generation;
+use windlass_object::object;
+
+/// How far the objects of one CustomResourceDefinition are rewritten.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Migration {
+    /// The CustomResourceDefinition.
+    pub crd: String,
+    /// The version in which its objects are to be stored.
+    pub version: String,
+    /// How many objects are stored in it for certain.
+    pub rewritten: u64,
+    /// How many there are altogether, as far as the API server has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// The uid of the CustomResourceDefinition.
+    pub uid: String,
+    /// Up to which generation of the CustomResourceDefinition its storage version has stayed the same. It begins anew where
+    /// that is not known of a later one: it may have moved there and back.
+    pub generation: i64,
+    /// Who converts its objects on their way into the new version: `None`, or the address of a webhook. While the
+    /// CustomResourceDefinition names another, nothing is rewritten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub converter: Option<String>,
+    /// Since when it is known that the storage version has moved; API servers hear of it later, and what they were asked
+    /// before is stored as it was.
+    pub since: MicroTime,
+    /// What was written later than this resourceVersion was written in the new version. Not set while it is waited until
+    /// every API server stores that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+    /// Where the next page begins, as the API server said; it may forget it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_page: Option<String>,
+}
+
+/// What to do next about one CustomResourceDefinition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: all its objects are stored in its storage version.
+    Nothing,
+    /// Serve one of its versions: its objects cannot be reached.
+    Serve,
+    /// Let this one convert again: another would make something else of its objects.
+    Convert(String),
+    /// Note this, then wait.
+    Begin(Migration),
+    /// Wait so long: an object may still be stored in the version before.
+    Wait(SignedDuration),
+    /// Note the resourceVersion at which the cluster is now.
+    Mark,
+    /// Rewrite the next page; after the last one, reduce `status.storedVersions`.
+    Rewrite,
+}
+
+/// What to do next about the definition `live`, of which `known` is done. `settle` is how long an object may still be
+/// written in the version before: until an API server hears of the change, and has answered the requests of before.
+///
+/// `wanted` is who has to convert its objects, as [`converter`] says it. `None`: who did so until now.
+pub fn next(
+    live: &Value,
+    known: Option<&Migration>,
+    wanted: Option<&str>,
+    now: Timestamp,
+    settle: SignedDuration,
+) -> Next {
+    let Some(storage) = storage_version(live) else {
+        return Next::Nothing;
+    };
+    if is_stored_in_one_version(live) {
+        return Next::Nothing;
+    }
+    if reachable_version(live).is_none() {
+        return Next::Serve;
+    }
+    let known = known.filter(|known| object::text(live, "/metadata/uid") == Some(&known.uid));
+    let until_now = || known.and_then(|known| known.converter.as_deref());
+    if let Some(wanted) = wanted.or_else(until_now)
+        && wanted != converter_of(live)
+    {
+        return Next::Convert(wanted.to_owned());
+    }
+    let known = known.filter(|known| known.is_about(live) && known.since.0 <= now);
+    let Some(known) = known else {
+        return Next::Begin(Migration::new(live, storage, now));
+    };
+    if known.resource_version.is_some() {
+        return Next::Rewrite;
+    }
+    let left = settle - now.duration_since(known.since.0);
+    if left.is_positive() {
+        return Next::Wait(left);
+    }
+    Next::Mark
+}
+
+/// Whether all objects of the definition `live` are stored in its storage version.
+pub fn is_stored_in_one_version(live: &Value) -> bool {
+    let storage = storage_version(live);
+    stored_versions(live)
+        .into_iter()
+        .all(|stored| Some(stored) == storage)
+}
+
+/// Whether `live` stores as `wanted` says, and all its objects are stored so.
+pub fn is_as_wanted(wanted: &Value, live: &Value) -> bool {
+    storage_version(wanted) == storage_version(live) && is_stored_in_one_version(live)
+}
+
+/// What makes `live` say that its objects are stored in its storage version only; it fits no later `live`.
+pub fn reduction(live: &Value) -> Value {
+    json!({
+        "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
+        "status": {"storedVersions": [storage_version(live)]},
+    })
+}
+
+// === impl Migration ===
+
+impl Migration {
+    fn new(live: &Value, version: &str, now: Timestamp) -> Self {
+        let text = |pointer| object::text(live, pointer).unwrap_or_default().to_owned();
+        Self {
+            crd: text("/metadata/name"),
+            version: version.to_owned(),
+            rewritten: 0,
+            total: None,
+            uid: text("/metadata/uid"),
+            generation: generation(live),
+            converter: Some(converter_of(live)),
+            since: MicroTime(now),
+            resource_version: None,
+            next_page: None,
+        }
+    }
+
+    /// Whether it goes on: `live` is the definition that it was begun for, with the storage version that it has had ever
+    /// since.
+    pub fn is_about(&self, live: &Value) -> bool {
+        self.is_of(live) && generation(live) == self.generation
+    }
+
+    /// Whether it may go on, if only it were known what came before `live`.
+    pub fn is_behind(&self, live: &Value) -> bool {
+        self.is_of(live) && generation(live) > self.generation
+    }
+
+    fn is_of(&self, live: &Value) -> bool {
+        object::text(live, "/metadata/uid") == Some(&self.uid) && storage_version(live) == Some(&self.version)
+    }
+
+    /// Takes note of later generations, as far as its storage version is known to have stayed the same up to them.
+    pub fn follow<'a>(&mut self, seen: impl IntoIterator<Item = &'a Tenure>) {
+        let mut tenure = Tenure {
+            uid: self.uid.clone(),
+            version: self.version.clone(),
+            first: self.generation,
+            last: self.generation,
+        };
+        for seen in seen {
+            if tenure.is_continued_by(seen) {
+                tenure.see(seen.clone());
+            }
+        }
+        self.generation = tenure.last;
+    }
+
+    /// Takes note of who converts its objects from now on.
+    pub fn go_through(&mut self, live: &Value) {
+        self.converter = Some(converter_of(live));
+    }
+
+    /// Whether a look at the definition says that no more objects must be written: they would be stored in another version,
+    /// or become something else. What is older than what is known already says nothing.
+    pub fn is_stopped_by(&self, seen: &Value) -> bool {
+        let is_later = generation(seen) > self.generation;
+        let is_same = self.is_of(seen) && self.converter == Some(converter_of(seen));
+        is_later && !is_same
+    }
+
+    /// Notes that what is written after `resource_version` is written in the new version, and how many objects there are
+    /// at that moment, where the API server says it.
+    pub fn mark(&mut self, resource_version: &str, total: Option<u64>) {
+        self.resource_version = Some(resource_version.to_owned());
+        self.total = total;
+    }
+
+    /// Whether an object with this resourceVersion may be stored in an old version.
+    ///
+    /// Numbers are compared, as the documentation of the API allows ("Comparing resource versions", KEP-5504); where one
+    /// is no number, the object is rewritten, which changes nothing that is stored in the new version.
+    pub fn must_rewrite(&self, resource_version: &str) -> bool {
+        let number = |text: &str| text.parse::<u64>().ok();
+        let mark = self.resource_version.as_deref().and_then(number);
+        match (mark, number(resource_version)) {
+            (Some(mark), Some(written)) => written <= mark,
+            _ => true,
+        }
+    }
+
+    /// Notes that a page of `objects` is done; after it come `remaining` more, from `next_page` on.
+    pub fn turn_page(&mut self, objects: u64, remaining: Option<u64>, next_page: Option<String>) {
+        self.rewritten += objects;
+        let is_last = next_page.is_none();
+        let known = remaining.or(is_last.then_some(0));
+        self.total = known.map(|remaining| self.rewritten + remaining).or(self.total);
+        self.next_page = next_page;
+    }
+
+    /// Notes that the API server has forgotten where the next page begins: it is at `next_page`, or at the start.
+    pub fn find_page(&mut self, next_page: Option<String>) {
+        if next_page.is_none() {
+            self.rewritten = 0;
+        }
+        self.next_page = next_page;
+    }
+}
+
+impl std::fmt::Display for Migration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            crd,
+            version,
+            rewritten,
+            ..
+        } = self;
+        match self.total {
+            Some(total) => write!(
+                f,
+                "{rewritten} of {total} objects of {crd} are stored as {version}"
+            ),
+            None => write!(f, "{rewritten} objects of {crd} are stored as {version}"),
+        }
+    }
+}
+
+fn converter_of(definition: &Value) -> String {
+    converter(definition.pointer("/spec/conversion"))
+}

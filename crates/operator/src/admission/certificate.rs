@@ -1,0 +1,197 @@
+//! The certificate that is served: what its Secret holds, at each handshake.
+
+use std::{fmt, sync::Arc};
+
+use parking_lot::Mutex;
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{self, PemObject},
+    },
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use serde_json::Value;
+use thiserror::Error;
+use tracing::{info, warn};
+use windlass_cluster::{Index, telemetry::chain};
+use windlass_object::{ObjectKey, object};
+
+/// Why a Secret cannot be served.
+#[derive(Debug, Error)]
+enum LoadCertificateError {
+    #[error("the Secret has no {0}")]
+    Missing(&'static str),
+    #[error("{name} cannot be read")]
+    Read {
+        name: &'static str,
+        #[source]
+        source: pem::Error,
+    },
+    #[error("the certificate and the key cannot be served")]
+    Use(#[source] rustls::Error),
+}
+
+/// The certificate in a Secret.
+pub(super) struct Certificate {
+    index: Arc<Index>,
+    secret: ObjectKey,
+    last: Mutex<Last>,
+}
+
+/// What was looked at last.
+#[derive(Default)]
+struct Last {
+    secret: Option<Arc<Value>>,
+    /// The last good certificate: one that cannot be served does not take its place.
+    served: Option<Arc<CertifiedKey>>,
+}
+
+/// The leaf, then what follows it.
+const CHAIN: &str = "tls.crt";
+
+/// The leaf's key.
+const KEY: &str = "tls.key";
+
+// === impl Certificate ===
+
+impl Certificate {
+    /// The certificate in `secret`, as `index` knows it.
+    pub(super) fn new(index: Arc<Index>, secret: ObjectKey) -> Self {
+        Self {
+            index,
+            secret,
+            last: Mutex::default(),
+        }
+    }
+
+    /// TLS 1.2 and 1.3 with HTTP/1.1, always with the current certificate.
+    ///
+    /// # Errors
+    ///
+    /// When the provider lacks one of these versions.
+    pub(super) fn tls(self) -> Result<ServerConfig, rustls::Error> {
+        let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(self));
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(tls)
+    }
+
+    fn current(&self) -> Option<Arc<CertifiedKey>> {
+        let mut last = self.last.lock();
+        let secret = self.index.find(&self.secret);
+        let is_known = |secret: &Arc<Value>| {
+            last.secret
+                .as_ref()
+                .is_some_and(|known| Arc::ptr_eq(known, secret))
+        };
+        let Some(secret) = secret.filter(|secret| !is_known(secret)) else {
+            return last.served.clone();
+        };
+        match load(&secret) {
+            Ok(loaded)
+                if last
+                    .served
+                    .as_ref()
+                    .is_some_and(|served| served.cert == loaded.cert) => {}
+            Ok(loaded) => {
+                info!(secret = %self.secret, "Serving a new certificate");
+                last.served = Some(Arc::new(loaded));
+            }
+            Err(error) => {
+                warn!(secret = %self.secret, error = chain(&error), "Keeping the certificate that was served");
+            }
+        }
+        last.secret = Some(secret);
+        last.served.clone()
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.current()
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("secret", &self.secret)
+            .finish_non_exhaustive()
+    }
+}
+
+fn load(secret: &Value) -> Result<CertifiedKey, LoadCertificateError> {
+    let bytes = |name| object::data(secret, name).ok_or(LoadCertificateError::Missing(name));
+    let unreadable = |name| move |source| LoadCertificateError::Read { name, source };
+    let chain = CertificateDer::pem_slice_iter(&bytes(CHAIN)?)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(unreadable(CHAIN))?;
+    if chain.is_empty() {
+        return Err(LoadCertificateError::Missing(CHAIN));
+    }
+    let key = PrivateKeyDer::from_pem_slice(&bytes(KEY)?).map_err(unreadable(KEY))?;
+    CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(LoadCertificateError::Use)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    use serde_json::json;
+
+    use super::*;
+    use windlass_cluster::{kinds, watches::Watch};
+
+    /// A certificate and its key, as they are in a Secret.
+    fn issued() -> (String, String) {
+        let issued = rcgen::generate_simple_self_signed(["windlass.windlass-system.svc".to_owned()]).unwrap();
+        (
+            STANDARD.encode(issued.cert.pem()),
+            STANDARD.encode(issued.signing_key.serialize_pem()),
+        )
+    }
+
+    #[test]
+    fn the_last_good_certificate_is_served_until_a_better_one_comes() {
+        let index = Arc::new(Index::new());
+        let key = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
+        let watch = Watch::all(kinds::SECRET);
+        let certificate = Certificate::new(index.clone(), key.clone());
+        let put = |data: Value| {
+            index.apply(
+                &watch,
+                json!({
+                    "apiVersion": "v1", "kind": "Secret",
+                    "metadata": {"namespace": "windlass-system", "name": "windlass-cert"}, "data": data,
+                }),
+            );
+        };
+        assert!(certificate.current().is_none(), "there is no Secret yet");
+        let (first, second) = (issued(), issued());
+        put(json!({CHAIN: first.0, KEY: first.1}));
+        let served = certificate.current().unwrap();
+        for damaged in [
+            json!({}),
+            json!({CHAIN: first.0}),
+            json!({CHAIN: "", KEY: first.1}),
+            json!({CHAIN: first.1, KEY: first.0}),
+            json!({CHAIN: second.0, KEY: first.1}),
+        ] {
+            put(damaged.clone());
+            assert_eq!(certificate.current().unwrap().cert, served.cert, "{damaged}");
+        }
+        index.delete(&watch, &key);
+        assert_eq!(
+            certificate.current().unwrap().cert,
+            served.cert,
+            "the Secret is gone"
+        );
+        put(json!({CHAIN: second.0, KEY: second.1}));
+        assert_ne!(certificate.current().unwrap().cert, served.cert);
+        assert!(!format!("{certificate:?}").contains(&second.1));
+    }
+}

@@ -1,0 +1,217 @@
+//! Services that ask for a certificate by an annotation: each has a ServingCertificate made for it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::{sync::broadcast::error::RecvError, task::JoinError};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use windlass_cluster::{
+    Change, Index, Kind, RequestError, kinds,
+    watches::Watch,
+    worker::{self, Next, Queue},
+};
+use windlass_object::{ObjectKey, names, object};
+
+use crate::{Context, controller};
+
+/// Why a reconciliation has to be tried again.
+#[derive(Debug, Error)]
+#[error(transparent)]
+struct ReconcileError(#[from] RequestError);
+
+/// How the worker of this controller works.
+const WORKER: worker::Settings = worker::Settings::new("annotated-service", 2);
+
+/// Runs the controller until `shutdown`.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), JoinError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        for kind in [kinds::SERVICE, kinds::SERVING_CERTIFICATE] {
+            context.watches.want(Watch::all(kind));
+        }
+        let queue = Arc::new(Queue::new());
+        let router = route(context.clone(), queue.clone());
+        let reconcile = |service: ObjectKey| reconcile(context.clone(), service);
+        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+    })
+}
+
+async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, ReconcileError> {
+    let Some(service) = context.index.find(&key) else {
+        // What was made for it goes with it.
+        return Ok(Next::Change);
+    };
+    let certificate = kinds::SERVING_CERTIFICATE.object(key.namespace.as_deref(), &key.name);
+    let live = context.index.find(&certificate);
+    let uid = live
+        .as_deref()
+        .and_then(|live| object::text(live, "/metadata/uid"));
+    let made = live.as_deref().filter(|live| is_made_for(live, &service));
+    let secret = asked(&service);
+    let problem = match (secret, &live) {
+        (None, _) if made.is_none() => return Ok(Next::Change),
+        (None, _) => {
+            context.cluster.delete(&certificate, uid).await?;
+            info!(%certificate, "Removed the ServingCertificate of a Service that no longer asks for it");
+            return Ok(Next::Change);
+        }
+        (Some(secret), Some(live)) => {
+            if object::text(live, "/spec/secretName") == Some(secret)
+                && object::text(live, "/spec/serviceName") == Some(&key.name)
+            {
+                return Ok(Next::Change);
+            }
+            if made.is_some() {
+                // Its Secret cannot change: another one is made when it is gone.
+                context.cluster.delete(&certificate, uid).await?;
+                return Ok(Next::Change);
+            }
+            format!(
+                "{certificate} exists and was not made for the Service: remove it, or the annotation {}",
+                names::SERVING_CERT_SECRET
+            )
+        }
+        (Some(secret), None) => {
+            let made = context
+                .cluster
+                .create(&made_for(&service, &key, secret), names::CERTIFICATES)
+                .await;
+            match made {
+                Ok(_) => {
+                    info!(%certificate, "Made the ServingCertificate that a Service asks for");
+                    return Ok(Next::Change);
+                }
+                // The watch tells of the one that is there.
+                Err(error) if error.is_conflict() => return Ok(Next::Change),
+                Err(error) if error.is_invalid() => error.to_string(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    context
+        .events
+        .warn(&service, "Issue", "NoServingCertificate", &problem)
+        .await;
+    Ok(Next::Change)
+}
+
+/// The Secret that a Service asks for.
+fn asked(service: &Value) -> Option<&str> {
+    object::annotation(service, names::SERVING_CERT_SECRET).filter(|secret| !secret.is_empty())
+}
+
+fn made_for(service: &Value, key: &ObjectKey, secret: &str) -> Value {
+    json!({
+        "apiVersion": names::API_VERSION,
+        "kind": kinds::SERVING_CERTIFICATE.kind,
+        "metadata": {
+            "name": key.name,
+            "namespace": key.namespace,
+            "ownerReferences": [{
+                "apiVersion": key.api_version,
+                "kind": key.kind,
+                "name": key.name,
+                "uid": service["metadata"]["uid"],
+                "controller": true,
+            }],
+        },
+        "spec": { "serviceName": key.name, "secretName": secret },
+    })
+}
+
+fn is_made_for(certificate: &Value, service: &Value) -> bool {
+    let uid = object::text(service, "/metadata/uid");
+    object::items(certificate, "/metadata/ownerReferences")
+        .iter()
+        .any(|owner| {
+            object::text(owner, "/kind") == Some(&*kinds::SERVICE.kind) && object::text(owner, "/uid") == uid
+        })
+}
+
+/// Puts every Service into the queue that a change concerns, for ever.
+async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
+    let mut changes = context.index.subscribe();
+    add_all(&context.index, &queue);
+    loop {
+        match changes.recv().await {
+            Ok(change) => {
+                if let Some(service) = concerned(&change) {
+                    queue.add(service);
+                }
+            }
+            Err(RecvError::Lagged(_)) => add_all(&context.index, &queue),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
+    for service in index.objects(&kinds::SERVICE) {
+        let Some(key) = ObjectKey::of(&service) else {
+            continue;
+        };
+        let certificate = kinds::SERVING_CERTIFICATE.object(key.namespace.as_deref(), &key.name);
+        if asked(&service).is_some() || index.find(&certificate).is_some() {
+            queue.add(key);
+        }
+    }
+}
+
+/// The Service that a change concerns: its own annotation, or the ServingCertificate with its name.
+fn concerned(change: &Change) -> Option<ObjectKey> {
+    let key = &change.key;
+    let kind = Kind::of(key);
+    if kind == kinds::SERVICE {
+        return change
+            .versions()
+            .any(|version| asked(version).is_some())
+            .then(|| key.clone());
+    }
+    (kind == kinds::SERVING_CERTIFICATE).then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(annotation: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"namespace": "n", "name": "s", "uid": "1", "annotations": {names::SERVING_CERT_SECRET: annotation}},
+        })
+    }
+
+    #[test]
+    fn what_is_made_for_a_service_is_known_as_such() {
+        let service = service("tls");
+        let key = ObjectKey::of(&service).unwrap();
+        let certificate = made_for(&service, &key, "tls");
+        assert!(is_made_for(&certificate, &service));
+        let mut other = service.clone();
+        other["metadata"]["uid"] = "2".into();
+        assert!(!is_made_for(&certificate, &other));
+        let parsed: windlass_api::ServingCertificate = serde_json::from_value(certificate).unwrap();
+        assert_eq!(
+            (parsed.spec.service_name, parsed.spec.secret_name),
+            ("s".into(), "tls".into())
+        );
+    }
+
+    #[test]
+    fn only_services_that_ask_or_asked_are_looked_at() {
+        let change = |before: Value, after: Value| Change {
+            key: ObjectKey::of(&before).unwrap(),
+            before: Some(Arc::new(before)),
+            after: Some(Arc::new(after)),
+        };
+        assert!(concerned(&change(service("tls"), service(""))).is_some());
+        assert!(concerned(&change(service(""), service(""))).is_none());
+    }
+}

@@ -1,0 +1,208 @@
+//! Whether a bundle is installed at all: everything that speaks against it is found before anything is written.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+use windlass_api::{BundleDeployment, BundleStatus, ConversionStatus, WebhookState, WebhookStatus};
+use windlass_bundle::upgrade::{self, Release};
+use windlass_cluster::{apply::Owner, kinds};
+use windlass_crd::claims::{self, Api, Claimant};
+use windlass_object::{ObjectKey, object};
+
+use super::{Halt, Reconciler, loading::Loaded, report::Survey};
+use crate::install::{
+    plan::{Phase, Plan, Refusal, Scene, dropped_but_stored, preflight},
+    status::Step,
+};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// What the source holds, if nothing speaks against it.
+    pub(super) async fn accept(
+        &self,
+        owner: &Owner,
+        deployment: &BundleDeployment,
+        survey: &mut Survey,
+    ) -> Result<Arc<Loaded>, Halt> {
+        let loaded = self.load(deployment).await?;
+        self.check_order(deployment, &loaded, survey).await?;
+        self.check(owner, deployment, &loaded, survey).await?;
+        Ok(loaded)
+    }
+
+    /// Refuses a bundle that may not follow the one that is installed, or in which stored objects would be lost.
+    async fn check_order(
+        &self,
+        deployment: &BundleDeployment,
+        loaded: &Loaded,
+        survey: &Survey,
+    ) -> Result<(), Halt> {
+        let refuse = |refusal: upgrade::Refusal| {
+            let (reason, message) = (refusal.reason(), refusal.to_string());
+            Halt::failed(Step::Accepted, reason, message)
+        };
+        let candidate = release(&loaded.bundle);
+        if let Some(installed) = &survey.bundle {
+            candidate
+                .may_follow(
+                    &release(installed),
+                    &loaded.predecessors,
+                    deployment.spec.allow_downgrade,
+                )
+                .map_err(refuse)?;
+        }
+        let known = [&survey.bundle, &survey.installing];
+        let newer = known.into_iter().flatten().map(release);
+        let Some(newer) = newer.into_iter().find(|known| candidate.is_older_than(known)) else {
+            return Ok(());
+        };
+        for wanted in loaded.plan.phases.of(Phase::Definitions) {
+            let Some(key) = ObjectKey::of(wanted) else {
+                continue;
+            };
+            let live = self.context.cluster.read(&key).await?.unwrap_or_default();
+            let versions = dropped_but_stored(wanted, &live);
+            if !versions.is_empty() {
+                return Err(refuse(upgrade::Refusal::StoredVersions {
+                    crd: key.name,
+                    versions: versions.into_iter().map(str::to_owned).collect(),
+                    candidate: Box::new(candidate),
+                    newer: Box::new(newer),
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refusals, before anything is written. The claims go into the status first: others see them there.
+    async fn check(
+        &self,
+        owner: &Owner,
+        deployment: &BundleDeployment,
+        loaded: &Loaded,
+        survey: &mut Survey,
+    ) -> Result<(), Halt> {
+        let plan = &loaded.plan;
+        list_webhooks(plan, survey);
+        let definitions = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
+        let definitions: Vec<_> = definitions.iter().map(AsRef::as_ref).collect();
+        let claimants = self.claimants(deployment, plan);
+        if !has_everything(owner, plan, &definitions)
+            && let Some(uid) = &deployment.metadata.uid
+            && let Some(elder) = claims::unheard_elder(uid, &claimants)
+        {
+            let message = format!(
+                "the BundleDeployment {} is older and has not said yet what it converts",
+                elder.name
+            );
+            return Err(Halt::waiting(Step::Accepted, "WaitingForClaims", message));
+        }
+        let mut live = Vec::new();
+        for object in plan.phases.all() {
+            let Some(key) = ObjectKey::of(object) else {
+                continue;
+            };
+            live.extend(self.live(&key).await?);
+        }
+        let live: Vec<_> = live.iter().map(AsRef::as_ref).collect();
+        let mut refusals = preflight(&Scene {
+            claimant: &owner.bundle_deployment,
+            plan,
+            adopt: &owner.adopt,
+            claimants: &claimants,
+            live: &live,
+            definitions: &definitions,
+        });
+        // What belongs to others is not going to change.
+        if refusals.is_empty() {
+            let findings = self
+                .crd_upgrade_findings(owner, deployment, loaded, survey)
+                .await?;
+            refusals.extend(Refusal::of_crd_upgrade(&findings));
+            survey.warnings = findings;
+        }
+        let Some(first) = refusals.first() else {
+            return Ok(());
+        };
+        for refusal in &refusals {
+            if let Refusal::ConversionClaimed { crd, .. } = refusal {
+                survey.set_conversion(crd, WebhookState::Refused);
+            }
+        }
+        let message: Vec<_> = refusals.iter().map(ToString::to_string).collect();
+        Err(Halt::failed(Step::Accepted, first.reason(), message.join("; ")))
+    }
+
+    /// What every BundleDeployment says that it converts; of this one, what its plan says.
+    fn claimants(&self, deployment: &BundleDeployment, plan: &Plan) -> Vec<Claimant> {
+        let all = self.context.index.objects(&kinds::BUNDLE_DEPLOYMENT);
+        let mut claimants: Vec<_> = all.iter().map(|other| Claimant::of(other)).collect();
+        for own in &mut claimants {
+            if Some(&own.uid) == deployment.metadata.uid.as_ref() {
+                own.claims = plan.apis();
+            }
+        }
+        claimants
+    }
+}
+
+/// Lists in the status what the plan claims and arms, each as it was known to be.
+fn list_webhooks(plan: &Plan, survey: &mut Survey) {
+    let known = std::mem::take(&mut survey.conversions);
+    survey.conversions = plan
+        .apis()
+        .into_iter()
+        .map(|api| conversion_status(api, &known))
+        .collect();
+    let known: BTreeMap<_, _> = survey
+        .webhooks
+        .drain(..)
+        .map(|known| (known.name, known.state))
+        .collect();
+    survey.webhooks = plan
+        .phases
+        .of(Phase::Admission)
+        .map(|webhook| webhook_status(webhook, &known))
+        .collect();
+}
+
+/// Whether every definition that the plan converts belongs to `owner` already: then nobody else can have it.
+fn has_everything(owner: &Owner, plan: &Plan, definitions: &[&Value]) -> bool {
+    plan.conversions.iter().all(|conversion| {
+        definitions
+            .iter()
+            .filter(|there| object::text(there, "/metadata/name") == Some(&conversion.crd))
+            .any(|there| Owner::of(there) == Some(&owner.bundle_deployment))
+    })
+}
+
+fn conversion_status(api: Api, known: &[ConversionStatus]) -> ConversionStatus {
+    let known = known.iter().find(|known| known.crd == api.crd);
+    ConversionStatus {
+        crd: api.crd,
+        kind: Some(api.kind),
+        state: known.map_or(WebhookState::Disarmed, |known| known.state),
+    }
+}
+
+fn release(bundle: &BundleStatus) -> Release {
+    Release {
+        package: bundle.package.clone(),
+        name: bundle.name.clone(),
+        version: bundle.version.clone(),
+    }
+}
+
+fn webhook_status(configuration: &Value, known: &BTreeMap<String, WebhookState>) -> WebhookStatus {
+    let name = object::text(configuration, "/metadata/name").unwrap_or_default();
+    let webhook_type = match object::text(configuration, "/kind") {
+        Some("MutatingWebhookConfiguration") => "MutatingAdmissionWebhook",
+        _ => "ValidatingAdmissionWebhook",
+    };
+    WebhookStatus {
+        name: name.to_owned(),
+        webhook_type: webhook_type.to_owned(),
+        state: known.get(name).copied().unwrap_or(WebhookState::Disarmed),
+    }
+}

@@ -1,0 +1,124 @@
+//! Arming what is proven.
+
+use serde_json::Value;
+use windlass_api::WebhookState;
+use windlass_cluster::{
+    apply::{Outcome, Owner},
+    kinds,
+};
+use windlass_object::{ObjectKey, names, object};
+use windlass_trust::injection;
+
+use super::{Halt, Reconciler, objects::refused, report::Survey, trust::TrustBundles};
+use crate::install::{
+    plan::{Phase, Plan, Stage, waits_for_proof},
+    status::Step,
+};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration that is not there or
+    /// differs, a conversion that is not in place or was never proven, a version that is not served or stored yet.
+    pub(super) fn is_anything_unarmed(&self, owner: &Owner, plan: &Plan, survey: &Survey) -> bool {
+        let admission = plan.phases.of(Phase::Admission).any(|configuration| {
+            let live = ObjectKey::of(configuration).and_then(|key| self.context.index.find(&key));
+            !live.is_some_and(|live| self.context.applier.is_applied(configuration, &live, owner))
+        });
+        let conversions = plan.conversions.iter().any(|conversion| {
+            let live = self.definition_seen(&conversion.crd);
+            let in_place = live.as_deref().and_then(|live| live.pointer("/spec/conversion"));
+            survey.conversion(&conversion.crd) != WebhookState::Armed
+                || !in_place.is_some_and(|live| conversion.is_in(live))
+        });
+        let versions = plan.phases.of(Phase::Definitions).any(|wanted| {
+            let name = object::text(wanted, "/metadata/name").unwrap_or_default();
+            self.definition_seen(name)
+                .is_none_or(|live| waits_for_proof(wanted, &live))
+        });
+        survey.installing.is_some() || admission || conversions || versions
+    }
+
+    /// Arms everything. What is in place already is not written again.
+    pub(super) async fn arm(
+        &self,
+        owner: &Owner,
+        plan: &Plan,
+        trust_bundles: &TrustBundles,
+        survey: &mut Survey,
+    ) -> Result<(), Halt> {
+        for conversion in &plan.conversions {
+            let Some(live) = self.definition_seen(&conversion.crd) else {
+                let message = format!(
+                    "the CustomResourceDefinition {} has not been seen yet",
+                    conversion.crd
+                );
+                return Err(Halt::waiting(Step::Armed, "Arming", message));
+            };
+            let in_place = live
+                .pointer("/spec/conversion")
+                .is_some_and(|live| conversion.is_in(live));
+            if in_place {
+                // A crash may have left the entry of an earlier change.
+                if let Some(key) = ObjectKey::of(&live) {
+                    self.context
+                        .applier
+                        .release(&key, &live, names::CONVERSION)
+                        .await?;
+                }
+            } else {
+                let stanza = trust_bundles.stanza(conversion);
+                self.context.applier.set_conversion(&live, &stanza).await?;
+                let was_armed = survey.conversion(&conversion.crd) == WebhookState::Armed;
+                if was_armed && survey.installing.is_none() {
+                    self.tell_who_overwrote(owner, &live).await;
+                }
+                // What converted before may be asked for a while yet.
+                self.note_disarmed(owner);
+            }
+            survey.set_conversion(&conversion.crd, WebhookState::Armed);
+        }
+        // New versions come after the conversion that serves them.
+        self.ensure_definitions(owner, plan, trust_bundles, Stage::Proven, survey)
+            .await?;
+        for configuration in plan.phases.of(Phase::Admission) {
+            let armed = trust_bundles.put_into(configuration);
+            let outcome = self
+                .context
+                .applier
+                .ensure_armed(&armed, configuration, owner)
+                .await
+                .map_err(refused)?;
+            if outcome == Outcome::Written {
+                self.note_disarmed(owner);
+            }
+            let name = object::text(configuration, "/metadata/name").unwrap_or_default();
+            survey.set_webhook(name, WebhookState::Armed);
+        }
+        Ok(())
+    }
+
+    /// Says of a conversion that was armed and no longer was, who had changed it.
+    async fn tell_who_overwrote(&self, owner: &Owner, live: &Value) {
+        let (Some(deployment), Some(crd)) = (
+            self.context
+                .index
+                .find(&kinds::BUNDLE_DEPLOYMENT.object(None, &owner.bundle_deployment)),
+            ObjectKey::of(live),
+        ) else {
+            return;
+        };
+        let who = injection::last_writer(live).map_or_else(
+            || "somebody who left no field manager".to_owned(),
+            |manager| format!("the field manager {manager}"),
+        );
+        let note = format!(
+            "spec.conversion of {} was changed by {who}, and was put back",
+            crd.name
+        );
+        self.context
+            .events
+            .warn_of(&deployment, &crd, "Arm", "ConversionOverwritten", &note)
+            .await;
+    }
+}

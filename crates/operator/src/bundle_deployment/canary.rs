@@ -1,0 +1,340 @@
+//! A new revision is tried out in one pod before the Deployment is touched: what serves now goes on serving.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tracing::info;
+use windlass_api::BundleDeployment;
+use windlass_bundle::render::Conversion;
+use windlass_cluster::{
+    RequestError,
+    apply::Owner,
+    endpoints::{Endpoint, Pod},
+    kinds,
+};
+use windlass_object::{ObjectKey, names, object};
+
+use super::{
+    Halt, Reconciler,
+    proof::{Server, called},
+    report::Survey,
+    trust::TrustBundles,
+};
+use crate::install::{
+    canary::{self, State},
+    plan::{Phase, Plan},
+    status::{Standing, Step},
+};
+
+/// What a canary shows.
+struct Finding {
+    reason: &'static str,
+    message: String,
+    /// It may pass without anybody doing anything.
+    may_pass: bool,
+}
+
+/// A canary is asked again after this part of the time for which it has been there.
+const PART_OF_AGE: u32 = 4;
+
+/// The longest pause before a canary is asked again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Phases of which a canary needs what is not there yet. What is there serves the revision before, and stays as it is.
+const NEEDED: [Phase; 4] = [
+    Phase::Identity,
+    Phase::Configuration,
+    Phase::Services,
+    Phase::Certificates,
+];
+
+// === impl Finding ===
+
+impl Finding {
+    fn waits(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            may_pass: true,
+        }
+    }
+
+    fn fails(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            may_pass: false,
+        }
+    }
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Returns when every new revision has proven itself in a canary, or none has to; halts at one that has not.
+    pub(super) async fn try_out(
+        &self,
+        deployment: &BundleDeployment,
+        owner: &Owner,
+        plan: &Plan,
+        survey: &Survey,
+    ) -> Result<(), Halt> {
+        let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
+        let mut canaries = Vec::new();
+        for wanted in self.untried(plan, survey).await? {
+            canaries.extend(canary::pod(wanted, &owner.bundle_deployment, uid).map(|pod| (wanted, pod)));
+        }
+        let revisions: Vec<_> = canaries
+            .iter()
+            .filter_map(|(_, pod)| object::label(pod, names::CANARY))
+            .collect();
+        self.dismiss_canaries(owner, &revisions).await?;
+        if canaries.is_empty() {
+            return Ok(());
+        }
+        self.ensure_missing(owner, plan).await?;
+        let trust_bundles = self.trust_bundles(plan)?;
+        // All of them start before one is waited for.
+        let mut started = Vec::new();
+        for (wanted, pod) in canaries {
+            started.push((wanted, self.ensure_canary(owner, plan, pod).await?));
+        }
+        let conversions = self.conversions_to_answer(plan);
+        for (wanted, pod) in started {
+            let address = match canary::state(&pod) {
+                State::Ready(address) => Ok(address),
+                State::Waiting { reason, message } => Err(Finding::waits(reason, message)),
+                State::Crashing(message) => Err(Finding::fails("CanaryCrashing", message)),
+                State::Ended(message) => {
+                    if self.age(&pod) >= self.pause(&pod).saturating_mul(PART_OF_AGE) {
+                        self.delete(&pod).await?;
+                    }
+                    Err(Finding::fails("CanaryEnded", message))
+                }
+            };
+            let address = address.map_err(|finding| self.judged(wanted, &pod, finding))?;
+            let servers = servers(plan, wanted, &pod, address, &trust_bundles)?;
+            let name = &owner.bundle_deployment;
+            if let Some(problem) = self.ask_servers(name, plan, &servers, &conversions).await? {
+                let finding = Finding::fails("CanaryFailed", format!("fails: {}", problem.message));
+                return Err(self.judged(wanted, &pod, finding));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes canaries, and what was copied for them, but for those of `revisions`.
+    pub(super) async fn dismiss_canaries(&self, owner: &Owner, revisions: &[&str]) -> Result<(), Halt> {
+        for kind in [kinds::POD, kinds::CONFIG_MAP, kinds::SECRET] {
+            for live in self.owned(owner, &kind) {
+                let revision = object::label(&live, names::CANARY);
+                if revision.is_some_and(|revision| !revisions.contains(&revision)) {
+                    self.delete(&live).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a Deployment of the plan is about to get another revision.
+    pub(super) async fn rolls_out(&self, plan: &Plan) -> Result<bool, Halt> {
+        for wanted in plan.phases.of(Phase::Deployments) {
+            if self.other_revision(wanted).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The Deployments whose new revision is to be tried out: another one of it serves, and the new one does not yet.
+    async fn untried<'a>(&self, plan: &'a Plan, survey: &Survey) -> Result<Vec<&'a Value>, Halt> {
+        let mut untried = Vec::new();
+        if !plan.canary {
+            return Ok(untried);
+        }
+        let called = called(plan);
+        for wanted in plan.phases.of(Phase::Deployments) {
+            let is_called = called
+                .iter()
+                .any(|(service, port)| target(plan, wanted, service, *port).is_some());
+            if !is_called {
+                continue;
+            }
+            let Some(live) = self.other_revision(wanted).await? else {
+                continue;
+            };
+            let available = live.pointer("/status/availableReplicas").and_then(Value::as_i64);
+            let serves = survey.bundle.is_some() || available.unwrap_or(0) > 0;
+            if serves && !self.is_serving(plan, wanted).await? {
+                untried.push(wanted);
+            }
+        }
+        Ok(untried)
+    }
+
+    /// The live Deployment, if it is of another revision than `wanted`. What a watch says is not believed: one that lags
+    /// shows the revision before.
+    async fn other_revision(&self, wanted: &Value) -> Result<Option<Value>, Halt> {
+        let Some(key) = ObjectKey::of(wanted) else {
+            return Ok(None);
+        };
+        let differs = |live: &Value| canary::revision(live) != canary::revision(wanted);
+        if self.context.index.find(&key).is_some_and(|seen| !differs(&seen)) {
+            return Ok(None);
+        }
+        Ok(self.context.cluster.read(&key).await?.filter(differs))
+    }
+
+    /// Whether a pod of the Deployment's revision `wanted` is ready now: it serves already, and has been tried out.
+    async fn is_serving(&self, plan: &Plan, wanted: &Value) -> Result<bool, RequestError> {
+        let namespace = Some(plan.namespace.as_str());
+        let pods = self.context.cluster.list(&kinds::POD, namespace, None).await?;
+        Ok(pods.iter().any(|pod| {
+            let of_revision = object::annotation(pod, names::REVISION) == canary::revision(wanted);
+            let is_canary = object::label(pod, names::CANARY).is_some();
+            of_revision && !is_canary && matches!(canary::state(pod), State::Ready(_))
+        }))
+    }
+
+    async fn ensure_missing(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        for object in NEEDED.iter().flat_map(|phase| plan.phases.of(*phase)) {
+            let Some(key) = ObjectKey::of(object) else {
+                continue;
+            };
+            if self.live(&key).await?.is_none() {
+                self.ensure(object, owner).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The ConfigMaps and Secrets of the plan that are there, and are otherwise.
+    async fn changed_configuration(&self, owner: &Owner, plan: &Plan) -> Result<Vec<Value>, Halt> {
+        let mut changed = Vec::new();
+        for object in plan.phases.of(Phase::Configuration) {
+            let kind = object::text(object, "/kind").unwrap_or_default();
+            let Some(key) = ObjectKey::of(object).filter(|_| matches!(kind, "ConfigMap" | "Secret")) else {
+                continue;
+            };
+            let live = self.context.cluster.read(&key).await?;
+            if live.is_some_and(|live| !self.context.applier.is_applied(object, &live, owner)) {
+                changed.push(object.clone());
+            }
+        }
+        Ok(changed)
+    }
+
+    async fn ensure_canary(&self, owner: &Owner, plan: &Plan, mut pod: Value) -> Result<Value, Halt> {
+        let key = ObjectKey::of(&pod).ok_or(RequestError::Nameless)?;
+        let gate = |reason: &str, message: String| Halt::failed(Step::Installed, reason, message);
+        if let Some(live) = self.live(&key).await? {
+            if Owner::of(&live) != Some(&owner.bundle_deployment) {
+                let message = format!("{key} exists and was not created by Windlass: remove it");
+                return Err(gate("ForeignObject", message));
+            }
+            return Ok(Value::clone(&live));
+        }
+        let changed = self.changed_configuration(owner, plan).await?;
+        for copy in canary::copy_configuration(&mut pod, &changed) {
+            self.ensure(&copy, owner).await?;
+        }
+        match self.context.cluster.create(&pod, names::INSTALL).await {
+            Ok(live) => {
+                info!(object = %key, "Trying out a new revision");
+                Ok(live)
+            }
+            // What admission has against the pod it would have against those of the Deployment.
+            Err(error) if error.is_forbidden() || error.is_invalid() => {
+                Err(gate("CanaryRefused", error.to_string()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The conversions of the plan, and those that are in force until it is armed: its pods are asked for both.
+    fn conversions_to_answer(&self, plan: &Plan) -> Vec<Conversion> {
+        let mut conversions = plan.conversions.clone();
+        for wanted in &plan.conversions {
+            let in_force = self
+                .definition_seen(&wanted.crd)
+                .and_then(|live| Conversion::of_stanza(&wanted.crd, live.pointer("/spec/conversion")?));
+            let same_server = |live: &Conversion| {
+                (&live.namespace, &live.service, live.port)
+                    == (&wanted.namespace, &wanted.service, wanted.port)
+            };
+            conversions.extend(in_force.filter(|live| same_server(live) && live != wanted));
+        }
+        conversions
+    }
+
+    fn judged(&self, deployment: &Value, pod: &Value, finding: Finding) -> Halt {
+        let text = |object, pointer| object::text(object, pointer).unwrap_or_default();
+        let message = format!(
+            "the canary {} of the Deployment {} {}. The revision before it goes on serving",
+            text(pod, "/metadata/name"),
+            text(deployment, "/metadata/name"),
+            finding.message
+        );
+        let standing = if finding.may_pass {
+            Standing::waiting(Step::Installed, finding.reason, message)
+        } else {
+            Standing::failed(Step::Installed, finding.reason, message)
+        };
+        Halt::Later(standing, self.pause(pod))
+    }
+
+    fn pause(&self, pod: &Value) -> Duration {
+        (self.age(pod) / PART_OF_AGE).clamp(self.timing.look_again, LONGEST_PAUSE.max(self.timing.look_again))
+    }
+
+    fn age(&self, pod: &Value) -> Duration {
+        let created = object::text(pod, "/metadata/creationTimestamp")
+            .and_then(|created| created.parse::<Timestamp>().ok());
+        created
+            .map(|created| self.context.clock.now().duration_since(created))
+            .and_then(|age| Duration::try_from(age).ok())
+            .unwrap_or_default()
+    }
+}
+
+/// What webhooks of the plan would call of a Deployment, with its canary at `address` as the only endpoint.
+fn servers(
+    plan: &Plan,
+    deployment: &Value,
+    canary: &Value,
+    address: IpAddr,
+    trust_bundles: &TrustBundles,
+) -> Result<Vec<Server>, Halt> {
+    let text = |pointer| object::text(canary, pointer).unwrap_or_default().to_owned();
+    let pod = Pod {
+        name: text("/metadata/name"),
+        uid: text("/metadata/uid"),
+    };
+    let mut servers = Vec::new();
+    for (service, port) in called(plan) {
+        let Some(target) = target(plan, deployment, &service, port) else {
+            continue;
+        };
+        let endpoint = Endpoint {
+            address: SocketAddr::new(address, target),
+            pod: Some(pod.clone()),
+        };
+        servers.push(Server::new(&service, port, vec![endpoint], trust_bundles)?);
+    }
+    Ok(servers)
+}
+
+/// The port of a Deployment's pods behind a port of a Service of the plan, if that leads to them.
+fn target(plan: &Plan, deployment: &Value, service: &str, port: i64) -> Option<u16> {
+    let service = plan
+        .phases
+        .of(Phase::Services)
+        .find(|object| object::text(object, "/metadata/name") == Some(service))?;
+    canary::leads_to(service, deployment)
+        .then(|| canary::target_port(service, deployment, port))
+        .flatten()
+}

@@ -1,0 +1,92 @@
+//! Whether the CustomResourceDefinitions that are there can become those of the bundle.
+
+mod pages;
+mod trials;
+
+use std::sync::Arc;
+
+use super::{Halt, Reconciler, loading::Loaded, report::Survey};
+use crate::install::plan::{Phase, Stage, staged};
+
+use trials::Change;
+pub(super) use trials::Trials;
+use windlass_api::BundleDeployment;
+use windlass_bundle::crds::with_conversion;
+use windlass_cluster::apply::Owner;
+use windlass_crd::crd_upgrade::{Finding, Policy, compare, compare_back, is_refused};
+use windlass_object::ObjectKey;
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// What the install would break. A definition that was applied already is put back as it was, whatever others made
+    /// of it: that is no upgrade. Back to the bundle that is installed, stored objects decide: whatever came since was
+    /// proven by nobody.
+    pub(super) async fn crd_upgrade_findings(
+        &self,
+        owner: &Owner,
+        deployment: &BundleDeployment,
+        loaded: &Loaded,
+        survey: &Survey,
+    ) -> Result<Vec<Finding>, Halt> {
+        let policy = deployment.spec.crd_upgrade_policy();
+        if policy.ignores_everything() {
+            return Ok(Vec::new());
+        }
+        let changes = self.changes(owner, loaded).await?;
+        let goes_back = survey.bundle.as_ref() == Some(&loaded.bundle);
+        // Large schemas take a while.
+        let comparison = {
+            let (changes, policy) = (changes.clone(), policy.clone());
+            tokio::task::spawn_blocking(move || compared(&changes, goes_back, &policy))
+        };
+        let mut findings = comparison.await?;
+        match self.object_findings(owner, &changes, &policy).await {
+            // It is refused whatever the objects are.
+            Err(Halt::Later(..)) if is_refused(&findings) => {}
+            tried => findings.extend(tried?),
+        }
+        findings.sort();
+        Ok(findings)
+    }
+
+    /// The definitions that are there, and that an install would change for the first time.
+    async fn changes(&self, owner: &Owner, loaded: &Loaded) -> Result<Vec<Arc<Change>>, Halt> {
+        let plan = &loaded.plan;
+        let mut changes = Vec::new();
+        for wanted in plan.phases.of(Phase::Definitions) {
+            let Some(key) = ObjectKey::of(wanted) else {
+                continue;
+            };
+            let Some(live) = self.definition(&key, wanted).await? else {
+                continue;
+            };
+            let applied = [Stage::Rollout, Stage::Proven].into_iter().any(|stage| {
+                let body = staged(wanted, Some(&live), stage);
+                self.context.applier.was_applied(&body, &live, owner)
+            });
+            if applied {
+                continue;
+            }
+            // The watch leaves the schemas out.
+            let Some(live) = self.context.cluster.read(&key).await? else {
+                continue;
+            };
+            let converts = plan.conversion(&key.name).is_some();
+            changes.push(Arc::new(Change {
+                crd: key.name,
+                live,
+                wanted: with_conversion(wanted.clone(), converts),
+            }));
+        }
+        Ok(changes)
+    }
+}
+
+fn compared(changes: &[Arc<Change>], goes_back: bool, policy: &Policy) -> Vec<Finding> {
+    let compare = if goes_back { compare_back } else { compare };
+    changes
+        .iter()
+        .flat_map(|change| compare(&change.crd, &change.live, &change.wanted, policy))
+        .collect()
+}

@@ -1,0 +1,113 @@
+//! Deleting what was installed, and what of it is not wanted any more.
+
+use serde_json::{Value, json};
+use windlass_cluster::{RequestError, apply::Owner, kinds};
+use windlass_object::{ObjectKey, names, object, text::Listing};
+
+use super::{Halt, Reconciler, disarming::stored_kind, routing::OWNED_KINDS};
+use crate::install::{
+    plan::{Phase, Plan},
+    status::Step,
+};
+
+/// How a message lists objects.
+const OBJECTS: Listing = Listing {
+    most: 10,
+    separator: ", ",
+    way_to_rest: "",
+};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Deletes the definitions with every object of them. The operator still runs and converts: it may have finalizers on
+    /// its objects, and the API server reads each before it deletes it.
+    pub(super) async fn delete_definitions(&self, owner: &Owner, namespace: &str) -> Result<(), Halt> {
+        let mut left = Vec::new();
+        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
+            self.delete(&live).await?;
+            let is_going = object::is_terminating(&live);
+            if is_going && self.is_unanswered(&live, namespace) {
+                // The API server reads what it deletes, and nobody else is to be answered rightly any more.
+                self.context
+                    .applier
+                    .set_conversion(&live, &json!({"strategy": "None"}))
+                    .await?;
+            }
+            left.push(self.rest(&live).await?);
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        let message = format!("waiting until these are gone: {}", left.join("; "));
+        Err(Halt::waiting(Step::Armed, "DeletingCRDs", message))
+    }
+
+    /// What is left of a definition that is being deleted, and what holds it.
+    async fn rest(&self, definition: &Value) -> Result<String, Halt> {
+        let name = object::text(definition, "/metadata/name").unwrap_or_default();
+        let held = match self.context.cluster.any(&stored_kind(definition)).await {
+            Ok(Some(object)) => object,
+            // The API server says what it cannot do.
+            Ok(None) | Err(RequestError::UnknownKind { .. }) => Value::Null,
+            Err(error) => return Ok(format!("{name} ({error})")),
+        };
+        let finalizers = object::finalizers(&held);
+        Ok(match ObjectKey::of(&held) {
+            Some(key) if !finalizers.is_empty() => format!(
+                "{name} (it still has {key}, which waits for whoever removes its finalizers {})",
+                finalizers.join(", ")
+            ),
+            Some(key) => format!("{name} (it still has {key})"),
+            None => name.to_owned(),
+        })
+    }
+
+    /// Deletes what was installed, last to first, each phase only when the one after it is gone.
+    pub(super) async fn delete_everything(&self, owner: &Owner) -> Result<(), Halt> {
+        for phase in Phase::ALL.into_iter().rev() {
+            let mut left = Vec::new();
+            for kind in OWNED_KINDS.iter().filter(|kind| Phase::of(&kind.kind) == phase) {
+                for live in self.owned(owner, kind) {
+                    self.delete(&live).await?;
+                    left.extend(ObjectKey::of(&live));
+                }
+            }
+            if !left.is_empty() {
+                let message = format!("waiting until these are gone: {}", OBJECTS.of(&left));
+                return Err(Halt::waiting(Step::Armed, "Removing", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what the plan no longer has, last to first. CRDs that the bundle dropped stay with their objects.
+    pub(super) async fn remove_dropped(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
+        let mut dropped: Vec<_> = OWNED_KINDS
+            .iter()
+            .flat_map(|kind| self.owned(owner, kind))
+            .filter(|live| ObjectKey::of(live).is_some_and(|key| !kept.contains(&key)))
+            .collect();
+        dropped.sort_by_key(|live| {
+            std::cmp::Reverse(Phase::of(object::text(live, "/kind").unwrap_or_default()))
+        });
+        let serves = |live: &Value| {
+            let phase = Phase::of(object::text(live, "/kind").unwrap_or_default());
+            let is_canary = object::label(live, names::CANARY).is_some();
+            !is_canary && matches!(phase, Phase::Services | Phase::Certificates | Phase::Deployments)
+        };
+        if dropped.iter().any(|live| serves(live)) {
+            self.gate_on_disarmed(owner, Step::Armed)?;
+        }
+        for live in dropped {
+            self.delete(&live).await?;
+        }
+        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
+            if ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key)) {
+                self.release(&live, owner).await?;
+            }
+        }
+        Ok(())
+    }
+}

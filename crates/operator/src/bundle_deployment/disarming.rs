@@ -1,0 +1,144 @@
+//! Disarming what a new bundle no longer has, before the revision that serves it goes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_cluster::{Kind, RequestError, apply::Owner, kinds};
+use windlass_crd::definition::{is_converting, storage_version};
+use windlass_object::{ObjectKey, names, object};
+
+use super::{Halt, Reconciler, objects::ADMISSION_KINDS};
+use crate::install::{
+    plan::{Phase, Plan, Stage, calls_elsewhere, may_stop_converting, staged},
+    status::Step,
+};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Disarms what the plan no longer has, and what it has at another place: no pod of the new revision need know the
+    /// old one.
+    pub(super) async fn disarm_dropped(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        self.disarm_dropped_admission(owner, plan).await?;
+        self.disarm_dropped_definitions(owner, plan).await
+    }
+
+    async fn disarm_dropped_admission(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        for kind in ADMISSION_KINDS {
+            for live in self.owned(owner, &kind) {
+                let Some(key) = ObjectKey::of(&live) else { continue };
+                let kept = plan
+                    .phases
+                    .of(Phase::Admission)
+                    .filter(|wanted| ObjectKey::of(wanted).as_ref() == Some(&key))
+                    .any(|wanted| !calls_elsewhere(&live, wanted));
+                if !kept {
+                    self.delete(&live).await?;
+                    self.note_disarmed(owner);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the conversion of definitions that the plan no longer has, and halts where it could not end, later on, for
+    /// one that the plan has but converts no more.
+    async fn disarm_dropped_definitions(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
+            if converts(plan, &live) {
+                continue;
+            }
+            let Some(wanted) = plan.definition(name(&live)) else {
+                if self.stop_converting(&live, Step::Accepted).await? {
+                    self.note_disarmed(owner);
+                }
+                continue;
+            };
+            // It ends when versions that the plan drops are no longer served: what would be in its way then?
+            if is_converting(&live) {
+                let mut expected = staged(wanted, Some(&live), Stage::Rollout);
+                expected["status"] = live["status"].clone();
+                self.gate_on_conversion(&expected, Step::Accepted).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the conversion away from definitions that the plan has, but converts no more.
+    pub(super) async fn disarm_conversions(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
+            let Some(key) = ObjectKey::of(&live) else { continue };
+            if converts(plan, &live) || plan.definition(name(&live)).is_none() {
+                continue;
+            }
+            // A watch that lags shows versions that are not served any more.
+            let live = if is_converting(&live) {
+                self.context.cluster.read(&key).await?.map(Arc::new)
+            } else {
+                Some(live)
+            };
+            let Some(live) = live else { continue };
+            if self.stop_converting(&live, Step::Installed).await? {
+                self.note_disarmed(owner);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the conversion of a CRD back to None, if that loses nothing. Says whether there was one.
+    pub(super) async fn stop_converting(&self, live: &Value, step: Step) -> Result<bool, Halt> {
+        if !is_converting(live) {
+            // A crash may have left the entry of an earlier change.
+            if let Some(key) = ObjectKey::of(live) {
+                self.context
+                    .applier
+                    .release(&key, live, names::CONVERSION)
+                    .await?;
+            }
+            return Ok(false);
+        }
+        self.gate_on_conversion(live, step).await?;
+        self.context
+            .applier
+            .set_conversion(live, &json!({"strategy": "None"}))
+            .await?;
+        Ok(true)
+    }
+
+    /// Refuses to end a conversion without which something would be lost.
+    async fn gate_on_conversion(&self, live: &Value, step: Step) -> Result<(), Halt> {
+        let has_objects = self.has_objects(live).await?;
+        if !may_stop_converting(live, has_objects) {
+            let name = name(live);
+            let message = format!(
+                "{name} serves several versions and has objects: without its conversion they would be lost. Delete the objects, or set served: false on all versions but the one that is stored and rewrite the objects in it; or keep a bundle that converts {name}"
+            );
+            return Err(Halt::failed(step, "ConversionInUse", message));
+        }
+        Ok(())
+    }
+
+    /// Whether objects of a CRD are stored. They are read in the version that they are stored in, which needs no
+    /// webhook.
+    async fn has_objects(&self, crd: &Value) -> Result<bool, RequestError> {
+        match self.context.cluster.any(&stored_kind(crd)).await {
+            // Stored, but not served: it cannot be seen, so it must be supposed.
+            Err(RequestError::UnknownKind { .. }) => Ok(true),
+            found => Ok(found?.is_some()),
+        }
+    }
+}
+
+/// The kind that a CRD defines, in the version in which its objects are stored.
+pub(super) fn stored_kind(crd: &Value) -> Kind {
+    Kind::of_definition(crd, storage_version(crd).unwrap_or_default())
+}
+
+/// Whether the plan converts a definition.
+fn converts(plan: &Plan, live: &Value) -> bool {
+    plan.conversion(name(live)).is_some()
+}
+
+fn name(definition: &Value) -> &str {
+    object::text(definition, "/metadata/name").unwrap_or_default()
+}

@@ -1,0 +1,59 @@
+//! Where the pipeline stops: at a gate, or at an error.
+
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::task::JoinError;
+use windlass_cluster::{RequestError, apply::ApplyError};
+
+use crate::install::status::{Standing, Step};
+
+/// Why a reconciliation has to be tried again.
+#[derive(Debug, Error)]
+pub enum ReconcileError {
+    /// An object cannot be read or written.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// An object cannot be applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The BundleDeployment is not what its schema says.
+    #[error("cannot read the BundleDeployment")]
+    Decode(#[source] serde_json::Error),
+    /// The status cannot be written as JSON.
+    #[error("cannot write the status")]
+    Encode(#[source] serde_json::Error),
+    /// A thread that reads a source was lost.
+    #[error("reading the source was interrupted")]
+    Interrupted(#[from] JoinError),
+}
+
+/// Why the pipeline goes no further for now.
+pub(super) enum Halt {
+    /// At a gate that is not open yet, or closed for good until somebody acts.
+    Gate(Standing),
+    /// The same, to be looked at again after a time of its own.
+    Later(Standing, Duration),
+    /// By an error that may be gone at the next try.
+    Error(ReconcileError),
+}
+
+// === impl Halt ===
+
+impl Halt {
+    /// Waits at a gate that opens by itself.
+    pub(super) fn waiting(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Gate(Standing::waiting(at, reason, message))
+    }
+
+    /// Waits at a gate until somebody acts.
+    pub(super) fn failed(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Gate(Standing::failed(at, reason, message))
+    }
+}
+
+impl<E: Into<ReconcileError>> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}

@@ -1,0 +1,115 @@
+//! The pipeline of an install, gate by gate.
+
+use windlass_api::BundleDeployment;
+use windlass_cluster::{apply::Owner, worker::Next};
+use windlass_object::ObjectKey;
+
+use super::{
+    Halt, Reconciler,
+    namespace::Namespace,
+    report::Survey,
+    rollout::{Revisions, Rollout},
+};
+use crate::install::{
+    plan::{Phase, Plan, Stage},
+    status::Step,
+};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Walks the pipeline as far as it is open.
+    pub(super) async fn install(
+        &self,
+        deployment: &BundleDeployment,
+        survey: &mut Survey,
+    ) -> Result<Next, Halt> {
+        let name = deployment.metadata.name.clone().unwrap_or_default();
+        let owner = self.owner(deployment);
+        survey.at = Step::Accepted;
+        let namespace = &deployment.spec.namespace;
+        if self.namespace(namespace).await? == Namespace::Terminating {
+            self.let_go(&owner, namespace).await?;
+        }
+        let accepted = self.accept(&owner, deployment, survey).await;
+        if matches!(accepted, Err(Halt::Gate(_))) {
+            // What was tried out is not asked for any more.
+            self.dismiss_canaries(&owner, &[]).await?;
+        }
+        let loaded = match accepted {
+            Err(Halt::Gate(standing)) => return Err(self.migrate_meanwhile(&owner, standing, survey).await),
+            accepted => accepted?,
+        };
+        let plan = &loaded.plan;
+        survey.begin(&loaded.bundle);
+        survey.certificates = self.certificates(plan);
+
+        survey.at = Step::Installed;
+        self.ensure_namespace(&owner, plan).await?;
+        self.try_out(deployment, &owner, plan, survey).await?;
+        self.disarm_dropped(&owner, plan).await?;
+        for phase in [
+            Phase::Identity,
+            Phase::Configuration,
+            Phase::Services,
+            Phase::Certificates,
+        ] {
+            self.ensure_phase(&owner, plan, phase).await?;
+        }
+        let trust_bundles = self.trust_bundles(plan)?;
+        self.ensure_definitions(&owner, plan, &trust_bundles, Stage::Rollout, survey)
+            .await?;
+        self.disarm_conversions(&owner, plan).await?;
+        if self.rolls_out(plan).await? {
+            self.gate_on_disarmed(&owner, Step::Installed)?;
+        }
+        self.ensure_phase(&owner, plan, Phase::Deployments).await?;
+        self.dismiss_canaries(&owner, &[]).await?;
+
+        survey.at = Step::Available;
+        self.gate_on_deployments(&owner, plan).await?;
+
+        survey.at = Step::Armed;
+        if self.is_anything_unarmed(&owner, plan, survey) {
+            self.prove(&name, plan, &trust_bundles).await?;
+        }
+        self.arm(&owner, plan, &trust_bundles, survey).await?;
+
+        survey.at = Step::Migrated;
+        self.migrate_storage(&owner, plan, survey).await?;
+        self.remove_dropped(&owner, plan).await?;
+        survey.finish();
+        Ok(Next::Change)
+    }
+
+    async fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        let mut running = Vec::new();
+        let mut rolling = Vec::new();
+        for object in plan.phases.of(Phase::Deployments) {
+            let Some(key) = ObjectKey::of(object) else {
+                continue;
+            };
+            // A watch that lags shows the revision before, which is complete and says nothing of this one.
+            let seen = self.context.index.find(&key);
+            let seen = seen.filter(|live| self.context.applier.is_applied(object, live, owner));
+            match seen.as_deref().map(Rollout::of) {
+                Some(Rollout::Complete) => {}
+                Some(Rollout::Running(message)) => {
+                    running.push(message);
+                    rolling.extend(seen);
+                }
+                Some(Rollout::Stuck(message)) => {
+                    return Err(Halt::failed(Step::Available, "RolloutStuck", message));
+                }
+                None => running.push(format!("{key} has not been seen as it was applied yet")),
+            }
+        }
+        if running.is_empty() {
+            return Ok(());
+        }
+        let now = self.context.clock.now();
+        let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &rolling, now).await?;
+        running.extend(revisions.unready);
+        Err(Halt::waiting(Step::Available, "RollingOut", running.join("; ")))
+    }
+}

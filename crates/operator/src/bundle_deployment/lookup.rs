@@ -1,0 +1,65 @@
+//! What is there of an install, as the watches see it or as the API server has it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_cluster::{Kind, RequestError, apply::Owner, kinds};
+use windlass_object::{ObjectKey, names};
+
+use super::{Halt, Reconciler};
+use crate::install::plan::{dropped_versions, stops_serving, waits_for_proof};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// The object as a watch sees it, else as the API server has it.
+    pub(super) async fn live(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, RequestError> {
+        if let Some(seen) = self.context.index.find(key) {
+            return Ok(Some(seen));
+        }
+        match self.context.cluster.read(key).await {
+            // What is not served is not there.
+            Err(RequestError::UnknownKind { .. }) => Ok(None),
+            read => Ok(read?.map(Arc::new)),
+        }
+    }
+
+    /// The live definition; whole, and as the API server has it, where it is not as wanted: what a watch that lags shows
+    /// would take a version away that is served already, and a version that the bundle dropped must be kept as it is.
+    pub(super) async fn definition(
+        &self,
+        key: &ObjectKey,
+        wanted: &Value,
+    ) -> Result<Option<Arc<Value>>, RequestError> {
+        let seen = self.live(key).await?;
+        let is_as_wanted = seen.as_deref().is_none_or(|seen| {
+            let drops = dropped_versions(wanted, seen).next().is_some();
+            !drops && !waits_for_proof(wanted, seen) && !stops_serving(wanted, seen)
+        });
+        if is_as_wanted {
+            return Ok(seen);
+        }
+        Ok(self.context.cluster.read(key).await?.map(Arc::new))
+    }
+
+    /// A CustomResourceDefinition as the watches see it: without schemas.
+    pub(super) fn definition_seen(&self, name: &str) -> Option<Arc<Value>> {
+        self.context
+            .index
+            .find(&kinds::CUSTOM_RESOURCE_DEFINITION.object(None, name))
+    }
+
+    /// The objects of a kind that were installed for a BundleDeployment, as the watches see them.
+    pub(super) fn owned(&self, owner: &Owner, kind: &Kind) -> Vec<Arc<Value>> {
+        let mut objects = self.context.index.objects(kind);
+        objects.retain(|object| Owner::of(object) == Some(&owner.bundle_deployment));
+        objects
+    }
+
+    /// The objects of a kind that belong to a BundleDeployment, as the API server has them: what is decided on them
+    /// cannot be undone.
+    pub(super) async fn list_owned(&self, owner: &Owner, kind: &Kind) -> Result<Vec<Value>, Halt> {
+        let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
+        Ok(self.context.cluster.list(kind, None, Some(&selector)).await?)
+    }
+}

@@ -1,0 +1,111 @@
+//! The namespace of an install. It may be deleted first, with everything that serves webhooks in it: nothing may call
+//! these then, or what is in the namespace could not be deleted either.
+
+use serde_json::{Value, json};
+use tracing::info;
+use windlass_cluster::{apply::Owner, kinds};
+use windlass_object::{
+    ObjectKey, names, object,
+    patch::{put, test},
+};
+
+use super::{Halt, Reconciler};
+use crate::install::{
+    plan::{Plan, unservable},
+    status::Step,
+};
+
+/// Whether there is a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Namespace {
+    /// There is none.
+    Absent,
+    /// It is there to stay.
+    Present,
+    /// It is being deleted, and everything in it.
+    Terminating,
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Whether there is the namespace.
+    pub(super) async fn namespace(&self, name: &str) -> Result<Namespace, Halt> {
+        let live = self
+            .context
+            .cluster
+            .read(&kinds::NAMESPACE.object(None, name))
+            .await?;
+        Ok(match live {
+            None => Namespace::Absent,
+            Some(live) if object::is_terminating(&live) => Namespace::Terminating,
+            Some(_) => Namespace::Present,
+        })
+    }
+
+    /// An existing namespace stays whose it is.
+    pub(super) async fn ensure_namespace(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+        match self.namespace(&plan.namespace).await? {
+            Namespace::Present => Ok(()),
+            Namespace::Absent => {
+                let key = kinds::NAMESPACE.object(None, &plan.namespace);
+                let namespace = json!({
+                    "apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}
+                });
+                self.context.applier.ensure(&namespace, owner).await?;
+                Ok(())
+            }
+            Namespace::Terminating => {
+                let message = format!("the namespace {} is being deleted", plan.namespace);
+                Err(Halt::waiting(Step::Installed, "NamespaceTerminating", message))
+            }
+        }
+    }
+
+    /// Lets a namespace go that is being deleted, or was: no admission webhook is called in it any more, and of the CRDs
+    /// whose conversion nobody answers, only the version is served that needs none. What comes back is armed and served
+    /// again once it is proven.
+    pub(super) async fn let_go(&self, owner: &Owner, namespace: &str) -> Result<(), Halt> {
+        self.disarm_admission(owner).await?;
+        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
+            if self.is_unanswered(&live, namespace) {
+                self.serve_stored_only(&live).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn serve_stored_only(&self, definition: &Value) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::of(definition) else {
+            return Ok(());
+        };
+        let dropped = unservable(definition);
+        if dropped.is_empty() {
+            // A crash may have left the entry of an earlier change.
+            self.context
+                .applier
+                .release(&key, definition, names::CONVERSION)
+                .await?;
+            return Ok(());
+        }
+        let mut operations = vec![test("/metadata/uid", &definition["metadata"]["uid"])];
+        for (index, version) in &dropped {
+            let path = format!("/spec/versions/{index}");
+            operations.push(test(&format!("{path}/name"), &json!(version)));
+            operations.push(put(&format!("{path}/served"), json!(false)));
+        }
+        let patch = json_patch::Patch(operations);
+        let live = self
+            .context
+            .cluster
+            .patch(&key, &patch, names::CONVERSION)
+            .await?;
+        let versions: Vec<_> = dropped.iter().map(|(_, version)| *version).collect();
+        info!(object = %key, ?versions, "Nobody is left to convert these versions; they are not served any more");
+        self.context
+            .applier
+            .release(&key, &live, names::CONVERSION)
+            .await?;
+        Ok(())
+    }
+}

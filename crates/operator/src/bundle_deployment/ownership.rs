@@ -1,0 +1,37 @@
+//! For whom objects are applied, and what stays theirs though its label is gone.
+
+use windlass_api::{BundleDeployment, WebhookState};
+use windlass_cluster::{apply::Owner, kinds};
+use windlass_crd::claims::{self, Adoption};
+
+use super::Reconciler;
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// For whom the objects of a BundleDeployment are applied.
+    ///
+    /// Whoever replaces a definition by one without labels does not get it: while its conversion is armed, it is taken
+    /// back as if it were to be adopted.
+    pub(super) fn owner(&self, deployment: &BundleDeployment) -> Owner {
+        let mut adopt = deployment.spec.adopt.clone();
+        let armed = deployment
+            .status
+            .iter()
+            .flat_map(|status| &status.conversions)
+            .filter(|conversion| conversion.state == WebhookState::Armed);
+        for conversion in armed {
+            let live = self.definition_seen(&conversion.crd);
+            if live.is_some_and(|live| claims::Owner::is_erased(&live)) {
+                adopt.push(Adoption {
+                    kind: kinds::CUSTOM_RESOURCE_DEFINITION.kind.to_string(),
+                    name: conversion.crd.clone(),
+                });
+            }
+        }
+        Owner {
+            bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
+            adopt,
+        }
+    }
+}

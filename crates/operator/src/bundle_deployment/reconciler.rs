@@ -1,0 +1,45 @@
+//! What a reconciliation has at hand: the context, and what is remembered between two of them.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{crd_upgrade::Trials, disarmed::Disarmed, loading::Loader, proof::Proofs, storage::Tenures};
+use crate::{Context, status::Announced};
+
+/// Reconciles BundleDeployments.
+pub(super) struct Reconciler {
+    pub(super) context: Arc<Context>,
+    pub(super) loader: Loader,
+    pub(super) proofs: Proofs,
+    pub(super) trials: Trials,
+    pub(super) disarmed: Disarmed,
+    pub(super) tenures: Arc<Tenures>,
+    pub(super) announced: Announced,
+    pub(super) timing: Timing,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// How long what was disarmed is still served, until every API server has heard of it.
+    pub disarmed: Duration,
+    /// How long an object may still be stored in the version before, after the storage version has moved: until every API
+    /// server has heard of it, and has answered what it was asked before.
+    pub stored: Duration,
+    /// How often a gate is looked at that no watch opens.
+    pub look_again: Duration,
+}
+
+// === impl Timing ===
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            disarmed: Duration::from_secs(10),
+            // The same for hearing of it, and a minute, which is how long kube-apiserver works on a request at the most:
+            // its --request-timeout. Requests of before are carried out in the version of before (`tearDown` of its
+            // `customresource_handler.go` waits for them).
+            stored: Duration::from_secs(70),
+            look_again: Duration::from_secs(5),
+        }
+    }
+}

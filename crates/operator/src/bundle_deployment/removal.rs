@@ -1,0 +1,140 @@
+//! Removal, in order: disarm, wait until every API server has heard of it, then everything else in reverse. CRDs stay
+//! with their objects unless they are to be deleted, and so does the namespace.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tracing::info;
+use windlass_api::{BundleDeployment, DeletionPolicy, WebhookState};
+use windlass_cluster::{apply::Owner, kinds, worker::Next};
+use windlass_object::{ObjectKey, object};
+
+use super::{
+    Halt, Reconciler, finalizer,
+    namespace::Namespace,
+    report::{DISARMED, Survey},
+};
+use crate::install::status::{Conditions, Standing, Step};
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Walks the removal as far as it is open. What is claimed stays claimed until the end: nobody else begins before.
+    pub(super) async fn remove(
+        &self,
+        object: &Value,
+        deployment: &BundleDeployment,
+        survey: &mut Survey,
+    ) -> Result<Next, Halt> {
+        let name = object::text(object, "/metadata/name").unwrap_or_default();
+        let owner = Owner {
+            bundle_deployment: name.to_owned(),
+            adopt: Vec::new(),
+        };
+        survey.at = Step::Armed;
+        self.disarm_admission(&owner).await?;
+        for webhook in &mut survey.webhooks {
+            webhook.state = WebhookState::Disarmed;
+        }
+        self.dismiss_canaries(&owner, &[]).await?;
+        let namespace = &deployment.spec.namespace;
+        if self.namespace(namespace).await? != Namespace::Present {
+            self.let_go(&owner, namespace).await?;
+        }
+        match deployment.spec.deletion_policy {
+            DeletionPolicy::KeepCRDs => self.stop_converting_all(&owner).await?,
+            DeletionPolicy::DeleteCRDs => self.delete_definitions(&owner, namespace).await?,
+        }
+        for conversion in &mut survey.conversions {
+            conversion.state = WebhookState::Disarmed;
+        }
+        let since = disarmed_since(deployment);
+        survey.disarmed = true;
+        let message = "nothing is sent to the webhooks any more; removing them once every API server knows";
+        let disarmed = Halt::waiting(Step::Armed, "Disarmed", message);
+        let Some(since) = since else { return Err(disarmed) };
+        let waited = self.context.clock.now().duration_since(since);
+        if waited < SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX) {
+            return Err(disarmed);
+        }
+        self.delete_everything(&owner).await?;
+        let kept = self.release_everything(&owner).await?;
+        if !kept.is_empty() {
+            let note = format!("these stay, with everything in them: {}", kept.join(", "));
+            self.context.events.note(object, "Remove", "Kept", &note).await;
+        }
+        finalizer::remove(&self.context, object).await?;
+        info!(bundle_deployment = name, "Removed");
+        Ok(Next::Change)
+    }
+
+    /// Takes every conversion back to None that can be; says of all the others what keeps them.
+    async fn stop_converting_all(&self, owner: &Owner) -> Result<(), Halt> {
+        let mut obstacles = Vec::new();
+        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
+            match self.stop_converting(&live, Step::Armed).await {
+                Err(Halt::Gate(Standing::Failed { message, .. })) => obstacles.push(message),
+                stopped => {
+                    stopped?;
+                }
+            }
+        }
+        if obstacles.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "{}; or set spec.deletionPolicy: DeleteCRDs to delete the definitions with every object. The removal goes on by itself then",
+            obstacles.join("; ")
+        );
+        Err(Halt::failed(Step::Armed, "ConversionInUse", message))
+    }
+
+    /// Lets go of what stays: CRDs, since their objects would go with them, and the namespace. Returns their names.
+    async fn release_everything(&self, owner: &Owner) -> Result<Vec<String>, Halt> {
+        let mut kept = Vec::new();
+        for kind in [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::NAMESPACE] {
+            for live in self.list_owned(owner, &kind).await? {
+                self.release(&live, owner).await?;
+                kept.extend(ObjectKey::of(&live).map(|key| key.to_string()));
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// Since when everything is disarmed, as the status says.
+fn disarmed_since(deployment: &BundleDeployment) -> Option<Timestamp> {
+    let disarmed = deployment.status.as_ref()?.conditions.find(DISARMED)?;
+    (disarmed.status == "True").then_some(disarmed.last_transition_time.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use windlass_object::names;
+
+    #[test]
+    fn only_the_condition_disarmed_starts_the_clock() {
+        let since = |conditions: Value| {
+            disarmed_since(
+                &serde_json::from_value(json!({
+                    "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": "a"},
+                    "spec": {"namespace": "a", "source": {}}, "status": {"conditions": conditions},
+                }))
+                .unwrap(),
+            )
+        };
+        let condition = |condition_type: &str, status: &str| {
+            json!([{
+                "type": condition_type, "status": status, "reason": "Disarmed", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"
+            }])
+        };
+        let moment = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(since(condition("Disarmed", "True")), Some(moment));
+        assert_eq!(since(condition("Disarmed", "False")), None);
+        assert_eq!(since(condition("Armed", "False")), None);
+        assert_eq!(since(json!([])), None);
+    }
+}

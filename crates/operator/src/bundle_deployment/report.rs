@@ -1,0 +1,202 @@
+//! What a reconciliation found, as status and events.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
+use windlass_api::{
+    BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, ConversionStatus,
+    WebhookState, WebhookStatus,
+};
+use windlass_cluster::RequestError;
+use windlass_crd::{crd_upgrade::Finding, storage_migration::Migration};
+use windlass_object::{ObjectKey, names};
+
+use super::{ReconcileError, Reconciler};
+use crate::{
+    install::{
+        plan::listed,
+        status::{Conditions, Standing, Step, Verdict},
+    },
+    status::merge_patch,
+};
+
+/// The condition that says, during a removal, that nothing is sent to the webhooks any more; its time is since when.
+pub(super) const DISARMED: &str = "Disarmed";
+
+/// The reason of the condition Accepted where changes are made that break something.
+const WARNINGS: &str = "CrdUpgradeWarnings";
+
+/// What a reconciliation found so far. It starts with what the status says, so that one that ends early forgets
+/// nothing.
+pub(super) struct Survey {
+    /// The step that is under way.
+    pub(super) at: Step,
+    /// The bundle that is installed.
+    pub(super) bundle: Option<BundleStatus>,
+    /// The bundle that is being installed.
+    pub(super) installing: Option<BundleStatus>,
+    /// The conversions that are claimed.
+    pub(super) conversions: Vec<ConversionStatus>,
+    /// The admission webhooks.
+    pub(super) webhooks: Vec<WebhookStatus>,
+    /// The ServingCertificates.
+    pub(super) certificates: Vec<CertificateStatus>,
+    /// The definitions whose objects are being rewritten.
+    pub(super) migrations: Vec<Migration>,
+    /// What changes of CustomResourceDefinitions break although they are made.
+    pub(super) warnings: Vec<Finding>,
+    /// Everything is disarmed, for the removal.
+    pub(super) disarmed: bool,
+}
+
+// === impl Survey ===
+
+impl Survey {
+    pub(super) fn new(deployment: &BundleDeployment) -> Self {
+        let status = deployment.status.clone().unwrap_or_default();
+        Self {
+            at: Step::Accepted,
+            bundle: status.bundle,
+            installing: status.installing,
+            conversions: status.conversions,
+            webhooks: status.webhooks,
+            certificates: status.certificates,
+            migrations: status.storage_migrations,
+            warnings: Vec::new(),
+            disarmed: false,
+        }
+    }
+
+    /// Notes that `bundle` is to be installed.
+    pub(super) fn begin(&mut self, bundle: &BundleStatus) {
+        self.installing = (self.bundle.as_ref() != Some(bundle)).then(|| bundle.clone());
+    }
+
+    /// Notes that it is.
+    pub(super) fn finish(&mut self) {
+        if let Some(installed) = self.installing.take() {
+            self.bundle = Some(installed);
+        }
+    }
+
+    /// What the status says, or said before, about the conversion of a CRD.
+    pub(super) fn conversion(&self, crd: &str) -> WebhookState {
+        let known = self.conversions.iter().find(|conversion| conversion.crd == crd);
+        known.map_or(WebhookState::Disarmed, |conversion| conversion.state)
+    }
+
+    /// Notes how far the conversion of a CRD is.
+    pub(super) fn set_conversion(&mut self, crd: &str, state: WebhookState) {
+        if let Some(known) = self.conversions.iter_mut().find(|known| known.crd == crd) {
+            known.state = state;
+        }
+    }
+
+    /// Notes how far an admission webhook is.
+    pub(super) fn set_webhook(&mut self, name: &str, state: WebhookState) {
+        if let Some(known) = self.webhooks.iter_mut().find(|webhook| webhook.name == name) {
+            known.state = state;
+        }
+    }
+
+    /// Whether API traffic goes to every webhook.
+    fn is_armed(&self) -> bool {
+        let conversions = self.conversions.iter().map(|conversion| conversion.state);
+        let webhooks = self.webhooks.iter().map(|webhook| webhook.state);
+        conversions
+            .chain(webhooks)
+            .all(|state| state == WebhookState::Armed)
+    }
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Writes the status if it differs, and an event where the reason for being ready or not has changed.
+    pub(super) async fn report(
+        &self,
+        object: &Value,
+        deployment: &BundleDeployment,
+        survey: &Survey,
+        standing: &Standing,
+    ) -> Result<(), ReconcileError> {
+        let known = deployment.status.clone().unwrap_or_default();
+        let generation = deployment.metadata.generation;
+        let mut status = BundleDeploymentStatus {
+            observed_generation: generation,
+            bundle: survey.bundle.clone(),
+            installing: survey.installing.clone(),
+            conversions: survey.conversions.clone(),
+            webhooks: survey.webhooks.clone(),
+            certificates: survey.certificates.clone(),
+            storage_migrations: survey.migrations.clone(),
+            conditions: known.conditions.clone(),
+        };
+        // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.
+        let reached = survey.at > Step::Installed || survey.bundle.is_some();
+        let armed = reached && survey.is_armed();
+        for (condition_type, mut verdict) in standing.conditions(armed) {
+            if condition_type == Step::Accepted.condition()
+                && verdict.status == "True"
+                && !survey.warnings.is_empty()
+            {
+                verdict = Verdict::holds(WARNINGS, listed(&survey.warnings));
+            }
+            status
+                .conditions
+                .record(condition_type, verdict, generation, self.context.clock.now());
+        }
+        if survey.disarmed {
+            let verdict = Verdict::holds("Removing", "nothing is sent to the webhooks any more");
+            status
+                .conditions
+                .record(DISARMED, verdict, generation, self.context.clock.now());
+        }
+        if status == known {
+            return Ok(());
+        }
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let patch = merge_patch(&known, &status).map_err(ReconcileError::Encode)?;
+        self.context
+            .cluster
+            .patch_status(&key, &patch, names::STATUS)
+            .await?;
+        self.announce(object, &known, &status).await;
+        Ok(())
+    }
+
+    async fn announce(
+        &self,
+        object: &Value,
+        known: &BundleDeploymentStatus,
+        status: &BundleDeploymentStatus,
+    ) {
+        let (events, known) = (&self.context.events, &known.conditions);
+        let accepted = Step::Accepted.condition();
+        if let Some(Condition { reason, message, .. }) = status.conditions.find(accepted)
+            && reason == WARNINGS
+            && known.find(accepted).is_none_or(|known| known.message != *message)
+        {
+            events.warn(object, "Install", reason, message).await;
+        }
+        let Some(Condition { reason, message, .. }) = status.conditions.find("Ready") else {
+            return;
+        };
+        let Some(key) = ObjectKey::of(object) else { return };
+        let known = known.find("Ready").map(|known| &*known.reason);
+        if !self.announced.is_news(&key, reason, known) {
+            return;
+        }
+        tracing::info!(
+            bundle_deployment = key.name,
+            reason,
+            message,
+            "The install has come further"
+        );
+        let waiting = status.conditions.holds("Progressing") || status.conditions.holds("Ready");
+        if waiting {
+            events.note(object, "Install", reason, message).await;
+        } else {
+            events.warn(object, "Install", reason, message).await;
+        }
+    }
+}

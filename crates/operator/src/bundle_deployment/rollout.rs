@@ -1,0 +1,270 @@
+//! Whether Deployments have rolled out, and of which revision the pods behind a Service are.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windlass_cluster::{Cluster, RequestError, endpoints::Endpoint, kinds};
+use windlass_object::object;
+
+use crate::install::canary::{self, State};
+
+/// Annotation of the Deployment controller on Deployments and their ReplicaSets.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// Label on pods and ReplicaSets: which pod template they are of.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// How long after its grace period a pod may still be there before it is thought to be on a node that is lost.
+const LAGGARD: SignedDuration = SignedDuration::from_secs(30);
+
+/// How far a Deployment is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rollout {
+    /// Every replica is of the newest revision and available, and there are no others.
+    Complete,
+    /// Not yet.
+    Running(String),
+    /// Kubernetes has given up waiting.
+    Stuck(String),
+}
+
+/// The pods of Deployments by their revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Revisions {
+    /// The uids of those of the newest revision.
+    current: HashSet<String>,
+    /// The names of those of another revision that may still answer.
+    pub(super) old: Vec<String>,
+    /// What those of the newest revision say that are not ready.
+    pub(super) unready: Vec<String>,
+}
+
+// === impl Rollout ===
+
+impl Rollout {
+    /// Reads the status of a Deployment.
+    pub(crate) fn of(deployment: &Value) -> Self {
+        let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64);
+        let name = object::text(deployment, "/metadata/name").unwrap_or_default();
+        let wanted = count("/spec/replicas").unwrap_or(1);
+        let [replicas, updated, available] = [
+            "/status/replicas",
+            "/status/updatedReplicas",
+            "/status/availableReplicas",
+        ]
+        .map(|pointer| count(pointer).unwrap_or(0));
+        let seen = count("/status/observedGeneration") >= count("/metadata/generation");
+        if seen
+            && [replicas, updated, available]
+                .iter()
+                .all(|count| *count == wanted)
+        {
+            return Self::Complete;
+        }
+        let state = format!(
+            "Deployment {name}: {updated} of {wanted} replicas are of the new revision, {available} available, {} old",
+            (replicas - updated).max(0)
+        );
+        let stuck = object::condition(deployment, "Progressing")
+            .filter(|condition| seen && object::text(condition, "/status") == Some("False"));
+        match stuck {
+            Some(condition) => {
+                let message = object::text(condition, "/message").unwrap_or_default();
+                Self::Stuck(format!("{state}: {message}"))
+            }
+            None => Self::Running(state),
+        }
+    }
+}
+
+// === impl Revisions ===
+
+impl Revisions {
+    /// Looks at the pods of `deployments`, which live in `namespace`.
+    pub(super) async fn observe(
+        cluster: &Cluster,
+        namespace: &str,
+        deployments: &[impl AsRef<Value>],
+        now: Timestamp,
+    ) -> Result<Self, RequestError> {
+        let sets = cluster.list(&kinds::REPLICA_SET, Some(namespace), None).await?;
+        let pods = cluster
+            .list(&kinds::POD, Some(namespace), Some(TEMPLATE_HASH))
+            .await?;
+        Ok(Self::of(deployments, &sets, &pods, now))
+    }
+
+    fn of(deployments: &[impl AsRef<Value>], sets: &[Value], pods: &[Value], now: Timestamp) -> Self {
+        // Of each ReplicaSet of a Deployment, whether it is the newest.
+        let sets: HashMap<_, _> = sets
+            .iter()
+            .filter_map(|set| {
+                let deployment = deployments.iter().find(|deployment| {
+                    let uid = object::text(deployment.as_ref(), "/metadata/uid");
+                    uid.is_some_and(|uid| owners(set).any(|owner| owner == uid))
+                })?;
+                Some((
+                    object::text(set, "/metadata/uid")?,
+                    is_newest(set, deployment.as_ref()),
+                ))
+            })
+            .collect();
+        let mut revisions = Self::default();
+        for pod in pods {
+            let Some(is_newest) = owners(pod).find_map(|owner| sets.get(owner)) else {
+                continue;
+            };
+            let text = |pointer| object::text(pod, pointer).unwrap_or_default().to_owned();
+            if *is_newest {
+                revisions.current.insert(text("/metadata/uid"));
+                revisions.unready.extend(unready(pod));
+            } else if !has_ended(pod, now) {
+                revisions.old.push(text("/metadata/name"));
+            }
+        }
+        revisions
+    }
+
+    /// The addresses among `endpoints` that are not of the newest revision.
+    pub(super) fn strangers(&self, endpoints: &[Endpoint]) -> Vec<String> {
+        endpoints
+            .iter()
+            .filter(|endpoint| {
+                !endpoint
+                    .pod
+                    .as_ref()
+                    .is_some_and(|pod| self.current.contains(&pod.uid))
+            })
+            .map(|endpoint| endpoint.address.to_string())
+            .collect()
+    }
+}
+
+fn unready(pod: &Value) -> Option<String> {
+    let words = match canary::state(pod) {
+        State::Ready(_) => return None,
+        State::Waiting { message, .. } | State::Crashing(message) | State::Ended(message) => message,
+    };
+    let name = object::text(pod, "/metadata/name").unwrap_or_default();
+    Some(format!("{name} {words}"))
+}
+
+/// Whether nothing of a pod runs any more: it says so, or it should have been gone for a while, and its node cannot say.
+fn has_ended(pod: &Value, now: Timestamp) -> bool {
+    let due = object::text(pod, "/metadata/deletionTimestamp").and_then(|due| due.parse::<Timestamp>().ok());
+    matches!(object::text(pod, "/status/phase"), Some("Succeeded" | "Failed"))
+        || due.is_some_and(|due| now.duration_since(due) > LAGGARD)
+}
+
+fn is_newest(set: &Value, deployment: &Value) -> bool {
+    let revision = object::annotation(deployment, REVISION);
+    let Some(uid) = object::text(deployment, "/metadata/uid") else {
+        return false;
+    };
+    revision.is_some()
+        && object::annotation(set, REVISION) == revision
+        && owners(set).any(|owner| owner == uid)
+}
+
+fn owners(object: &Value) -> impl Iterator<Item = &str> {
+    object::items(object, "/metadata/ownerReferences")
+        .iter()
+        .filter_map(|owner| object::text(owner, "/uid"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(observed: i64, replicas: i64, updated: i64, available: i64) -> Value {
+        json!({
+            "metadata": {"name": "d", "generation": 2, "uid": "d", "annotations": {REVISION: "2"}},
+            "spec": {"replicas": 2},
+            "status": {
+                "observedGeneration": observed, "replicas": replicas,
+                "updatedReplicas": updated, "availableReplicas": available
+            }
+        })
+    }
+
+    #[test]
+    fn a_rollout_is_complete_when_only_new_replicas_are_left_and_available() {
+        assert_eq!(Rollout::of(&deployment(2, 2, 2, 2)), Rollout::Complete);
+        for (observed, replicas, updated, available) in [
+            (1, 2, 2, 2),
+            (2, 3, 2, 2),
+            (2, 2, 1, 2),
+            (2, 2, 2, 1),
+            (2, 0, 0, 0),
+        ] {
+            let deployment = deployment(observed, replicas, updated, available);
+            assert!(
+                matches!(Rollout::of(&deployment), Rollout::Running(_)),
+                "{deployment}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rollout_that_kubernetes_gave_up_on_says_why() {
+        let mut deployment = deployment(2, 3, 1, 2);
+        deployment["status"]["conditions"] =
+            json!([{"type": "Progressing", "status": "False", "message": "has timed out progressing"}]);
+        let Rollout::Stuck(message) = Rollout::of(&deployment) else {
+            panic!("not stuck")
+        };
+        assert!(message.contains("timed out"), "{message}");
+    }
+
+    #[test]
+    fn only_the_replica_set_of_the_deployments_revision_is_newest() {
+        let deployment = deployment(2, 2, 2, 2);
+        let set = |revision: &str, owner: &str| {
+            json!({"metadata": {
+                "annotations": {REVISION: revision}, "ownerReferences": [{"uid": owner}]
+            }})
+        };
+        assert!(is_newest(&set("2", "d"), &deployment));
+        assert!(!is_newest(&set("1", "d"), &deployment));
+        assert!(!is_newest(&set("2", "other"), &deployment));
+    }
+
+    #[test]
+    fn a_pod_of_an_older_revision_counts_until_it_has_ended() {
+        let deployment = std::sync::Arc::new(deployment(2, 2, 2, 2));
+        let set = |name: &str, revision: &str| {
+            json!({"metadata": {
+                "uid": name, "annotations": {REVISION: revision}, "ownerReferences": [{"uid": "d"}]
+            }})
+        };
+        let pod = |name: &str, set: &str, more: Value| {
+            let mut pod = json!({
+                "metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": set}]},
+                "status": {"phase": "Running"}
+            });
+            json_patch::merge(&mut pod, &more);
+            pod
+        };
+        let ending = |at: &str| json!({"metadata": {"deletionTimestamp": at}});
+        let sets = [set("s1", "1"), set("s2", "2")];
+        let pods = [
+            pod("new", "s2", json!({})),
+            pod("new-ending", "s2", ending("2026-01-01T00:00:30Z")),
+            pod("old", "s1", json!({})),
+            pod("old-ending", "s1", ending("2026-01-01T00:00:30Z")),
+            pod("old-ended", "s1", json!({"status": {"phase": "Failed"}})),
+            pod("old-lost", "s1", ending("2025-12-31T23:00:00Z")),
+            pod("of-another", "s3", json!({})),
+        ];
+        let now = "2026-01-01T00:00:10Z".parse().unwrap();
+        let revisions = Revisions::of(&[deployment], &sets, &pods, now);
+        assert_eq!(revisions.old, ["old", "old-ending"]);
+        assert_eq!(revisions.unready.len(), 2);
+        assert_eq!(revisions.unready[0], "new has not started yet");
+        let current = ["new", "new-ending"].map(str::to_owned);
+        assert_eq!(revisions.current, HashSet::from(current));
+    }
+}

@@ -1,0 +1,297 @@
+//! Which watches there are, and which BundleDeployments a change concerns.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+use windlass_cluster::{
+    Change, Index, Kind, kinds,
+    watches::{Selector, Watch},
+    worker::Queue,
+};
+use windlass_crd::claims::{Api, Claimant};
+use windlass_object::{names, object};
+use windlass_trust::injection::differs_in_trust_only;
+
+use super::storage::Tenures;
+use crate::{Context, injection::REPAIRED};
+
+/// The kinds that an install can bring along; what is removed is looked for among them.
+///
+/// Those of `supported_resources.go` of operator-registry, what is rendered from the ClusterServiceVersion, and canaries.
+pub(super) const OWNED_KINDS: [Kind; 23] = [
+    Kind::new("v1", "ServiceAccount"),
+    Kind::new("rbac.authorization.k8s.io/v1", "Role"),
+    Kind::new("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    Kind::new("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    Kind::new("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    kinds::CONFIG_MAP,
+    kinds::SECRET,
+    kinds::SERVICE,
+    kinds::DEPLOYMENT,
+    kinds::POD,
+    Kind::new("policy/v1", "PodDisruptionBudget"),
+    Kind::new("networking.k8s.io/v1", "NetworkPolicy"),
+    Kind::new("scheduling.k8s.io/v1", "PriorityClass"),
+    Kind::new("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
+    Kind::new("monitoring.coreos.com/v1", "PrometheusRule"),
+    Kind::new("monitoring.coreos.com/v1", "ServiceMonitor"),
+    Kind::new("monitoring.coreos.com/v1", "PodMonitor"),
+    Kind::new("console.openshift.io/v1", "ConsoleYAMLSample"),
+    Kind::new("console.openshift.io/v1", "ConsoleQuickStart"),
+    Kind::new("console.openshift.io/v1", "ConsoleCLIDownload"),
+    Kind::new("console.openshift.io/v1", "ConsoleLink"),
+    Kind::new("console.openshift.io/v1", "ConsolePlugin"),
+    kinds::SERVING_CERTIFICATE,
+];
+
+/// Kinds of which every object is watched: they are few in a cluster, or foreign ones matter too.
+const WHOLE_KINDS: [Kind; 6] = [
+    kinds::BUNDLE_DEPLOYMENT,
+    kinds::SERVING_CERTIFICATE,
+    kinds::CUSTOM_RESOURCE_DEFINITION,
+    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+    kinds::MUTATING_WEBHOOK_CONFIGURATION,
+    kinds::ENDPOINT_SLICE,
+];
+
+/// Starts the watches that are always needed.
+pub(super) fn watch_everything(context: &Context) {
+    for kind in WHOLE_KINDS {
+        context.watches.want(Watch::all(kind));
+    }
+    for kind in OWNED_KINDS {
+        if !WHOLE_KINDS.contains(&kind) {
+            context.watches.want(owned(kind));
+        }
+    }
+    let secrets = Selector::Label(names::SERVING_CERTIFICATE.to_owned());
+    context.watches.want(Watch::all(kinds::SECRET).selected(secrets));
+}
+
+/// Puts every BundleDeployment into the queue that a change concerns, for ever, and shows the change to `tenures`.
+pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>, tenures: Arc<Tenures>) {
+    let mut changes = context.index.subscribe();
+    tenures.see_all(&context.index);
+    add_all(&context.index, &queue);
+    watch_sources(&context);
+    loop {
+        match changes.recv().await {
+            Ok(change) => {
+                tenures.see(&change);
+                if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
+                    watch_sources(&context);
+                }
+                let names = concerned(&context.index, &context.namespace, &change);
+                if names.is_empty() {
+                    continue;
+                }
+                let pause = pause(&change);
+                for name in names {
+                    queue.add_after(name, pause);
+                }
+            }
+            Err(RecvError::Lagged(_)) => {
+                tenures.see_all(&context.index);
+                add_all(&context.index, &queue);
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// The objects of a kind that were installed for BundleDeployments.
+fn owned(kind: Kind) -> Watch {
+    Watch::all(kind).selected(Selector::Label(names::BUNDLE_DEPLOYMENT.to_owned()))
+}
+
+/// Watches exactly the ConfigMaps that sources name.
+fn watch_sources(context: &Context) {
+    let wanted: HashSet<_> = context
+        .index
+        .objects(&kinds::BUNDLE_DEPLOYMENT)
+        .iter()
+        .flat_map(|deployment| config_maps(deployment).map(str::to_owned).collect::<Vec<_>>())
+        .map(|name| {
+            Watch::all(kinds::CONFIG_MAP)
+                .within(&context.namespace)
+                .selected(Selector::Name(name))
+        })
+        .collect();
+    context.watches.want_only(wanted, |watch| {
+        watch.kind == kinds::CONFIG_MAP && matches!(watch.selector, Selector::Name(_))
+    });
+}
+
+fn add_all(index: &Index, queue: &Queue<String>) {
+    for deployment in index.objects(&kinds::BUNDLE_DEPLOYMENT) {
+        if let Some(name) = object::text(&deployment, "/metadata/name") {
+            queue.add(name.to_owned());
+        }
+    }
+}
+
+/// How long a change can wait.
+fn pause(change: &Change) -> Duration {
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) if differs_in_trust_only(before, after) => REPAIRED,
+        _ => Duration::ZERO,
+    }
+}
+
+/// The BundleDeployments that a change concerns.
+fn concerned(index: &Index, own_namespace: &str, change: &Change) -> HashSet<String> {
+    let mut names = HashSet::new();
+    for version in change.versions() {
+        names.extend(object::label(version, names::BUNDLE_DEPLOYMENT).map(str::to_owned));
+    }
+    let kind = Kind::of(&change.key);
+    if kind == kinds::BUNDLE_DEPLOYMENT {
+        names.insert(change.key.name.clone());
+        // Others may wait for a claim that it made, or for it to say what it claims.
+        let says = |version: &Arc<Value>| {
+            let claimant = Claimant::of(version);
+            (claimant.heard, claimant.claims)
+        };
+        if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
+            names.extend(named(index, |_| true));
+        }
+    }
+    let namespace = change.key.namespace.as_deref();
+    if kind == kinds::CONFIG_MAP && namespace == Some(own_namespace) {
+        names.extend(named(index, |deployment| {
+            config_maps(deployment).any(|name| name == change.key.name)
+        }));
+    }
+    let in_namespace = [kinds::ENDPOINT_SLICE, kinds::SECRET, kinds::SERVING_CERTIFICATE];
+    if in_namespace.contains(&kind) {
+        names.extend(named(index, |deployment| {
+            object::text(deployment, "/spec/namespace") == namespace
+        }));
+    }
+    if kind == kinds::CUSTOM_RESOURCE_DEFINITION {
+        let apis: Vec<_> = change.versions().filter_map(Api::of).collect();
+        names.extend(named(index, |deployment| {
+            let claimant = Claimant::of(deployment);
+            apis.iter().any(|api| claimant.claims(api))
+        }));
+    }
+    names
+}
+
+fn named(index: &Index, concerns: impl Fn(&Value) -> bool) -> Vec<String> {
+    index
+        .objects(&kinds::BUNDLE_DEPLOYMENT)
+        .iter()
+        .filter(|deployment| concerns(deployment))
+        .filter_map(|deployment| object::text(deployment, "/metadata/name").map(str::to_owned))
+        .collect()
+}
+
+fn config_maps(deployment: &Value) -> impl Iterator<Item = &str> {
+    object::items(deployment, "/spec/source/configMaps")
+        .iter()
+        .filter_map(|config_map| object::text(config_map, "/name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(name: &str, crds: &[&str]) -> Value {
+        let conversions: Vec<_> = crds
+            .iter()
+            .map(|crd| json!({"crd": crd, "state": "Armed"}))
+            .collect();
+        json!({
+            "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": name},
+            "spec": {"namespace": format!("{name}-system"), "source": {"configMaps": [{"name": format!("{name}-0")}]}},
+            "status": {"conversions": conversions}
+        })
+    }
+
+    fn change(before: Option<Value>, after: Option<Value>) -> Change {
+        let key = object::ObjectKey::of(before.as_ref().or(after.as_ref()).unwrap()).unwrap();
+        Change {
+            key,
+            before: before.map(Arc::new),
+            after: after.map(Arc::new),
+        }
+    }
+
+    fn names_of(change: &Change) -> Vec<String> {
+        let index = Index::new();
+        let watch = Watch::all(kinds::BUNDLE_DEPLOYMENT);
+        index.apply(&watch, deployment("a", &["widgets.example.com"]));
+        index.apply(&watch, deployment("b", &[]));
+        let mut names: Vec<_> = concerned(&index, "windlass-system", change).into_iter().collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_change_concerns_its_owner_its_readers_and_its_rivals() {
+        let object = |kind: &Kind, namespace: Option<&str>, name: &str, metadata: Value| {
+            let mut object = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata});
+            object["metadata"]["name"] = name.into();
+            if let Some(namespace) = namespace {
+                object["metadata"]["namespace"] = namespace.into();
+            }
+            object
+        };
+        let labelled = json!({"labels": {"windlass.dev/bundle-deployment": "b"}});
+        let cases = [
+            (object(&kinds::SERVICE, Some("x"), "s", labelled), vec!["b"]),
+            (
+                object(&kinds::CONFIG_MAP, Some("windlass-system"), "a-0", json!({})),
+                vec!["a"],
+            ),
+            (
+                object(&kinds::CONFIG_MAP, Some("elsewhere"), "a-0", json!({})),
+                vec![],
+            ),
+            (
+                object(&kinds::ENDPOINT_SLICE, Some("b-system"), "s-1", json!({})),
+                vec!["b"],
+            ),
+            (
+                object(
+                    &kinds::CUSTOM_RESOURCE_DEFINITION,
+                    None,
+                    "widgets.example.com",
+                    json!({}),
+                ),
+                vec!["a"],
+            ),
+            (deployment("b", &["widgets.example.com"]), vec!["a", "b"]),
+        ];
+        for (gone, expected) in cases {
+            assert_eq!(names_of(&change(Some(gone.clone()), None)), expected, "{gone}");
+        }
+        let same = deployment("b", &[]);
+        assert_eq!(names_of(&change(Some(same.clone()), Some(same))), ["b"]);
+    }
+
+    #[test]
+    fn a_change_of_trust_alone_can_wait() {
+        let definition = |bundle: &str, label: &str| {
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "widgets.example.com", "labels": {"a": label}},
+                "spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {
+                    "service": {"namespace": "a-system", "name": "a"}, "caBundle": bundle,
+                }}}},
+            })
+        };
+        let armed = || Some(definition("", "b"));
+        for (after, expected) in [
+            (Some(definition("QQ==", "b")), REPAIRED),
+            (Some(definition("QQ==", "c")), Duration::ZERO),
+            (None, Duration::ZERO),
+        ] {
+            assert_eq!(pause(&change(armed(), after.clone())), expected, "{after:?}");
+        }
+    }
+}

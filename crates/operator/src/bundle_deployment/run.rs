@@ -1,0 +1,96 @@
+//! The controller: a reconciliation walks the pipeline, or the removal, and reports how far it came.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use windlass_api::BundleDeployment;
+use windlass_cluster::{
+    kinds,
+    lease::NotLeading,
+    telemetry::chain,
+    worker::{self, Next, Queue},
+};
+use windlass_object::object;
+
+use super::{
+    Halt, ReconcileError, Reconciler, Timing, crd_upgrade::Trials, disarmed::Disarmed, finalizer,
+    loading::Loader, proof::Proofs, report::Survey, routing, storage::Tenures,
+};
+use crate::{Context, controller, install::status::Standing, status::Announced};
+
+/// How the worker of this controller works.
+const WORKER: worker::Settings = worker::Settings::new("bundle-deployment", 4);
+
+/// Runs the controller until `shutdown`.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub fn run(
+    context: Arc<Context>,
+    timing: Timing,
+    shutdown: CancellationToken,
+) -> BoxFuture<'static, Result<(), JoinError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let queue = Arc::new(Queue::new());
+        routing::watch_everything(&context);
+        let tenures = Arc::<Tenures>::default();
+        let router = routing::route(context.clone(), queue.clone(), tenures.clone());
+        let reconciler = Arc::new(Reconciler {
+            context: context.clone(),
+            loader: Loader::default(),
+            proofs: Proofs::default(),
+            trials: Trials::default(),
+            disarmed: Disarmed::new(context.clock.now()),
+            tenures,
+            announced: Announced::default(),
+            timing,
+        });
+        let reconcile = |name: String| reconciler.clone().reconcile(name);
+        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+    })
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    async fn reconcile(self: Arc<Self>, name: String) -> Result<Next, ReconcileError> {
+        let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
+        let Some(object) = self.context.index.find(&key) else {
+            self.loader.forget(&name);
+            self.proofs.forget(&name);
+            self.trials.forget(&name);
+            self.disarmed.forget(&name);
+            self.announced.forget(&key);
+            return Ok(Next::Change);
+        };
+        let deployment: BundleDeployment =
+            serde_json::from_value(Value::clone(&object)).map_err(ReconcileError::Decode)?;
+        let mut survey = Survey::new(&deployment);
+        let removing = object::is_terminating(&object);
+        let walked = if removing {
+            self.remove(&object, &deployment, &mut survey).await
+        } else {
+            finalizer::ensure(&self.context, &object).await?;
+            self.install(&deployment, &mut survey).await
+        };
+        let (standing, result) = match walked {
+            Ok(next) if removing => return Ok(next),
+            Ok(next) => (Standing::Done, Ok(next)),
+            Err(Halt::Gate(standing)) => (standing, Ok(Next::After(self.timing.look_again))),
+            Err(Halt::Later(standing, after)) => (standing, Ok(Next::After(after))),
+            // No news about the BundleDeployment.
+            Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
+            Err(Halt::Error(error)) => {
+                let standing = Standing::waiting(survey.at, "Retrying", chain(&error));
+                (standing, Err(error))
+            }
+        };
+        self.report(&object, &deployment, &survey, &standing).await?;
+        result
+    }
+}

@@ -1,0 +1,298 @@
+//! Rewrites stored objects after a storage version has moved, a page at a time, and then lets go of old versions.
+//!
+//! Each reconciliation goes one step on, and the status says how far it is: the next one, or another process, goes on
+//! from there.
+
+mod page;
+mod tenures;
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde_json::Value;
+use tracing::info;
+
+use super::{Halt, ReconcileError, Reconciler, objects::refused, report::Survey};
+use crate::install::{
+    plan::{Phase, Plan},
+    status::{Standing, Step},
+};
+
+use page::Turned;
+use windlass_cluster::{Kind, RequestError, apply::Owner, kinds, telemetry::chain};
+use windlass_crd::{
+    definition::reachable_version,
+    storage_migration::{
+        Migration, Next, Tenure, converter, grant, is_as_wanted, is_stored_in_one_version, next, reduction,
+    },
+};
+use windlass_object::{ObjectKey, names};
+
+pub(super) use tenures::Tenures;
+
+/// When objects are tried again that could not be rewritten.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// When the API server is asked again that could not reach a webhook.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How soon a watch is looked at again that has not shown a definition as the API server has it.
+const LAG: Duration = Duration::from_millis(100);
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Returns when every object of the plan's definitions is stored in the version that the bundle stores. Every other
+    /// time it goes a step on and halts: from the start, old versions are taken out of the definition that it let go of.
+    pub(super) async fn migrate_storage(
+        &self,
+        owner: &Owner,
+        plan: &Plan,
+        survey: &mut Survey,
+    ) -> Result<(), Halt> {
+        for wanted in plan.phases.of(Phase::Definitions) {
+            let Some(key) = ObjectKey::of(wanted) else {
+                continue;
+            };
+            let seen = self.context.index.find(&key);
+            if seen.is_some_and(|seen| is_as_wanted(wanted, &seen)) {
+                survey.forget_migration(&key.name);
+                continue;
+            }
+            let conversion = plan.conversion(&key.name);
+            let converter = conversion.map(|conversion| converter(Some(&conversion.stanza(None))));
+            // A watch that lags shows the storage version before.
+            self.migrate(owner, &key, converter.as_deref(), survey).await?;
+        }
+        survey.migrations.clear();
+        Ok(())
+    }
+
+    /// Goes on with what the installed bundle has begun, while the one that is asked for is refused because of
+    /// `standing`: it may be refused for nothing else but that.
+    pub(super) async fn migrate_meanwhile(
+        &self,
+        owner: &Owner,
+        standing: Standing,
+        survey: &mut Survey,
+    ) -> Halt {
+        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
+            let Some(key) = ObjectKey::of(&live) else { continue };
+            if is_stored_in_one_version(&live) {
+                survey.forget_migration(&key.name);
+                continue;
+            }
+            match self.migrate(owner, &key, None, survey).await {
+                Ok(()) => {}
+                Err(Halt::Later(_, after)) => return Halt::Later(standing, after),
+                Err(Halt::Gate(_)) => break,
+                Err(Halt::Error(error)) => {
+                    let name = &owner.bundle_deployment;
+                    tracing::warn!(bundle_deployment = name, %error, "Cannot rewrite objects");
+                    break;
+                }
+            }
+        }
+        Halt::Gate(standing)
+    }
+
+    /// Goes a step on with the objects of one definition, which `converter` has to convert, if that is known; returns when
+    /// there is nothing to do.
+    async fn migrate(
+        &self,
+        owner: &Owner,
+        key: &ObjectKey,
+        converter: Option<&str>,
+        survey: &mut Survey,
+    ) -> Result<(), Halt> {
+        // In this order: what is read is not older than what was seen.
+        let seen = self.tenures.find(&key.name);
+        let Some(live) = self.context.cluster.read(key).await? else {
+            return Ok(());
+        };
+        let live = &live;
+        let mut known = self.known_migration(owner, &key.name).await?;
+        if let Some(known) = &mut known {
+            known.follow(seen.iter().chain(&Tenure::of(live)));
+            survey.set_migration(known.clone());
+        }
+        let now = self.context.clock.now();
+        let settle = SignedDuration::try_from(self.timing.stored).unwrap_or(SignedDuration::MAX);
+        let next = next(live, known.as_ref(), converter, now, settle);
+        if !matches!(next, Next::Nothing | Next::Serve) {
+            for object in grant(live, self.context.cluster.user().await?) {
+                self.context
+                    .applier
+                    .ensure(&object, owner)
+                    .await
+                    .map_err(refused)?;
+            }
+        }
+        match (next, known) {
+            (Next::Nothing, _) => {
+                survey.forget_migration(&key.name);
+                Ok(())
+            }
+            (Next::Serve, _) => {
+                let message = format!(
+                    "objects of {} are stored in several versions, but none is served in which they could be rewritten",
+                    key.name
+                );
+                let standing = Standing::failed(Step::Migrated, "NothingServed", message);
+                Err(Halt::Gate(standing))
+            }
+            (Next::Convert(converter), _) => {
+                let message = format!(
+                    "objects of {} are rewritten when spec.conversion is what it was: {converter}",
+                    key.name
+                );
+                let standing = Standing::waiting(Step::Migrated, "ConversionChanged", message);
+                Err(Halt::Gate(standing))
+            }
+            // What lies between is on its way.
+            (Next::Begin(_), Some(known))
+                if known.is_behind(live) && !seen.is_some_and(|seen| seen.reaches(live)) =>
+            {
+                Err(rewriting(&known, LAG))
+            }
+            (Next::Begin(migration), _) => {
+                let halt = settling(&migration, self.timing.stored);
+                survey.set_migration(migration);
+                Err(halt)
+            }
+            (Next::Wait(left), Some(migration)) => {
+                let left = Duration::try_from(left).unwrap_or(self.timing.stored);
+                Err(settling(&migration, left))
+            }
+            (Next::Mark, Some(mut migration)) => {
+                let page = self.context.cluster.page(&objects(live), 1, None).await;
+                let page = page.map_err(|error| paused(&migration, error))?;
+                migration.mark(&page.resource_version, page.count());
+                let halt = rewriting(&migration, Duration::ZERO);
+                survey.set_migration(migration);
+                Err(halt)
+            }
+            (Next::Rewrite, Some(migration)) => Err(self.rewrite(key, live, migration, survey).await?),
+            // These steps are for what is known already.
+            (Next::Wait(_) | Next::Mark | Next::Rewrite, None) => Ok(()),
+        }
+    }
+
+    /// How far the objects of one definition are, as the API server has it: a watch that lags shows how far they were.
+    async fn known_migration(&self, owner: &Owner, crd: &str) -> Result<Option<Migration>, Halt> {
+        let key = kinds::BUNDLE_DEPLOYMENT.object(None, &owner.bundle_deployment);
+        let mut live = self.context.cluster.read(&key).await?.unwrap_or_default();
+        let told = live.pointer_mut("/status/storageMigrations").map(Value::take);
+        let told: Option<Vec<Migration>> =
+            serde_json::from_value(told.unwrap_or_default()).map_err(ReconcileError::Decode)?;
+        Ok(told.into_iter().flatten().find(|migration| migration.crd == crd))
+    }
+
+    /// Rewrites a page; after the last one, says in the definition that nothing is stored in another version any more.
+    async fn rewrite(
+        &self,
+        key: &ObjectKey,
+        live: &Value,
+        mut migration: Migration,
+        survey: &mut Survey,
+    ) -> Result<Halt, Halt> {
+        migration.go_through(live);
+        survey.set_migration(migration.clone());
+        match self.turn_page(key, &objects(live), &mut migration).await? {
+            Turned::Stopped => {}
+            Turned::Refused(message) => {
+                let standing = Standing::failed(Step::Migrated, "ObjectsRefused", message);
+                return Ok(Halt::Later(standing, RETRY));
+            }
+            Turned::Next => survey.set_migration(migration.clone()),
+            Turned::Last => {
+                if self.reduce(key, &mut migration).await? {
+                    survey.forget_migration(&key.name);
+                }
+            }
+        }
+        Ok(rewriting(&migration, Duration::ZERO))
+    }
+
+    /// Takes every other version out of `status.storedVersions`, if the storage version is still the one that it was when
+    /// the rewriting began, and ever since.
+    async fn reduce(&self, key: &ObjectKey, migration: &mut Migration) -> Result<bool, Halt> {
+        let seen = self.tenures.find(&key.name);
+        let Some(live) = self.context.cluster.read(key).await? else {
+            return Ok(false);
+        };
+        migration.follow(seen.iter().chain(&Tenure::of(&live)));
+        if !migration.is_about(&live) {
+            return Ok(false);
+        }
+        let reduced = self
+            .context
+            .cluster
+            .patch_status_guarded(key, &reduction(&live), names::STORAGE)
+            .await;
+        match reduced {
+            Ok(_) => {
+                let Migration {
+                    version, rewritten, ..
+                } = migration;
+                info!(object = %key, version, objects = rewritten, "All objects are stored in one version");
+                Ok(true)
+            }
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+// === impl Survey ===
+
+impl Survey {
+    fn set_migration(&mut self, migration: Migration) {
+        match self
+            .migrations
+            .iter_mut()
+            .find(|known| known.crd == migration.crd)
+        {
+            Some(known) => *known = migration,
+            None => self.migrations.push(migration),
+        }
+    }
+
+    fn forget_migration(&mut self, crd: &str) {
+        self.migrations.retain(|migration| migration.crd != crd);
+    }
+}
+
+/// The kind in which the objects of `live` are rewritten.
+fn objects(live: &Value) -> Kind {
+    Kind::of_definition(live, reachable_version(live).unwrap_or_default())
+}
+
+fn settling(migration: &Migration, left: Duration) -> Halt {
+    let message = format!(
+        "waiting until every API server stores objects of {} as {}",
+        migration.crd, migration.version
+    );
+    Halt::Later(
+        Standing::waiting(Step::Migrated, "StorageVersionMoved", message),
+        left,
+    )
+}
+
+/// Goes on after a while, from the start: something else may have changed.
+fn rewriting(migration: &Migration, after: Duration) -> Halt {
+    let standing = Standing::waiting(Step::Migrated, "RewritingObjects", migration.to_string());
+    Halt::Later(standing, after)
+}
+
+/// Where the API server can do nothing with objects for now, as when their conversion webhook is down: goes on when it can.
+fn paused(migration: &Migration, error: RequestError) -> Halt {
+    if error.is_rejection() || !matches!(error, RequestError::Refused { .. }) {
+        return error.into();
+    }
+    let message = format!("{migration}; going on when the API server can: {}", chain(&error));
+    Halt::Later(
+        Standing::waiting(Step::Migrated, "RewritingPaused", message),
+        PAUSE,
+    )
+}

@@ -1,0 +1,107 @@
+//! What the watches have shown of storage versions, generation by generation.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use windlass_cluster::{Change, Index, kinds};
+use windlass_crd::storage_migration::Tenure;
+use windlass_object::object;
+
+/// How long each storage version is known to be one, by CustomResourceDefinition.
+///
+/// A process that has just started knows it from the generation on that it finds.
+#[derive(Debug, Default)]
+pub(crate) struct Tenures(Mutex<HashMap<String, Tenure>>);
+
+// === impl Tenures ===
+
+impl Tenures {
+    /// Takes note of a change. Each has to come here, in order.
+    pub(crate) fn see(&self, change: &Change) {
+        if change.key.kind != *kinds::CUSTOM_RESOURCE_DEFINITION.kind {
+            return;
+        }
+        match &change.after {
+            Some(definition) => self.see_definition(&change.key.name, definition),
+            None => drop(self.0.lock().remove(&change.key.name)),
+        }
+    }
+
+    /// Takes note of everything as it is, where changes were missed or none have come yet.
+    pub(crate) fn see_all(&self, index: &Index) {
+        for definition in index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION) {
+            if let Some(name) = object::text(&definition, "/metadata/name") {
+                self.see_definition(name, &definition);
+            }
+        }
+    }
+
+    /// What is known of one.
+    pub(super) fn find(&self, crd: &str) -> Option<Tenure> {
+        self.0.lock().get(crd).cloned()
+    }
+
+    fn see_definition(&self, name: &str, definition: &Value) {
+        let mut tenures = self.0.lock();
+        match (Tenure::of(definition), tenures.get_mut(name)) {
+            (Some(seen), Some(known)) => known.see(seen),
+            (Some(seen), None) => drop(tenures.insert(name.to_owned(), seen)),
+            (None, _) => drop(tenures.remove(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use windlass_cluster::watches::Watch;
+    use windlass_object::ObjectKey;
+
+    fn definition(generation: i64, storage: &str) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com", "uid": "u", "generation": generation},
+            "spec": {"versions": [{"name": storage, "storage": true}]},
+        })
+    }
+
+    fn change(after: Value) -> Change {
+        Change {
+            key: ObjectKey::of(&after).unwrap(),
+            before: None,
+            after: Some(Arc::new(after)),
+        }
+    }
+
+    #[test]
+    fn every_change_counts_and_what_was_missed_ends_a_tenure() {
+        let (tenures, index) = (Tenures::default(), Index::new());
+        let watch = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
+        index.apply(&watch, definition(3, "v2"));
+        tenures.see_all(&index);
+        for generation in [4, 5] {
+            tenures.see(&change(definition(generation, "v2")));
+        }
+        let known = tenures.find("widgets.example.com").unwrap();
+        let mut from_the_start = Tenure::of(&definition(3, "v2")).unwrap();
+        from_the_start.see(Tenure::of(&definition(4, "v2")).unwrap());
+        from_the_start.see(Tenure::of(&definition(5, "v2")).unwrap());
+        assert_eq!(known, from_the_start);
+
+        index.apply(&watch, definition(8, "v2"));
+        tenures.see_all(&index);
+        let anew = Tenure::of(&definition(8, "v2"));
+        assert_eq!(tenures.find("widgets.example.com"), anew);
+        let gone = Change {
+            after: None,
+            ..change(definition(8, "v2"))
+        };
+        tenures.see(&gone);
+        assert_eq!(tenures.find("widgets.example.com"), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! A controller as a whole: a router that fills its queue, and a worker that begins once every watch has seen all and
+//! this process leads.
+
+use std::sync::Arc;
+
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use windlass_cluster::worker::{self, Key, Next, Queue, Settings};
+
+use super::Context;
+
+/// Runs `router` and a worker until `shutdown`. `begin` is called once, when the worker begins.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub(super) async fn run<K, E, R, F>(
+    context: &Context,
+    settings: Settings,
+    queue: Arc<Queue<K>>,
+    router: impl Future<Output = ()>,
+    begin: impl FnOnce(),
+    reconcile: R,
+    shutdown: CancellationToken,
+) -> Result<(), JoinError>
+where
+    K: Key,
+    E: std::error::Error + Send + 'static,
+    R: Fn(K) -> F,
+    F: Future<Output = Result<Next, E>> + Send + 'static,
+{
+    let work = async {
+        // Half a view of the cluster is none: what was not seen yet looks as if it were gone.
+        tokio::select! {
+            () = context.watches.completed() => {}
+            () = shutdown.cancelled() => return Ok(()),
+        }
+        // One that stands by keeps its watches and its queue up to date, so that it can go on at once.
+        tokio::select! {
+            () = context.leadership.acquired() => {}
+            () = shutdown.cancelled() => return Ok(()),
+        }
+        info!(
+            controller = settings.controller,
+            "Every watch has seen all there is; starting"
+        );
+        begin();
+        worker::run(
+            settings,
+            queue,
+            context.metrics.clone(),
+            reconcile,
+            shutdown.clone(),
+        )
+        .await
+    };
+    tokio::select! {
+        result = work => result,
+        () = router => Ok(()),
+    }
+}

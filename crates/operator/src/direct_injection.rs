@@ -1,0 +1,157 @@
+//! Targets that ask for the `ca.crt` of a Secret that Windlass does not issue.
+//!
+//! The Secrets of ServingCertificates are not looked at here: there, what a target carries decides when a CA may sign.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use thiserror::Error;
+use tokio::{sync::broadcast::error::RecvError, task::JoinError};
+use tokio_util::sync::CancellationToken;
+use windlass_cluster::{
+    Index, RequestError, kinds,
+    watches::{Selector, Watch},
+    worker::{self, Next, Queue},
+};
+use windlass_object::{ObjectKey, names, object};
+use windlass_trust::{
+    injection::{Injection, Request},
+    trust_bundle::TrustBundle,
+};
+
+use super::{
+    injection::{Injected, TARGET_KINDS, inject},
+    serving_certificate::secrets::TRUST,
+};
+use crate::{Context, controller};
+
+/// Why a reconciliation has to be tried again.
+#[derive(Debug, Error)]
+#[error(transparent)]
+struct ReconcileError(#[from] RequestError);
+
+/// How the worker of this controller works.
+const WORKER: worker::Settings = worker::Settings::new("direct-injection", 2);
+
+/// Runs the controller until `shutdown`.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), JoinError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        for kind in TARGET_KINDS.iter().cloned() {
+            context.watches.want(Watch::all(kind));
+        }
+        let queue = Arc::new(Queue::new());
+        let router = route(context.clone(), queue.clone());
+        let reconcile = |secret: ObjectKey| reconcile(context.clone(), secret);
+        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+    })
+}
+
+async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, ReconcileError> {
+    let Some(secret) = context.index.find(&key) else {
+        return Ok(Next::Change);
+    };
+    let trust = read_trust(&context, &secret, &key);
+    if trust.is_ok() && object::label(&secret, names::SERVING_CERTIFICATE).is_some() {
+        return Ok(Next::Change);
+    }
+    for target in asking(&context.index, &key) {
+        let problem = match &trust {
+            Ok(trust) => {
+                let injection = Injection { trust, names: None };
+                match inject(&context.cluster, &target, &injection).await? {
+                    Injected::Refused(message) => message,
+                    Injected::Unchanged | Injected::Written | Injected::Overtaken | Injected::Gone => {
+                        continue;
+                    }
+                }
+            }
+            Err(problem) => problem.clone(),
+        };
+        context
+            .events
+            .warn(&target, "Inject", "NoTrustBundle", &problem)
+            .await;
+    }
+    Ok(Next::Change)
+}
+
+/// The trust bundle of a Secret that lets targets have it.
+fn read_trust(context: &Context, secret: &Value, key: &ObjectKey) -> Result<TrustBundle, String> {
+    if object::annotation(secret, names::ALLOW_DIRECT_INJECTION) != Some("true") {
+        return Err(format!(
+            "{key} is not annotated with {}: \"true\"",
+            names::ALLOW_DIRECT_INJECTION
+        ));
+    }
+    let pem = object::data(secret, TRUST).ok_or_else(|| format!("{key} has no {TRUST}"))?;
+    let (bundle, _) =
+        TrustBundle::from_foreign_pem(&pem).map_err(|error| format!("{key}: {TRUST}: {error}"))?;
+    bundle
+        .without_expired(context.clock.now())
+        .map_err(|error| format!("{key}: {TRUST}: {error}"))
+}
+
+fn asking(index: &Index, secret: &ObjectKey) -> Vec<Arc<Value>> {
+    let targets = TARGET_KINDS.iter().flat_map(|kind| index.objects(kind));
+    targets
+        .filter(|target| asked(target).as_ref() == Some(secret))
+        .collect()
+}
+
+/// The Secret that a target asks for.
+fn asked(target: &Value) -> Option<ObjectKey> {
+    match Request::of(target) {
+        Ok(Some(Request::Secret { namespace, name })) => Some(kinds::SECRET.object(Some(&namespace), &name)),
+        _ => None,
+    }
+}
+
+/// Puts every Secret into the queue that a change concerns, for ever, and watches exactly those that are asked for.
+async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
+    let mut changes = context.index.subscribe();
+    watch_asked(&context, &queue);
+    loop {
+        match changes.recv().await {
+            Ok(change) if change.key.kind == *kinds::SECRET.kind => {
+                if !asking(&context.index, &change.key).is_empty() {
+                    queue.add(change.key);
+                }
+            }
+            Ok(change) => {
+                if change.versions().any(|target| asked(target).is_some()) {
+                    watch_asked(&context, &queue);
+                }
+            }
+            Err(RecvError::Lagged(_)) => watch_asked(&context, &queue),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+fn watch_asked(context: &Context, queue: &Queue<ObjectKey>) {
+    let targets = TARGET_KINDS.iter().flat_map(|kind| context.index.objects(kind));
+    let secrets: BTreeSet<_> = targets.filter_map(|target| asked(&target)).collect();
+    let wanted: HashSet<_> = secrets
+        .iter()
+        .map(|secret| {
+            Watch::all(kinds::SECRET)
+                .within(secret.namespace.as_deref().unwrap_or_default())
+                .selected(Selector::Name(secret.name.clone()))
+        })
+        .collect();
+    context.watches.want_only(wanted, |watch| {
+        watch.kind == kinds::SECRET && matches!(watch.selector, Selector::Name(_))
+    });
+    for secret in secrets {
+        queue.add(secret);
+    }
+}

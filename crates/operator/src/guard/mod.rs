@@ -1,0 +1,166 @@
+//! The guard: what nobody but Windlass may do to a CustomResourceDefinition whose conversion is claimed.
+//!
+//! ```text
+//! AdmissionReview -> Review -> judge -> Ok, or Refused -> AdmissionReview
+//!                                ^
+//!        BundleDeployment that the definition belongs to
+//! ```
+//!
+//! A definition is claimed while the BundleDeployment that its label names exists, and either says so in its status or
+//! has a webhook in place. Everything else about it, and every other definition, is none of the guard's business.
+
+mod review;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+use thiserror::Error;
+use windlass_crd::definition::{is_converting, stored_versions, version};
+use windlass_object::{
+    names,
+    object::{self, is_terminating},
+};
+
+pub use review::{InvalidReview, Review};
+
+/// Why a change is refused: every reason, each with the way out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
+pub struct Refused(pub Vec<Refusal>);
+
+/// One reason to refuse a change: sentences for whoever wanted to make it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The label would change that says whose the definition is.
+    #[error(
+        "The label {} says that {crd} belongs to the BundleDeployment {owner}, and must stay. To hand the definition over, \
+         delete the BundleDeployment: the definition stays with its objects, and loses the label.",
+        names::BUNDLE_DEPLOYMENT
+    )]
+    Owner {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+    },
+    /// The conversion would change.
+    #[error(
+        "spec.conversion of {crd} belongs to the BundleDeployment {owner}, and must stay as Windlass wrote it, or objects \
+         are lost and calls fail. To convert in another way, give the BundleDeployment another bundle; to convert no \
+         longer, delete it: Windlass takes the conversion away as soon as no object needs it."
+    )]
+    Conversion {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+    },
+    /// Versions would go in which objects are stored. The API server refuses that by itself, with 422, before it asks any
+    /// webhook (`ValidateCustomResourceDefinitionStoredVersions`); this is the second lock, for what passes the first.
+    #[error(
+        "Objects of {crd} are stored in {}, and could not be read any more: keep what status.storedVersions names in \
+         spec.versions. To drop a version, give the BundleDeployment {owner} a bundle without it: it goes when no object is \
+         stored in it any more.",
+        versions.join(", ")
+    )]
+    StoredVersions {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+        /// The versions.
+        versions: Vec<String>,
+    },
+    /// The definition would go, and every object with it.
+    #[error(
+        "Every object of {crd} would be deleted with it, while the BundleDeployment {owner} serves them. Delete the \
+         BundleDeployment first: the definition stays with its objects, and may be deleted then."
+    )]
+    Deletion {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// The BundleDeployment.
+        owner: String,
+    },
+}
+
+/// Whether the change in `review` may be made.
+///
+/// `operator` is the user that Windlass itself is, and `bundle_deployment` the object that [`Review::owner`] names, if
+/// there is one.
+///
+/// # Errors
+///
+/// When it may not.
+pub fn judge(review: &Review, operator: &str, bundle_deployment: Option<&Value>) -> Result<(), Refused> {
+    let (Some(old), Some(owner), Some(deployment)) = (review.before(), review.owner(), bundle_deployment)
+    else {
+        return Ok(());
+    };
+    if review.user() == operator || !is_claimed(old, deployment) {
+        return Ok(());
+    }
+    let refusals = match review.after() {
+        Some(new) => of_change(old, new, owner),
+        None => of_deletion(old, owner, deployment),
+    };
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    Err(Refused(refusals))
+}
+
+fn of_change(old: &Value, new: &Value, owner: &str) -> Vec<Refusal> {
+    let (crd, owner) = (name(old), owner.to_owned());
+    let mut refusals = Vec::new();
+    if object::label(new, names::BUNDLE_DEPLOYMENT) != Some(&owner) {
+        refusals.push(Refusal::Owner {
+            crd: crd.clone(),
+            owner: owner.clone(),
+        });
+    }
+    if old.pointer("/spec/conversion") != new.pointer("/spec/conversion") {
+        refusals.push(Refusal::Conversion {
+            crd: crd.clone(),
+            owner: owner.clone(),
+        });
+    }
+    let versions = lost_versions(old, new);
+    if !versions.is_empty() {
+        refusals.push(Refusal::StoredVersions { crd, owner, versions });
+    }
+    refusals
+}
+
+/// One that is being deleted already is deleted again by the API server, once its objects are gone; and who deletes the
+/// BundleDeployment may want to be rid of everything.
+fn of_deletion(old: &Value, owner: &str, deployment: &Value) -> Vec<Refusal> {
+    if is_terminating(old) || is_terminating(deployment) {
+        return Vec::new();
+    }
+    vec![Refusal::Deletion {
+        crd: name(old),
+        owner: owner.to_owned(),
+    }]
+}
+
+/// The versions that objects are stored in and that `new` no longer has.
+fn lost_versions(old: &Value, new: &Value) -> Vec<String> {
+    stored_versions(old)
+        .into_iter()
+        .filter(|stored| version(old, stored).is_some() && version(new, stored).is_none())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn is_claimed(crd: &Value, deployment: &Value) -> bool {
+    let name = object::text(crd, "/metadata/name");
+    is_converting(crd)
+        || object::items(deployment, "/status/conversions")
+            .iter()
+            .any(|conversion| object::text(conversion, "/crd") == name)
+}
+
+fn name(crd: &Value) -> String {
+    object::text(crd, "/metadata/name").unwrap_or_default().to_owned()
+}

@@ -1,0 +1,149 @@
+//! AdmissionReview (`admission.k8s.io/v1`): what the API server asks, and how it is answered.
+
+use serde_json::{Value, json};
+use thiserror::Error;
+use windlass_object::{names, object};
+
+use super::Refused;
+
+/// A change of a CustomResourceDefinition that the API server asks about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Review {
+    uid: String,
+    user: String,
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+/// Why a question cannot be answered: every problem of it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("this is no AdmissionReview of a CustomResourceDefinition: {}", problems.join("; "))]
+pub struct InvalidReview {
+    /// Each with the field that it is about.
+    pub problems: Vec<String>,
+}
+
+/// Reads fields, and notes what is wrong with them.
+struct Reader<'a> {
+    review: &'a Value,
+    problems: Vec<String>,
+}
+
+const API_VERSION: &str = "admission.k8s.io/v1";
+const KIND: &str = "AdmissionReview";
+
+// === impl Review ===
+
+impl Review {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    ///
+    /// When something is missing in it, or is not what it should be.
+    pub fn read(body: &[u8]) -> Result<Self, InvalidReview> {
+        let review: Value = serde_json::from_slice(body).map_err(|error| InvalidReview {
+            problems: vec![format!("the body is no JSON: {error}")],
+        })?;
+        let mut reader = Reader {
+            review: &review,
+            problems: Vec::new(),
+        };
+        reader.expect("apiVersion", API_VERSION);
+        reader.expect("kind", KIND);
+        reader.expect("request.resource.group", "apiextensions.k8s.io");
+        reader.expect("request.resource.resource", "customresourcedefinitions");
+        let uid = reader.text("request.uid");
+        let user = reader.text("request.userInfo.username");
+        let operation = reader.text("request.operation");
+        let (has_old, has_new) = match operation.as_str() {
+            "CREATE" => (false, true),
+            "UPDATE" => (true, true),
+            "DELETE" => (true, false),
+            "" => (false, false),
+            other => {
+                let problem = format!("request.operation: {other:?} is none of CREATE, UPDATE and DELETE");
+                reader.problems.push(problem);
+                (false, false)
+            }
+        };
+        let before = has_old.then(|| reader.object("request.oldObject"));
+        let after = has_new.then(|| reader.object("request.object"));
+        if !reader.problems.is_empty() {
+            return Err(InvalidReview {
+                problems: reader.problems,
+            });
+        }
+        Ok(Self {
+            uid,
+            user,
+            before,
+            after,
+        })
+    }
+
+    /// Who asks for the change.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The definition as it is; `None` where it is created.
+    pub fn before(&self) -> Option<&Value> {
+        self.before.as_ref()
+    }
+
+    /// The definition as it would be; `None` where it is deleted.
+    pub fn after(&self) -> Option<&Value> {
+        self.after.as_ref()
+    }
+
+    /// The BundleDeployment that the definition belongs to as it is.
+    pub fn owner(&self) -> Option<&str> {
+        object::label(self.before()?, names::BUNDLE_DEPLOYMENT)
+    }
+
+    /// The answer, as an AdmissionReview.
+    pub fn answer(&self, verdict: &Result<(), Refused>) -> Value {
+        let mut response = json!({ "uid": self.uid, "allowed": verdict.is_ok() });
+        if let Err(refused) = verdict {
+            response["status"] =
+                json!({ "code": 403, "reason": "Forbidden", "message": refused.to_string() });
+        }
+        json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
+    }
+}
+
+// === impl Reader ===
+
+impl<'a> Reader<'a> {
+    fn field(&self, path: &str) -> Option<&'a Value> {
+        self.review.pointer(&format!("/{}", path.replace('.', "/")))
+    }
+
+    /// The text at `path`; empty, and a problem, where there is none.
+    fn text(&mut self, path: &str) -> String {
+        match self.field(path).and_then(Value::as_str) {
+            Some(text) if !text.is_empty() => text.to_owned(),
+            _ => {
+                self.problems.push(format!("{path}: a text is needed"));
+                String::new()
+            }
+        }
+    }
+
+    fn expect(&mut self, path: &str, expected: &str) {
+        let found = self.field(path);
+        if found.and_then(Value::as_str) != Some(expected) {
+            let found = found.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+            self.problems
+                .push(format!("{path}: {expected} is needed, not {found}"));
+        }
+    }
+
+    fn object(&mut self, path: &str) -> Value {
+        let found = self.field(path).filter(|value| value.is_object());
+        if found.is_none() {
+            self.problems.push(format!("{path}: an object is needed"));
+        }
+        found.cloned().unwrap_or_default()
+    }
+}

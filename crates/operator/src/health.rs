@@ -1,0 +1,54 @@
+//! `/livez`, `/readyz` and `/metrics`, on a port of their own.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{Router, extract::State, http::StatusCode, routing::get};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use windlass_cluster::{telemetry::Metrics, watches::Watches};
+
+/// What is asked.
+#[derive(Clone)]
+pub struct Health {
+    /// Ready is when these have seen all there is.
+    pub watches: Watches,
+    /// What `/metrics` says.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Serves until `shutdown`.
+///
+/// # Errors
+///
+/// When `bind` cannot be listened on, or the listener breaks.
+pub async fn serve(bind: SocketAddr, health: Health, shutdown: CancellationToken) -> std::io::Result<()> {
+    let listener = TcpListener::bind(bind).await?;
+    info!(address = %listener.local_addr()?, "Serving /livez, /readyz and /metrics");
+    let router = Router::new()
+        .route("/livez", get(|| async { "ok" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(health);
+    axum::serve(listener, router)
+        .with_graceful_shutdown(shutdown.cancelled_owned())
+        .await
+}
+
+async fn ready(State(health): State<Health>) -> (StatusCode, &'static str) {
+    if health.watches.are_complete() {
+        (StatusCode::OK, "ok")
+    } else {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the watches have not seen everything yet",
+        )
+    }
+}
+
+async fn metrics(State(health): State<Health>) -> Result<String, StatusCode> {
+    health
+        .metrics
+        .text()
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}

@@ -1,0 +1,266 @@
+//! How a pod is, in its own words: a canary, or one of a rollout.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+use windlass_object::{object, text::tidied};
+
+/// How a pod is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is ready, and can be asked here.
+    Ready(IpAddr),
+    /// It may get ready yet.
+    Waiting {
+        /// One word in CamelCase, if it is a canary.
+        reason: &'static str,
+        /// What it waits for.
+        message: String,
+    },
+    /// Its containers crash.
+    Crashing(String),
+    /// It has ended and never gets ready.
+    Ended(String),
+}
+
+/// What a container waits for while all is well.
+const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+/// The most characters of what a container said at its end.
+const LONGEST_WORDS: usize = 300;
+
+/// Reads the state of a pod.
+pub fn state(pod: &Value) -> State {
+    let text = |pointer: &str| object::text(pod, pointer).unwrap_or_default();
+    if object::is_terminating(pod) {
+        return State::Waiting {
+            reason: "CanaryStarting",
+            message: "is being deleted; another one follows".to_owned(),
+        };
+    }
+    if matches!(text("/status/phase"), "Failed" | "Succeeded") {
+        let ended = containers(pod).find_map(|(name, status)| crash(name, status));
+        let words = joined(&[text("/status/reason"), text("/status/message")]);
+        return State::Ended(ended.unwrap_or_else(|| format!("has ended: {words}")));
+    }
+    let address = text("/status/podIP").parse::<IpAddr>();
+    if let (Some("True"), Ok(address)) = (status_of(pod, "Ready"), address) {
+        return State::Ready(address);
+    }
+    if let Some(crash) = containers(pod).find_map(|(name, status)| crash(name, status)) {
+        return State::Crashing(crash);
+    }
+    let waiting = containers(pod).find_map(|(name, status)| {
+        let reason = object::text(status, "/state/waiting/reason")?;
+        let message = object::text(status, "/state/waiting/message").unwrap_or_default();
+        let is_starting = STARTING.contains(&reason) && message.is_empty();
+        (!is_starting).then(|| format!("waits: container {name}: {}", joined(&[reason, message])))
+    });
+    if let Some(message) = waiting {
+        return State::Waiting {
+            reason: "CanaryWaiting",
+            message,
+        };
+    }
+    let problems: Vec<_> = object::items(pod, "/status/conditions")
+        .iter()
+        .filter(|condition| object::text(condition, "/status") == Some("False"))
+        .map(|condition| {
+            let text = |pointer| object::text(condition, pointer).unwrap_or_default();
+            format!(
+                "{}: {}",
+                text("/type"),
+                joined(&[text("/reason"), text("/message")])
+            )
+        })
+        .collect();
+    let unscheduled = status_of(pod, "PodScheduled") == Some("False");
+    State::Waiting {
+        reason: if unscheduled {
+            "CanaryUnschedulable"
+        } else {
+            "CanaryStarting"
+        },
+        message: match problems.first() {
+            Some(first) => format!("is not ready: {first}"),
+            None => "has not started yet".to_owned(),
+        },
+    }
+}
+
+fn status_of<'a>(pod: &'a Value, condition_type: &str) -> Option<&'a str> {
+    object::text(object::condition(pod, condition_type)?, "/status")
+}
+
+fn containers(pod: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    ["/status/initContainerStatuses", "/status/containerStatuses"]
+        .into_iter()
+        .flat_map(|list| object::items(pod, list))
+        .map(|status| (object::text(status, "/name").unwrap_or_default(), status))
+}
+
+/// How a container ended that should not have, and what becomes of it.
+fn crash(name: &str, status: &Value) -> Option<String> {
+    let ended = ["/state/terminated", "/lastState/terminated"]
+        .into_iter()
+        .find_map(|pointer| status.pointer(pointer))?;
+    let code = ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
+    let restarts = status
+        .get("restartCount")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
+    // An init container that has done its work.
+    if code == 0 && restarts == 0 {
+        return None;
+    }
+    let text = |pointer| object::text(ended, pointer).unwrap_or_default();
+    let words: String = text("/message")
+        .trim()
+        .chars()
+        .rev()
+        .take(LONGEST_WORDS)
+        .collect();
+    let words = tidied(&words.chars().rev().collect::<String>());
+    let mut message = format!("crashes: container {name} ended with exit code {code}");
+    for part in [text("/reason"), words.as_str()] {
+        if !part.is_empty() {
+            message = format!("{message}: {part}");
+        }
+    }
+    if let Some(reason) = object::text(status, "/state/waiting/reason") {
+        message = format!("{message}; now {reason}");
+    }
+    Some(message)
+}
+
+fn joined(parts: &[&str]) -> String {
+    let parts: Vec<_> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+    parts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn container(status: Value) -> Value {
+        let mut container = json!({"name": "manager", "restartCount": 0});
+        for (field, value) in status.as_object().unwrap() {
+            container[field] = value.clone();
+        }
+        json!({
+            "phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [container],
+            "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady",
+                "message": "containers with unready status: [manager]"}]
+        })
+    }
+
+    fn words(state: State) -> (&'static str, String) {
+        match state {
+            State::Ready(address) => ("ready", address.to_string()),
+            State::Waiting { reason, message } => (reason, message),
+            State::Crashing(message) => ("crashing", message),
+            State::Ended(message) => ("ended", message),
+        }
+    }
+
+    #[test]
+    fn each_state_is_told_in_words() {
+        let ended =
+            json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "line 1\nno flag -x\n"}});
+        for (status, expected) in [
+            (json!({}), ("CanaryStarting", "has not started yet")),
+            (
+                json!({"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}),
+                ("ready", "10.0.0.1"),
+            ),
+            (
+                json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]}),
+                (
+                    "CanaryUnschedulable",
+                    "is not ready: PodScheduled: Unschedulable: 0/3 nodes",
+                ),
+            ),
+            (
+                container(json!({"state": {"waiting": {"reason": "ContainerCreating"}}})),
+                (
+                    "CanaryStarting",
+                    "is not ready: Ready: ContainersNotReady: containers with unready status: [manager]",
+                ),
+            ),
+            (
+                container(
+                    json!({"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}),
+                ),
+                (
+                    "CanaryWaiting",
+                    "waits: container manager: ImagePullBackOff: no such image",
+                ),
+            ),
+            (
+                container(json!({"state": {"running": {}}})),
+                (
+                    "CanaryStarting",
+                    "is not ready: Ready: ContainersNotReady: containers with unready status: [manager]",
+                ),
+            ),
+            (
+                container(json!({"state": ended})),
+                (
+                    "crashing",
+                    "crashes: container manager ended with exit code 1: Error: line 1 no flag -x",
+                ),
+            ),
+            (
+                container(
+                    json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended, "restartCount": 3}),
+                ),
+                (
+                    "crashing",
+                    "crashes: container manager ended with exit code 1: Error: line 1 no flag -x; now CrashLoopBackOff",
+                ),
+            ),
+            (
+                container(
+                    json!({"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 0}}, "restartCount": 1}),
+                ),
+                ("crashing", "crashes: container manager ended with exit code 0"),
+            ),
+            (
+                json!({"phase": "Failed", "reason": "Evicted", "message": "no memory"}),
+                ("ended", "has ended: Evicted: no memory"),
+            ),
+        ] {
+            let pod = json!({"metadata": {}, "status": status});
+            assert_eq!(words(state(&pod)), (expected.0, expected.1.to_owned()), "{pod}");
+        }
+    }
+
+    #[test]
+    fn an_init_container_that_is_done_has_not_crashed() {
+        let pod = json!({"metadata": {}, "status": {
+            "initContainerStatuses": [{"name": "i", "restartCount": 0, "state": {"terminated": {"exitCode": 0}}}],
+            "containerStatuses": [{"name": "c", "restartCount": 0, "state": {"waiting": {"reason": "PodInitializing"}}}],
+        }});
+        assert_eq!(words(state(&pod)).0, "CanaryStarting");
+    }
+
+    #[test]
+    fn a_long_farewell_is_cut_to_its_end() {
+        let message = format!("{}the end", "x".repeat(5000));
+        let pod = json!({"status": {"containerStatuses": [
+            {"name": "c", "state": {"terminated": {"exitCode": 2, "message": message}}}
+        ]}});
+        let (_, words) = words(state(&pod));
+        assert!(words.ends_with("the end") && words.len() < 400, "{words}");
+    }
+
+    #[test]
+    fn a_canary_that_goes_is_waited_for() {
+        let pod = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {
+            "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]
+        }});
+        assert_eq!(words(state(&pod)).0, "CanaryStarting");
+    }
+}

@@ -1,0 +1,5 @@
+//! What is decided of an install, without IO: the plan and what speaks against it, canaries, conditions.
+
+pub mod canary;
+pub mod plan;
+pub mod status;

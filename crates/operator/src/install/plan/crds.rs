@@ -1,0 +1,266 @@
+//! How a CustomResourceDefinition gets from what is live to what the bundle wants, without a version being served that
+//! not every endpoint knows, and without a stored version being lost.
+
+use serde_json::{Value, json};
+use windlass_crd::definition::{
+    is_served, is_storage, name, storage_version, stored_versions, version, versions,
+};
+
+/// How far an install is when a CustomResourceDefinition is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Endpoints of an older revision may still be ready.
+    Rollout,
+    /// Every ready endpoint is of the new revision and has proven itself.
+    Proven,
+}
+
+/// The body to apply for `wanted`, without its conversion.
+///
+/// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise, in
+/// [`Stage::Rollout`] versions that are not live yet are there but not served, the storage version stays, and versions
+/// that the bundle dropped are there but not served any more, since no pod of the new revision knows them; in
+/// [`Stage::Proven`] everything is as wanted, but a dropped version that objects may still be stored in stays, not
+/// served.
+pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
+    let mut body = wanted.clone();
+    if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("conversion");
+    }
+    let Some(live) = live else { return body };
+    let mut all = versions(wanted).to_vec();
+    if stage == Stage::Rollout {
+        for version in &mut all {
+            version["served"] = json!(is_served(version) && serves(live, name(version)));
+        }
+    }
+    let stored = stored_versions(live);
+    for dropped in dropped_versions(wanted, live) {
+        let mut dropped = dropped.clone();
+        if stage == Stage::Rollout || stored.contains(&name(&dropped)) {
+            dropped["served"] = json!(false);
+            all.push(dropped);
+        }
+    }
+    let storage = match stage {
+        Stage::Rollout => storage_version(live),
+        Stage::Proven => storage_version(wanted),
+    };
+    for version in &mut all {
+        version["storage"] = json!(Some(name(version)) == storage);
+    }
+    body["spec"]["versions"] = Value::from(all);
+    body
+}
+
+/// Whether something of `wanted` must not be in `live` before the new revision has proven itself: a version is served
+/// that was not, or objects are stored in another version.
+pub fn waits_for_proof(wanted: &Value, live: &Value) -> bool {
+    let serves_more = stops_serving(live, wanted);
+    serves_more || storage_version(wanted) != storage_version(live)
+}
+
+/// Whether `live` serves a version that `wanted` does not.
+pub fn stops_serving(wanted: &Value, live: &Value) -> bool {
+    versions(live)
+        .iter()
+        .filter(|version| is_served(version))
+        .any(|version| !serves(wanted, name(version)))
+}
+
+/// The versions of `live` that `wanted` no longer has.
+pub fn dropped_versions<'a>(wanted: &'a Value, live: &'a Value) -> impl Iterator<Item = &'a Value> {
+    versions(live)
+        .iter()
+        .filter(move |there| version(wanted, name(there)).is_none())
+}
+
+/// The versions that `wanted` no longer has while objects may still be stored in them.
+pub fn dropped_but_stored<'a>(wanted: &Value, live: &'a Value) -> Vec<&'a str> {
+    stored_versions(live)
+        .into_iter()
+        .filter(|stored| version(wanted, stored).is_none())
+        .collect()
+}
+
+/// Whether a live definition can do without conversion: nothing is stored, or everything is stored in the one version
+/// that is served.
+pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
+    let served: Vec<_> = versions(live)
+        .iter()
+        .filter(|version| is_served(version))
+        .map(name)
+        .collect();
+    !has_objects || (served.len() == 1 && stored_versions(live) == served)
+}
+
+/// Whether `definition` serves the version `name`.
+fn serves(definition: &Value, name: &str) -> bool {
+    version(definition, name).is_some_and(is_served)
+}
+
+/// The versions of `live`, by place and name, that are served but cannot be while nobody converts: all but the one in
+/// which objects are stored, if that one is served.
+pub fn unservable(live: &Value) -> Vec<(usize, &str)> {
+    if !storage_version(live).is_some_and(|storage| serves(live, storage)) {
+        return Vec::new();
+    }
+    versions(live)
+        .iter()
+        .enumerate()
+        .filter(|(_, version)| is_served(version) && !is_storage(version))
+        .map(|(index, version)| (index, name(version)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn crd(versions: &[(&str, bool, bool)], stored: &[&str]) -> Value {
+        let versions: Vec<_> = versions
+            .iter()
+            .map(|(name, served, storage)| json!({"name": name, "served": served, "storage": storage}))
+            .collect();
+        json!({
+            "spec": {"conversion": {"strategy": "Webhook"}, "versions": versions},
+            "status": {"storedVersions": stored}
+        })
+    }
+
+    fn shape(body: &Value) -> Vec<(&str, bool, bool)> {
+        versions(body)
+            .iter()
+            .map(|version| (name(version), is_served(version), is_storage(version)))
+            .collect()
+    }
+
+    #[test]
+    fn a_fresh_definition_is_served_at_once_without_the_bundles_conversion() {
+        let wanted = crd(&[("v1", true, true), ("v1beta1", true, false)], &[]);
+        let body = staged(&wanted, None, Stage::Rollout);
+        assert_eq!(shape(&body), [("v1", true, true), ("v1beta1", true, false)]);
+        assert_eq!(body["spec"].get("conversion"), None);
+    }
+
+    #[test]
+    fn a_new_version_is_served_and_stored_only_after_proof() {
+        let live = crd(&[("v1", true, true)], &["v1"]);
+        let wanted = crd(&[("v1", true, false), ("v2", true, true)], &[]);
+        assert!(waits_for_proof(&wanted, &live));
+        assert!(!stops_serving(&wanted, &live));
+        let during = staged(&wanted, Some(&live), Stage::Rollout);
+        assert_eq!(shape(&during), [("v1", true, true), ("v2", false, false)]);
+        let after = staged(&wanted, Some(&live), Stage::Proven);
+        assert_eq!(shape(&after), [("v1", true, false), ("v2", true, true)]);
+    }
+
+    #[test]
+    fn a_dropped_version_stays_while_it_is_needed_but_is_not_served() {
+        let live = crd(&[("v1alpha1", true, true), ("v1", true, false)], &["v1alpha1"]);
+        let wanted = crd(&[("v1", true, true)], &[]);
+        assert_eq!(dropped_but_stored(&wanted, &live), ["v1alpha1"]);
+        let during = staged(&wanted, Some(&live), Stage::Rollout);
+        assert_eq!(shape(&during), [("v1", true, false), ("v1alpha1", false, true)]);
+        assert!(stops_serving(&wanted, &live));
+        let after = staged(&wanted, Some(&live), Stage::Proven);
+        assert_eq!(shape(&after), [("v1", true, true), ("v1alpha1", false, false)]);
+        let live = crd(&[("v1alpha1", true, false), ("v1", true, true)], &["v1"]);
+        assert_eq!(
+            shape(&staged(&wanted, Some(&live), Stage::Proven)),
+            [("v1", true, true)]
+        );
+    }
+
+    #[test]
+    fn conversion_may_end_only_where_that_loses_nothing() {
+        let both = crd(&[("v1", true, true), ("v1beta1", true, false)], &["v1"]);
+        let one = crd(&[("v1", true, true), ("v1beta1", false, false)], &["v1"]);
+        let leftover = crd(
+            &[("v1", true, true), ("v1beta1", false, false)],
+            &["v1beta1", "v1"],
+        );
+        for (live, has_objects, expected) in [
+            (&both, false, true),
+            (&both, true, false),
+            (&one, true, true),
+            (&leftover, true, false),
+        ] {
+            assert_eq!(may_stop_converting(live, has_objects), expected, "{live}");
+        }
+    }
+
+    #[test]
+    fn a_moved_storage_version_waits_for_proof_though_everything_is_served_already() {
+        let live = crd(&[("v1", true, true), ("v2", true, false)], &["v1"]);
+        let wanted = crd(&[("v1", true, false), ("v2", true, true)], &[]);
+        assert!(waits_for_proof(&wanted, &live));
+        assert!(!waits_for_proof(&live, &live));
+        let less = crd(&[("v1", true, true), ("v2", false, false)], &[]);
+        assert!(!waits_for_proof(&less, &live) && stops_serving(&less, &live));
+    }
+
+    #[test]
+    fn without_a_webhook_only_the_version_is_served_in_which_objects_are_stored() {
+        let several = crd(
+            &[
+                ("v2", true, false),
+                ("v1", true, true),
+                ("v1beta1", true, false),
+                ("v1alpha1", false, false),
+            ],
+            &["v1"],
+        );
+        assert_eq!(unservable(&several), [(0, "v2"), (2, "v1beta1")]);
+        assert_eq!(unservable(&crd(&[("v1", true, true)], &["v1"])), []);
+        let hidden = crd(&[("v2", true, false), ("v1", false, true)], &["v1"]);
+        assert_eq!(unservable(&hidden), [], "nothing would be served at all");
+    }
+
+    fn definitions() -> impl Strategy<Value = Value> {
+        let subset = prop::sample::subsequence(vec!["v1alpha1", "v1beta1", "v1", "v2"], 1..=4);
+        (subset, any::<prop::sample::Index>(), any::<u8>()).prop_map(|(names, storage, served)| {
+            let storage = storage.index(names.len());
+            let versions: Vec<_> = names
+                .iter()
+                .enumerate()
+                .map(|(index, name)| (*name, served & (1 << index) != 0, index == storage))
+                .collect();
+            let stored: Vec<_> = names.iter().copied().take(storage + 1).collect();
+            crd(&versions, &stored)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_always_one_storage_version_and_no_stored_version_goes(wanted in definitions(), live in definitions()) {
+            for stage in [Stage::Rollout, Stage::Proven] {
+                let body = staged(&wanted, Some(&live), stage);
+                let storage = shape(&body).iter().filter(|(_, _, storage)| *storage).count();
+                prop_assert_eq!(storage, 1);
+                for stored in stored_versions(&live) {
+                    prop_assert!(version(&body, stored).is_some(), "{} is gone", stored);
+                }
+            }
+        }
+
+        #[test]
+        fn a_rollout_serves_what_both_revisions_serve(wanted in definitions(), live in definitions()) {
+            for (name, served, _) in shape(&staged(&wanted, Some(&live), Stage::Rollout)) {
+                prop_assert_eq!(served, serves(&live, name) && serves(&wanted, name));
+            }
+        }
+
+        #[test]
+        fn what_a_rollout_left_behind_is_as_wanted_after_the_proof(wanted in definitions(), live in definitions()) {
+            let mut during = staged(&wanted, Some(&live), Stage::Rollout);
+            during["status"] = live["status"].clone();
+            prop_assert!(!stops_serving(&wanted, &during));
+            prop_assert_eq!(staged(&wanted, Some(&during), Stage::Rollout)["spec"].clone(), during["spec"].clone());
+            let after = staged(&wanted, Some(&during), Stage::Proven);
+            prop_assert!(!waits_for_proof(&wanted, &after) && !stops_serving(&wanted, &after));
+        }
+    }
+}

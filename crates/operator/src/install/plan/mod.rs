@@ -1,0 +1,93 @@
+//! From what a bundle renders to, and what is in the cluster, to the phases of an install, or to the reasons why there
+//! is none.
+
+mod admission;
+mod crds;
+mod phases;
+mod preflight;
+mod sample;
+
+pub use admission::{DEFAULT_PORT, calls_elsewhere};
+pub use crds::{
+    Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable,
+    waits_for_proof,
+};
+pub use phases::{Phase, Phases};
+pub use preflight::{Refusal, Scene, listed, preflight};
+pub use sample::sample_object;
+
+use serde_json::Value;
+use windlass_bundle::{
+    ClusterServiceVersion,
+    render::{Certificate, Conversion, Rendered},
+};
+use windlass_crd::claims::Api;
+use windlass_object::object;
+
+use crate::install::canary;
+
+/// An install: what there is to be, and what it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The namespace of the install.
+    pub namespace: String,
+    /// Every object, with definitions without conversion and webhook configurations without CA bundles.
+    pub phases: Phases,
+    /// The conversions that are claimed.
+    pub conversions: Vec<Conversion>,
+    /// The serving certificates that are needed.
+    pub certificates: Vec<Certificate>,
+    /// Whether a new revision is tried out in a canary.
+    pub canary: bool,
+    /// Custom resources that the author of the bundle gives as examples.
+    pub examples: Vec<Value>,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// The plan of an install; `canary`: whether it is wanted, where the bundle converts.
+    pub fn new(rendered: Rendered, csv: ClusterServiceVersion<'_>, canary: bool) -> Self {
+        let Rendered {
+            namespace,
+            mut objects,
+            admission,
+            conversions,
+            certificates,
+        } = rendered;
+        objects.extend(admission);
+        let deployments = objects
+            .iter_mut()
+            .filter(|object| object::text(object, "/kind") == Some("Deployment"));
+        deployments.for_each(canary::stamp);
+        Self {
+            canary: canary && !conversions.is_empty(),
+            examples: csv.examples(),
+            namespace,
+            phases: Phases::new(objects),
+            conversions,
+            certificates,
+        }
+    }
+
+    /// The conversion of a CustomResourceDefinition, if it is claimed.
+    pub fn conversion(&self, crd: &str) -> Option<&Conversion> {
+        self.conversions.iter().find(|conversion| conversion.crd == crd)
+    }
+
+    /// The CustomResourceDefinition of that name.
+    pub fn definition(&self, crd: &str) -> Option<&Value> {
+        self.phases
+            .of(Phase::Definitions)
+            .find(|definition| object::text(definition, "/metadata/name") == Some(crd))
+    }
+
+    /// The APIs whose conversion is claimed.
+    pub fn apis(&self) -> Vec<Api> {
+        self.phases
+            .of(Phase::Definitions)
+            .filter_map(Api::of)
+            .filter(|api| self.conversion(&api.crd).is_some())
+            .collect()
+    }
+}

@@ -1,0 +1,130 @@
+//! The phases of an install: each is complete before the next begins.
+
+use serde_json::Value;
+use windlass_object::object;
+
+/// What is applied together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// ServiceAccounts, roles and their bindings.
+    Identity,
+    /// ConfigMaps and everything else that the bundle brings along.
+    Configuration,
+    /// Services.
+    Services,
+    /// ServingCertificates: before the definitions, so that these are born with trust in their webhook.
+    Certificates,
+    /// CustomResourceDefinitions.
+    Definitions,
+    /// Deployments.
+    Deployments,
+    /// Webhook configurations: armed after proof.
+    Admission,
+}
+
+/// The objects of an install by phase.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Phases {
+    objects: Vec<(Phase, Value)>,
+}
+
+// === impl Phase ===
+
+impl Phase {
+    /// Every phase, in order.
+    pub const ALL: [Self; 7] = [
+        Self::Identity,
+        Self::Configuration,
+        Self::Services,
+        Self::Certificates,
+        Self::Definitions,
+        Self::Deployments,
+        Self::Admission,
+    ];
+
+    /// The phase that applies objects of a kind.
+    pub fn of(kind: &str) -> Self {
+        match kind {
+            "ServiceAccount" | "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => {
+                Self::Identity
+            }
+            "Service" => Self::Services,
+            "ServingCertificate" => Self::Certificates,
+            "CustomResourceDefinition" => Self::Definitions,
+            // Of pods there are only canaries: bundles bring none.
+            "Deployment" | "Pod" => Self::Deployments,
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Admission,
+            _ => Self::Configuration,
+        }
+    }
+}
+
+// === impl Phases ===
+
+impl Phases {
+    /// Sorts objects into phases; within a phase they keep their order, but roles come before their bindings.
+    pub fn new(objects: impl IntoIterator<Item = Value>) -> Self {
+        let mut objects: Vec<_> = objects
+            .into_iter()
+            .map(|object| (Phase::of(kind(&object)), object))
+            .collect();
+        objects.sort_by_key(|(phase, object)| (*phase, kind(object).ends_with("RoleBinding")));
+        Self { objects }
+    }
+
+    /// The objects of a phase.
+    pub fn of(&self, phase: Phase) -> impl Iterator<Item = &Value> {
+        self.objects
+            .iter()
+            .filter(move |(of, _)| *of == phase)
+            .map(|(_, object)| object)
+    }
+
+    /// All objects, first to last.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &Value> {
+        self.objects.iter().map(|(_, object)| object)
+    }
+}
+
+fn kind(object: &Value) -> &str {
+    object::text(object, "/kind").unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn certificates_come_before_definitions_and_deployments_after_them() {
+        let kinds = [
+            "ValidatingWebhookConfiguration",
+            "Deployment",
+            "CustomResourceDefinition",
+            "ClusterRoleBinding",
+            "ClusterRole",
+            "ServingCertificate",
+            "PodDisruptionBudget",
+            "Service",
+            "ServiceAccount",
+        ];
+        let phases = Phases::new(kinds.map(|kind| json!({"kind": kind})));
+        let order: Vec<_> = phases.all().map(kind).collect();
+        assert_eq!(
+            order,
+            [
+                "ClusterRole",
+                "ServiceAccount",
+                "ClusterRoleBinding",
+                "PodDisruptionBudget",
+                "Service",
+                "ServingCertificate",
+                "CustomResourceDefinition",
+                "Deployment",
+                "ValidatingWebhookConfiguration",
+            ]
+        );
+        assert_eq!(phases.of(Phase::Identity).count(), 3);
+    }
+}

@@ -1,0 +1,405 @@
+//! What speaks against an install, found before anything is written.
+
+use serde_json::Value;
+use thiserror::Error;
+use windlass_crd::{
+    claims::{self, Adoption, Api, Claimant, Owner, foreign},
+    crd_upgrade::{Enforcement, Finding, Rule},
+};
+use windlass_object::{ObjectKey, names, object, text::Listing};
+
+use super::{Phase, Plan};
+
+/// Who wants to install what, and what is in the cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The BundleDeployment.
+    pub claimant: &'a str,
+    /// What it wants to install.
+    pub plan: &'a Plan,
+    /// What it may take over.
+    pub adopt: &'a [Adoption],
+    /// Every BundleDeployment with its claims, this one with what the plan says.
+    pub claimants: &'a [Claimant],
+    /// Those objects of the plan that are there.
+    pub live: &'a [&'a Value],
+    /// Every CustomResourceDefinition that is there.
+    pub definitions: &'a [&'a Value],
+}
+
+/// One reason not to install.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Another BundleDeployment converts the CustomResourceDefinition.
+    #[error(
+        "the conversion of {crd} is claimed by the BundleDeployment {holder}: {claimant} takes over when {holder} is deleted"
+    )]
+    ConversionClaimed {
+        /// The CustomResourceDefinition.
+        crd: String,
+        /// Whose claim holds.
+        holder: String,
+        /// Whose claim is refused.
+        claimant: String,
+    },
+    /// Another BundleDeployment has installed the API.
+    #[error(
+        "{object} belongs to the BundleDeployment {owner}: an API has one owner, so {claimant} takes over when {owner} is deleted or drops it"
+    )]
+    ApiOwned {
+        /// The CustomResourceDefinition.
+        object: ObjectKey,
+        /// Who has installed it.
+        owner: String,
+        /// Who wants to.
+        claimant: String,
+    },
+    /// The kind is that of another CustomResourceDefinition.
+    #[error(
+        "{wanted} cannot be served beside the CustomResourceDefinition {}, which belongs to {owner}: both define the kind {} of the group {}",
+        .there.crd, .there.kind, .there.group()
+    )]
+    KindTaken {
+        /// The CustomResourceDefinition of the bundle.
+        wanted: String,
+        /// What is there.
+        there: Api,
+        /// Whose that is.
+        owner: Owner,
+    },
+    /// An object of that name is there and Windlass did not create it.
+    #[error("{}", foreign(object, owner))]
+    Foreign {
+        /// The object.
+        object: ObjectKey,
+        /// Whose it is.
+        owner: Owner,
+    },
+    /// A change of a CustomResourceDefinition breaks clients or stored objects.
+    #[error(
+        "CustomResourceDefinitions would change in ways that break clients or stored objects: {}; {}",
+        listed(findings),
+        way_out(findings)
+    )]
+    UnsafeCrdUpgrade {
+        /// What it breaks.
+        findings: Vec<Finding>,
+    },
+}
+
+const DEFINITION: &str = "CustomResourceDefinition";
+
+/// How a message lists findings.
+const FINDINGS: Listing = Listing {
+    most: 10,
+    separator: "; ",
+    way_to_rest: ": windlass check --crd-upgrade shows them all",
+};
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The refusal of a change of CustomResourceDefinitions, if what it breaks is more than warned of.
+    pub fn of_crd_upgrade(findings: &[Finding]) -> Option<Self> {
+        let findings: Vec<_> = findings
+            .iter()
+            .filter(|finding| finding.enforcement == Enforcement::Strict)
+            .cloned()
+            .collect();
+        (!findings.is_empty()).then_some(Self::UnsafeCrdUpgrade { findings })
+    }
+
+    /// One word in CamelCase.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::ConversionClaimed { .. } => "ConversionClaimed",
+            Self::ApiOwned { .. } | Self::KindTaken { .. } => "ApiOwned",
+            Self::Foreign { object, .. } if object.kind == DEFINITION => "ApiOwned",
+            Self::Foreign { .. } => "ForeignObject",
+            Self::UnsafeCrdUpgrade { .. } => "UnsafeCrdUpgrade",
+        }
+    }
+}
+
+/// Everything that speaks against an install: claims that others hold, and live objects that belong to others.
+pub fn preflight(scene: &Scene<'_>) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    for definition in scene.plan.phases.of(Phase::Definitions) {
+        let Some(api) = Api::of(definition) else { continue };
+        let converts = scene.plan.conversion(&api.crd).is_some();
+        let claimed = converts.then(|| conversion_claimed(scene, &api)).flatten();
+        refusals.extend(claimed.or_else(|| kind_taken(scene, &api)));
+    }
+    for object in scene.live {
+        let Some(key) = ObjectKey::of(object) else {
+            continue;
+        };
+        let named_already = refusals.iter().any(|refusal| {
+            matches!(refusal, Refusal::ConversionClaimed { crd, .. } if key.kind == DEFINITION && *crd == key.name)
+        });
+        match Owner::of(object) {
+            Owner::BundleDeployment(owner) if owner == scene.claimant => {}
+            Owner::BundleDeployment(_) if named_already => {}
+            Owner::BundleDeployment(owner) if key.kind == DEFINITION => {
+                refusals.push(Refusal::ApiOwned {
+                    object: key,
+                    owner,
+                    claimant: scene.claimant.to_owned(),
+                });
+            }
+            Owner::Other(_) if scene.adopt.iter().any(|adoption| adoption.names(object)) => {}
+            Owner::Released => {}
+            owner => refusals.push(Refusal::Foreign { object: key, owner }),
+        }
+    }
+    refusals
+}
+
+fn conversion_claimed(scene: &Scene<'_>, api: &Api) -> Option<Refusal> {
+    let owner = scene
+        .definitions
+        .iter()
+        .find(|there| object::text(there, "/metadata/name") == Some(&api.crd))
+        .and_then(|there| object::label(there, names::BUNDLE_DEPLOYMENT));
+    let holder = claims::holder(api, scene.claimants, owner)?;
+    (holder.name != scene.claimant).then(|| Refusal::ConversionClaimed {
+        crd: api.crd.clone(),
+        holder: holder.name.clone(),
+        claimant: scene.claimant.to_owned(),
+    })
+}
+
+/// The API server takes a second definition of a kind, but never serves it.
+fn kind_taken(scene: &Scene<'_>, api: &Api) -> Option<Refusal> {
+    let mut others = scene
+        .definitions
+        .iter()
+        .filter_map(|there| Some((Api::of(there)?, there)));
+    let (there, definition) = others.find(|(there, _)| there.crd != api.crd && there.clashes_with(api))?;
+    Some(Refusal::KindTaken {
+        wanted: api.crd.clone(),
+        there,
+        owner: Owner::of(definition),
+    })
+}
+
+/// Says what to do about findings that refuse a change.
+fn way_out(findings: &[Finding]) -> &'static str {
+    if findings.iter().any(|finding| finding.rule == Rule::StoredObjects) {
+        "change the objects that are named, and it is looked at again; or name in spec.crdUpgradeExceptions what is to be allowed"
+    } else {
+        "to allow it, name it in spec.crdUpgradeExceptions"
+    }
+}
+
+/// The first findings as one text.
+pub fn listed(findings: &[Finding]) -> String {
+    FINDINGS.of(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::install::plan::Phases;
+    use windlass_bundle::render::Conversion;
+
+    fn definition(name: &str, metadata: &Value) -> Value {
+        let mut definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": name}, "spec": {"names": {"kind": "Widget"}}
+        });
+        for (name, value) in metadata.as_object().unwrap() {
+            definition["metadata"][name] = value.clone();
+        }
+        definition
+    }
+
+    /// A plan for the widgets, with conversion or without.
+    fn plan(converts: bool) -> Plan {
+        let conversion = Conversion {
+            crd: "widgets.example.com".into(),
+            namespace: "n".into(),
+            service: "s".into(),
+            port: 443,
+            path: "/convert".into(),
+            review_versions: vec!["v1".into()],
+        };
+        Plan {
+            namespace: "n".into(),
+            phases: Phases::new([definition("widgets.example.com", &json!({}))]),
+            conversions: if converts { vec![conversion] } else { vec![] },
+            certificates: vec![],
+            canary: false,
+            examples: vec![],
+        }
+    }
+
+    fn claimant(name: &str, day: u8) -> Claimant {
+        Claimant {
+            name: name.into(),
+            created: format!("2026-01-0{day}T00:00:00Z"),
+            uid: name.into(),
+            heard: true,
+            claims: plan(true).apis(),
+        }
+    }
+
+    fn refusals(name: &str, adopt: &[Adoption], claimants: &[Claimant], there: &[Value]) -> Vec<Refusal> {
+        let definitions: Vec<_> = there.iter().collect();
+        let live: Vec<_> = there
+            .iter()
+            .filter(|there| there["metadata"]["name"] == "widgets.example.com")
+            .collect();
+        preflight(&Scene {
+            claimant: name,
+            plan: &plan(!claimants.is_empty()),
+            adopt,
+            claimants,
+            live: &live,
+            definitions: &definitions,
+        })
+    }
+
+    fn reasons(name: &str, claimants: &[Claimant], there: &[Value]) -> Vec<&'static str> {
+        let refusals = refusals(name, &[], claimants, there);
+        refusals.iter().map(Refusal::reason).collect()
+    }
+
+    #[test]
+    fn the_first_claim_passes_and_the_second_is_refused_once_with_both_names() {
+        let claimants = [claimant("first", 1), claimant("second", 2)];
+        assert_eq!(reasons("first", &claimants, &[]), [""; 0]);
+        let labels = json!({"labels": {"windlass.dev/bundle-deployment": "first"}});
+        let there = [definition("widgets.example.com", &labels)];
+        assert_eq!(reasons("first", &claimants, &there), [""; 0]);
+        let refusals = refusals("second", &[], &claimants, &there);
+        assert_eq!(refusals.len(), 1);
+        assert_eq!(refusals[0].reason(), "ConversionClaimed");
+        let message = refusals[0].to_string();
+        assert!(
+            message.contains("first") && message.contains("second"),
+            "{message}"
+        );
+        assert_eq!(reasons("second", &claimants[1..], &[]), [""; 0]);
+    }
+
+    #[test]
+    fn an_api_that_others_provide_is_refused_with_their_name_unless_it_is_adopted() {
+        let adopt: Adoption = "CustomResourceDefinition/widgets.example.com".parse().unwrap();
+        let other: Adoption = "CustomResourceDefinition/gadgets.example.com".parse().unwrap();
+        for (metadata, owner, adoptable) in [
+            (
+                json!({"labels": {"windlass.dev/bundle-deployment": "other"}}),
+                "the BundleDeployment other",
+                false,
+            ),
+            (
+                json!({"annotations": {"meta.helm.sh/release-name": "r"}}),
+                "the Helm release r",
+                true,
+            ),
+            (
+                json!({"labels": {"operators.coreos.com/p.ns": ""}}),
+                "OLM's operator p.ns",
+                true,
+            ),
+            (
+                json!({"managedFields": [{"manager": "kubectl"}]}),
+                "kubectl",
+                true,
+            ),
+        ] {
+            let there = [definition("widgets.example.com", &metadata)];
+            for claimants in [&[][..], &[claimant("mine", 1)]] {
+                let refused = refusals("mine", std::slice::from_ref(&other), claimants, &there);
+                assert_eq!(refused.len(), 1, "{metadata}");
+                assert_eq!(refused[0].reason(), "ApiOwned");
+                assert!(refused[0].to_string().contains(owner), "{}", refused[0]);
+                let adopted = refusals("mine", std::slice::from_ref(&adopt), claimants, &there);
+                assert_eq!(adopted.is_empty(), adoptable, "{metadata}");
+            }
+        }
+        let released = json!({"annotations": {"windlass.dev/released-by": "other"}});
+        let there = [definition("widgets.example.com", &released)];
+        assert_eq!(reasons("mine", &[claimant("mine", 1)], &there), [""; 0]);
+    }
+
+    #[test]
+    fn a_kind_under_another_name_is_refused_and_cannot_be_adopted() {
+        let there = [definition(
+            "widgetes.example.com",
+            &json!({"managedFields": [{"manager": "helm"}]}),
+        )];
+        let adopt: Adoption = "CustomResourceDefinition/widgetes.example.com".parse().unwrap();
+        let refused = refusals("mine", &[adopt], &[claimant("mine", 1)], &there);
+        assert_eq!(refused.len(), 1);
+        let message = refused[0].to_string();
+        for part in ["widgets.example.com", "widgetes.example.com", "Widget", "helm"] {
+            assert!(message.contains(part), "{message}");
+        }
+        let elsewhere = definition("widgets.example.org", &json!({}));
+        assert_eq!(reasons("mine", &[], &[elsewhere]), [""; 0]);
+    }
+
+    #[test]
+    fn an_object_that_is_no_definition_is_foreign_to_everybody_else() {
+        let account =
+            |metadata: Value| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
+        let plan = plan(false);
+        let refused = |object: &Value, adopt: &[Adoption]| {
+            let scene = Scene {
+                claimant: "mine",
+                plan: &plan,
+                adopt,
+                claimants: &[],
+                live: &[object],
+                definitions: &[],
+            };
+            preflight(&scene).iter().map(Refusal::reason).collect::<Vec<_>>()
+        };
+        let adopt: Adoption = "ServiceAccount/a".parse().unwrap();
+        let strange = account(json!({"name": "a", "namespace": "n"}));
+        assert_eq!(refused(&strange, &[]), ["ForeignObject"]);
+        assert_eq!(refused(&strange, std::slice::from_ref(&adopt)), [""; 0]);
+        let labels = json!({"windlass.dev/bundle-deployment": "other"});
+        let others = account(json!({"name": "a", "namespace": "n", "labels": labels}));
+        assert_eq!(refused(&others, &[adopt]), ["ForeignObject"]);
+    }
+
+    #[test]
+    fn a_change_is_refused_with_the_way_out() {
+        let finding = |rule: Rule, enforcement| Finding {
+            crd: "widgets.example.com".into(),
+            version: Some("v1".into()),
+            field: Some("^.spec.size".into()),
+            rule,
+            message: "broken".into(),
+            enforcement,
+        };
+        let strict = |rule| finding(rule, Enforcement::Strict);
+        let warned = finding(Rule::StoredObjects, Enforcement::Warn);
+        for (findings, expected) in [
+            (vec![], None),
+            (vec![warned.clone()], None),
+            (
+                vec![strict(Rule::Type), warned],
+                Some("type: broken; to allow it, name it in spec.crdUpgradeExceptions"),
+            ),
+            (
+                vec![strict(Rule::StoredObjects)],
+                Some(
+                    "storedObjects: broken; change the objects that are named, and it is looked at again; or name in spec.crdUpgradeExceptions what is to be allowed",
+                ),
+            ),
+        ] {
+            let refusal = Refusal::of_crd_upgrade(&findings).map(|refusal| refusal.to_string());
+            match (refusal, expected) {
+                (None, None) => {}
+                (Some(message), Some(expected)) => assert!(message.ends_with(expected), "{message}"),
+                (refusal, expected) => panic!("{refusal:?} for {expected:?}"),
+            }
+        }
+    }
+}

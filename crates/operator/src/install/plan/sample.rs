@@ -1,0 +1,209 @@
+//! The smallest object that a CustomResourceDefinition's schema takes: something to prove a conversion with where
+//! nothing is stored yet.
+
+use serde_json::{Map, Value, json};
+use windlass_crd::definition;
+use windlass_object::object;
+
+/// Below this depth nothing more is filled in; a schema that demands more has no small object.
+const DEEPEST: usize = 12;
+
+/// The smallest object of `version`. It is never stored, so its name and uid name nothing.
+fn minimal_object(crd: &Value, version: &str) -> Value {
+    let schema =
+        definition::version(crd, version).and_then(|version| version.pointer("/schema/openAPIV3Schema"));
+    let mut sample = match schema.map(|schema| minimal(schema, 0)) {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    // Most webhooks read the spec as a whole.
+    if schema
+        .and_then(|schema| schema.pointer("/properties/spec"))
+        .is_some()
+    {
+        sample.entry("spec").or_insert_with(|| json!({}));
+    }
+    let group = object::text(crd, "/spec/group").unwrap_or_default();
+    sample.insert("apiVersion".into(), format!("{group}/{version}").into());
+    sample.insert(
+        "kind".into(),
+        object::text(crd, "/spec/names/kind").unwrap_or_default().into(),
+    );
+    sample.insert("metadata".into(), metadata(crd));
+    Value::Object(sample)
+}
+
+fn metadata(crd: &Value) -> Value {
+    let mut metadata = json!({
+        "name": "windlass-proof",
+        "uid": "00000000-0000-4000-8000-000000000000",
+        "creationTimestamp": "2000-01-01T00:00:00Z",
+    });
+    if object::text(crd, "/spec/scope") == Some("Namespaced") {
+        metadata["namespace"] = "default".into();
+    }
+    metadata
+}
+
+/// An object to prove a conversion with where nothing is stored: one of the author's examples, best of the version that
+/// objects are stored in, else the smallest that the schema takes.
+pub fn sample_object(crd: &Value, examples: &[Value]) -> Value {
+    let storage = definition::storage_version(crd).unwrap_or_default();
+    let versions = definition::versions(crd).iter().map(definition::name);
+    let others = versions.filter(|version| *version != storage);
+    let group = object::text(crd, "/spec/group").unwrap_or_default();
+    let kind = object::text(crd, "/spec/names/kind");
+    let example = std::iter::once(storage).chain(others).find_map(|version| {
+        let api_version = format!("{group}/{version}");
+        examples.iter().find(|example| {
+            object::text(example, "/kind") == kind
+                && object::text(example, "/apiVersion") == Some(&api_version)
+        })
+    });
+    let Some(example) = example else {
+        return minimal_object(crd, storage);
+    };
+    let mut sample = example.clone();
+    let mut metadata = metadata(crd);
+    for part in ["labels", "annotations"] {
+        if let Some(written) = example.pointer(&format!("/metadata/{part}")) {
+            metadata[part] = written.clone();
+        }
+    }
+    sample["metadata"] = metadata;
+    sample
+}
+
+/// The smallest value of a schema: what it requires, filled with its own defaults where it has some.
+fn minimal(schema: &Value, depth: usize) -> Value {
+    if let Some(default) = schema.get("default") {
+        return default.clone();
+    }
+    if let Some(first) = object::items(schema, "/enum").first() {
+        return first.clone();
+    }
+    match object::text(schema, "/type") {
+        Some("object") if depth < DEEPEST => {
+            let fields = object::items(schema, "/required")
+                .iter()
+                .filter_map(Value::as_str)
+                .filter_map(|name| {
+                    let property = schema.get("properties")?.get(name)?;
+                    Some((name.to_owned(), minimal(property, depth + 1)))
+                })
+                .collect();
+            Value::Object(fields)
+        }
+        Some("object") => json!({}),
+        Some("array") => {
+            let least = schema
+                .get("minItems")
+                .and_then(Value::as_u64)
+                .unwrap_or(0)
+                .min(16);
+            let item = schema.get("items").filter(|_| depth < DEEPEST);
+            (0..least)
+                .filter_map(|_| item.map(|item| minimal(item, depth + 1)))
+                .collect()
+        }
+        Some("integer") => json!(schema.get("minimum").and_then(Value::as_i64).unwrap_or(0).max(0)),
+        Some("number") => json!(
+            schema
+                .get("minimum")
+                .and_then(Value::as_f64)
+                .unwrap_or(0.0)
+                .max(0.0)
+        ),
+        Some("boolean") => json!(false),
+        Some("string") => {
+            let least = schema
+                .get("minLength")
+                .and_then(Value::as_u64)
+                .unwrap_or(0)
+                .min(1024);
+            match object::text(schema, "/format") {
+                Some("date-time") => json!("2000-01-01T00:00:00Z"),
+                _ => Value::from("x".repeat(usize::try_from(least).unwrap_or(0))),
+            }
+        }
+        _ if schema.get("x-kubernetes-int-or-string").is_some() => json!(0),
+        _ => json!({}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn crd(schema: Value) -> Value {
+        json!({"spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget"},
+            "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]
+        }})
+    }
+
+    #[test]
+    fn what_the_schema_requires_is_there() {
+        let sample = minimal_object(
+            &crd(
+                json!({"type": "object", "required": ["spec"], "properties": {"spec": {
+                    "type": "object", "required": ["size", "color", "name", "parts"],
+                    "properties": {
+                        "size": {"type": "integer", "minimum": 3}, "color": {"type": "string", "enum": ["blue"]},
+                        "name": {"type": "string", "minLength": 2}, "optional": {"type": "string"},
+                        "parts": {"type": "array", "minItems": 1, "items": {"type": "boolean"}}
+                    }
+                }}}),
+            ),
+            "v1",
+        );
+        assert_eq!(
+            sample["spec"],
+            json!({"size": 3, "color": "blue", "name": "xx", "parts": [false]})
+        );
+        assert_eq!(sample["apiVersion"], "example.com/v1");
+        assert_eq!(sample["kind"], "Widget");
+        assert_eq!(sample["metadata"]["namespace"], "default");
+    }
+
+    #[test]
+    fn an_example_of_the_author_is_the_better_sample() {
+        let mut crd = crd(json!({"type": "object"}));
+        crd["spec"]["versions"] = json!([
+            {"name": "v1beta1", "storage": false}, {"name": "v1", "storage": true}
+        ]);
+        let example = |version: &str, kind: &str| {
+            json!({"apiVersion": format!("example.com/{version}"), "kind": kind,
+                "metadata": {"name": "mine", "labels": {"a": "b"}}, "spec": {"of": version}})
+        };
+        let all = [
+            example("v1beta1", "Widget"),
+            example("v1", "Gadget"),
+            example("v1", "Widget"),
+            example("v2", "Widget"),
+        ];
+        for (examples, expected) in [
+            (&all[..], json!("v1")),
+            (&all[..2], json!("v1beta1")),
+            (&all[3..], Value::Null),
+            (&[], Value::Null),
+        ] {
+            let sample = sample_object(&crd, examples);
+            assert_eq!(sample["spec"]["of"], expected);
+            assert_eq!(sample["metadata"]["name"], "windlass-proof");
+            assert_eq!(sample["kind"], "Widget");
+        }
+        assert_eq!(sample_object(&crd, &[])["apiVersion"], "example.com/v1");
+        assert_eq!(sample_object(&crd, &all)["metadata"]["labels"], json!({"a": "b"}));
+    }
+
+    proptest! {
+        #[test]
+        fn any_schema_gives_an_object(text in "\\{(\"(type|required|properties|minItems)\":(\"object\"|\"array\"|\\{\\}|\\[\\]|7),?){0,4}\\}") {
+            let schema = serde_json::from_str(&text).unwrap_or(Value::Null);
+            prop_assert_eq!(&minimal_object(&crd(schema), "v1")["kind"], "Widget");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The Secret with the CAs of one ServingCertificate: what is known of them as JSON, beside the PEM of each.
+
+use serde_json::{Value, json};
+use windlass_cluster::keys;
+use windlass_object::{ObjectKey, names, object};
+use windlass_trust::{
+    pki::{self, CertificateAuthority, DnsNames, PrivateKey, pem},
+    rotation::{Authorities, Authority, Certificate},
+};
+
+use super::{
+    certificates::{Certificates, UnknownCertificate, summary},
+    secrets::{encoded, label, owner_of_authority},
+    wanted::Wanted,
+};
+
+/// What the Secret holds.
+#[derive(Debug)]
+pub(super) struct AuthoritySecret {
+    /// Its resourceVersion.
+    pub(super) version: String,
+    /// What is known of the CAs. Those whose certificate is lost or damaged are not part of it.
+    pub(super) authorities: Authorities,
+    /// The CAs whose keys are at hand.
+    pub(super) signers: Vec<CertificateAuthority>,
+}
+
+/// [`Authorities`] as JSON.
+const STATE: &str = "state.json";
+
+/// The certificates that are trusted but sign no more.
+const RETIRING: &str = "retiring.crt";
+
+/// The certificate of the current CA's key that the CA before signed.
+const CROSS: &str = "cross.crt";
+
+/// Where the CA that signs, or the next one, is kept.
+struct Place {
+    certificate: &'static str,
+    key: &'static str,
+}
+
+const CURRENT: Place = Place {
+    certificate: "current.crt",
+    key: "current.key",
+};
+
+const NEXT: Place = Place {
+    certificate: "next.crt",
+    key: "next.key",
+};
+
+// === impl AuthoritySecret ===
+
+impl AuthoritySecret {
+    /// Whether `secret` was made for this ServingCertificate.
+    pub(super) fn is_ours(secret: &Value, certificate: &ObjectKey) -> bool {
+        owner_of_authority(secret).as_ref() == Some(certificate)
+    }
+
+    /// Reads what can be read. What is damaged is as if it were lost: a rotation replaces it.
+    pub(super) fn read(
+        secret: &Value,
+        wanted: &Wanted,
+        names: &DnsNames,
+        certificates: &mut Certificates,
+    ) -> Self {
+        let stored =
+            object::data(secret, STATE).and_then(|json| serde_json::from_slice::<Authorities>(&json).ok());
+        let mut authorities = stored.unwrap_or_default();
+        for key in [CURRENT.certificate, NEXT.certificate, RETIRING, CROSS] {
+            for certificate in read_pem(secret, key) {
+                certificates.learn(&certificate);
+            }
+        }
+        let mut signers = Vec::new();
+        for (authority, place) in [(&mut authorities.current, CURRENT), (&mut authorities.next, NEXT)] {
+            *authority = authority.and_then(|stored| {
+                let certificate = intact(&stored.certificate, certificates)?;
+                let signer = signer(secret, &place, certificate);
+                let is_of_kind = signer
+                    .as_ref()
+                    .is_none_or(|signer| keys::is_of(&wanted.spec.private_key, signer.key().algorithm()));
+                let observed = Authority {
+                    has_key: signer.is_some(),
+                    as_asked: certificate.permits(names) && is_of_kind,
+                    ..stored
+                };
+                signers.extend(signer);
+                Some(observed)
+            });
+        }
+        authorities.retiring.retain(|stored| {
+            intact(stored, certificates).is_some_and(|root| root.is_authority() && root.is_signed_by(root))
+        });
+        authorities.cross = authorities
+            .cross
+            .filter(|stored| intact(stored, certificates).is_some());
+        Self {
+            version: object::text(secret, "/metadata/resourceVersion")
+                .unwrap_or_default()
+                .to_owned(),
+            authorities,
+            signers,
+        }
+    }
+
+    /// The Secret that holds `authorities`. Keys of CAs that sign no more are not part of it.
+    pub(super) fn write(
+        key: &ObjectKey,
+        certificate: &ObjectKey,
+        replacing: Option<&str>,
+        authorities: &Authorities,
+        signers: &[CertificateAuthority],
+        certificates: &Certificates,
+    ) -> Result<Value, WriteAuthoritiesError> {
+        let mut secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": key.name,
+                "namespace": key.namespace,
+                "labels": {
+                    names::SERVING_CERTIFICATE: label(&certificate.name),
+                    names::SERVING_CERTIFICATE_NAMESPACE: certificate.namespace,
+                },
+                "annotations": { names::SERVING_CERTIFICATE: certificate.name },
+            },
+            "type": "Opaque",
+        });
+        if let Some(version) = replacing {
+            secret["metadata"]["resourceVersion"] = version.into();
+        }
+        let data = &mut secret["data"];
+        data[STATE] = encoded(serde_json::to_vec(authorities)?);
+        for (authority, place) in [(&authorities.current, CURRENT), (&authorities.next, NEXT)] {
+            let Some(authority) = authority else { continue };
+            let certificate = certificates.find(&authority.certificate)?;
+            data[place.certificate] = encoded(certificate.to_pem());
+            if let Some(signer) = signers.iter().find(|signer| signer.certificate() == certificate) {
+                data[place.key] = encoded(signer.key().to_pem());
+            }
+        }
+        for (key, several) in [
+            (RETIRING, authorities.retiring.as_slice()),
+            (CROSS, authorities.cross.as_slice()),
+        ] {
+            let pem = several
+                .iter()
+                .map(|certificate| Ok(certificates.find(certificate)?.to_pem()))
+                .collect::<Result<String, UnknownCertificate>>()?;
+            if !pem.is_empty() {
+                data[key] = encoded(pem);
+            }
+        }
+        Ok(secret)
+    }
+}
+
+/// Why CAs cannot be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteAuthoritiesError {
+    /// A certificate is missing.
+    #[error(transparent)]
+    Unknown(#[from] UnknownCertificate),
+    /// What is known of the CAs cannot be written as JSON.
+    #[error("cannot write what is known of the CAs")]
+    Encode(#[from] serde_json::Error),
+}
+
+fn read_pem(secret: &Value, key: &str) -> Vec<pki::Certificate> {
+    object::data(secret, key)
+        .map(|pem| pem::read(&pem).certificates)
+        .unwrap_or_default()
+}
+
+/// The certificate itself, if it is what was noted of it.
+fn intact<'a>(stored: &Certificate, certificates: &'a Certificates) -> Option<&'a pki::Certificate> {
+    let certificate = certificates.find(stored).ok()?;
+    (summary(certificate) == *stored).then_some(certificate)
+}
+
+fn signer(secret: &Value, place: &Place, certificate: &pki::Certificate) -> Option<CertificateAuthority> {
+    let key = PrivateKey::from_pem(&object::data(secret, place.key)?).ok()?;
+    CertificateAuthority::new(certificate.clone(), key).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::serving_certificate::mint::Mint;
+    use windlass_cluster::kinds;
+    use windlass_trust::{
+        pki::sample,
+        rotation::{AuthorityTemplate, Change, Timing},
+    };
+
+    fn wanted() -> Wanted {
+        let object = json!({
+            "apiVersion": names::API_VERSION, "kind": "ServingCertificate",
+            "metadata": {"namespace": "system", "name": "hook"},
+            "spec": {"serviceName": "hook", "secretName": "hook-cert"},
+        });
+        let key = ObjectKey::of(&object).unwrap();
+        Wanted::read(key, Arc::new(object)).unwrap()
+    }
+
+    /// A Secret with a current and a next CA, and what it was made from.
+    fn secret() -> (Value, Authorities) {
+        let mut certificates = Certificates::default();
+        let names = sample::names();
+        let mut mint = Mint {
+            names: &names,
+            now: sample::NOW,
+            keys: vec![sample::key(), sample::key()],
+            signers: Vec::new(),
+            certificates: &mut certificates,
+        };
+        let template = |generation| AuthorityTemplate {
+            generation,
+            validity: Timing::default().authority_validity(sample::NOW),
+        };
+        let found = Change::Found {
+            current: Some((template(1), sample::NOW)),
+            next: template(2),
+            retiring: Vec::new(),
+            request: None,
+        };
+        let authorities = Authorities::default().after(&found, &mut mint).unwrap();
+        let signers = mint.signers;
+        let key = kinds::SECRET.object(Some("windlass-system"), "system.hook");
+        let secret = AuthoritySecret::write(&key, &wanted().key, None, &authorities, &signers, &certificates);
+        (secret.unwrap(), authorities)
+    }
+
+    fn read(secret: &Value) -> AuthoritySecret {
+        AuthoritySecret::read(secret, &wanted(), &sample::names(), &mut Certificates::default())
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let (secret, authorities) = secret();
+        assert!(AuthoritySecret::is_ours(&secret, &wanted().key));
+        let back = read(&secret);
+        assert_eq!(back.authorities, authorities);
+        assert_eq!(back.signers.len(), 2);
+    }
+
+    #[test]
+    fn what_is_damaged_is_as_if_it_were_lost() {
+        let lose = |key: &str, value: Value| {
+            let (mut secret, _) = secret();
+            secret["data"][key] = value;
+            let back = read(&secret).authorities;
+            let has_key = |authority: Option<Authority>| authority.map(|authority| authority.has_key);
+            (has_key(back.current), has_key(back.next))
+        };
+        assert_eq!(lose("current.key", encoded("garbage")), (Some(false), Some(true)));
+        assert_eq!(lose("next.crt", Value::Null), (Some(true), None));
+        assert_eq!(lose("state.json", encoded("{")), (None, None));
+        let (other, _) = secret();
+        assert_eq!(
+            lose("next.key", other["data"]["next.key"].clone()),
+            (Some(true), Some(false))
+        );
+    }
+}

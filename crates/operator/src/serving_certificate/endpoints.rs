@@ -1,0 +1,164 @@
+//! What the endpoints of a Service serve.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use futures::StreamExt;
+use serde_json::Value;
+use windlass_cluster::{
+    endpoints,
+    prober::{Presented, TrustAnchors},
+    telemetry::chain,
+};
+use windlass_object::object;
+use windlass_trust::{
+    pki::{self, DnsNames},
+    rotation::{Chain, Endpoint, Served},
+};
+
+use super::{certificates::Certificates, targets, wanted::Wanted};
+use crate::{Context, install::plan::DEFAULT_PORT};
+
+/// How many endpoints of a Service are dialled at a time.
+const DIALS: usize = 32;
+
+/// One address of a Service.
+struct Server {
+    name: String,
+    ready: bool,
+    addresses: BTreeSet<SocketAddr>,
+}
+
+/// Dials every endpoint of the Service, ready or not.
+pub(super) async fn observe(
+    context: &Context,
+    wanted: &Wanted,
+    names: &DnsNames,
+    service: &Value,
+    targets: &[Arc<Value>],
+    certificates: &mut Certificates,
+) -> Vec<Endpoint> {
+    let servers = servers(context, wanted, names, service, targets);
+    let dials: Vec<_> = servers
+        .iter()
+        .enumerate()
+        .flat_map(|(index, server)| server.addresses.iter().map(move |address| (index, *address)))
+        .map(|(index, address)| {
+            let (prober, name) = (context.prober, names.primary().to_owned());
+            async move {
+                (
+                    index,
+                    prober.handshake(address, &name, &TrustAnchors::none()).await,
+                )
+            }
+        })
+        .collect();
+    let seen: Vec<_> = futures::stream::iter(dials).buffered(DIALS).collect().await;
+    let mut served: Vec<Option<Served>> = servers.iter().map(|_| None).collect();
+    for (index, result) in seen {
+        context.metrics.probed("handshake", result.is_ok());
+        let now = match result {
+            Ok(presented) => read(&presented, certificates),
+            Err(error) => Served::Unobservable(chain(&error)),
+        };
+        served[index] = Some(match served[index].take() {
+            Some(before) => older(before, now),
+            None => now,
+        });
+    }
+    servers
+        .into_iter()
+        .zip(served)
+        .map(|(server, served)| Endpoint {
+            name: server.name,
+            ready: server.ready,
+            served: served.unwrap_or_else(|| Served::Unobservable("it has no port to dial".to_owned())),
+        })
+        .collect()
+}
+
+fn servers(
+    context: &Context,
+    wanted: &Wanted,
+    names: &DnsNames,
+    service: &Value,
+    targets: &[Arc<Value>],
+) -> Vec<Server> {
+    let ports = called_ports(wanted, names, targets);
+    let ports: Vec<_> = if ports.is_empty() {
+        vec![None]
+    } else {
+        ports.into_iter().map(Some).collect()
+    };
+    let mut servers: BTreeMap<IpAddr, Server> = BTreeMap::new();
+    for (endpoint, ready) in ports
+        .into_iter()
+        .flat_map(|port| endpoints::all(&context.index, service, port))
+    {
+        let address = endpoint.address;
+        let server = servers.entry(address.ip()).or_insert_with(|| Server {
+            name: endpoint
+                .pod
+                .map_or_else(|| address.ip().to_string(), |pod| pod.name),
+            ready: false,
+            addresses: BTreeSet::new(),
+        });
+        server.ready |= ready;
+        server.addresses.insert(address);
+    }
+    servers.into_values().collect()
+}
+
+/// The ports of the Service that targets call; other ports may serve anything.
+fn called_ports(wanted: &Wanted, names: &DnsNames, targets: &[Arc<Value>]) -> BTreeSet<i64> {
+    let is_called = |service: &Value| {
+        object::text(service, "/name") == Some(&wanted.spec.service_name)
+            && object::text(service, "/namespace") == Some(wanted.namespace())
+    };
+    targets
+        .iter()
+        .flat_map(|target| {
+            targets::holders(target, names).filter_map(|holder| {
+                let service = target.pointer(&format!("{}/service", holder.pointer))?;
+                let port = service.get("port").and_then(Value::as_i64);
+                is_called(service).then_some(port.unwrap_or(DEFAULT_PORT))
+            })
+        })
+        .collect()
+}
+
+fn read(presented: &Presented, certificates: &mut Certificates) -> Served {
+    let mut chain = presented
+        .chain
+        .iter()
+        .map(|der| pki::Certificate::from_der(der.clone()));
+    match chain.next() {
+        Some(Ok(leaf)) => {
+            let cross = chain.next().and_then(Result::ok);
+            let cross = cross.map(|cross| certificates.learn_presented(&cross));
+            Served::Chain(Chain {
+                leaf: certificates.learn_presented(&leaf),
+                cross,
+            })
+        }
+        Some(Err(error)) => Served::Unobservable(format!("what it presents cannot be read: {error}")),
+        None => Served::Unobservable("it presents no certificate".to_owned()),
+    }
+}
+
+/// Of what two ports of one address serve, what ends first: it is there that a certificate was not renewed. A port
+/// that speaks no TLS says nothing.
+fn older(one: Served, other: Served) -> Served {
+    match (&one, &other) {
+        (Served::Unobservable(_), Served::Chain(_)) => other,
+        (Served::Chain(of_one), Served::Chain(of_other))
+            if of_other.leaf.validity.not_after < of_one.leaf.validity.not_after =>
+        {
+            other
+        }
+        _ => one,
+    }
+}

@@ -1,0 +1,335 @@
+//! Doing what a plan says.
+
+use futures::future::join_all;
+use serde_json::Value;
+use tracing::info;
+use windlass_cluster::{RequestError, keys};
+use windlass_object::{ObjectKey, names, object};
+use windlass_trust::{
+    injection::{self, Injection},
+    pki::{Credentials, PrivateKey},
+    rotation::{Change, Leaf, Publication, Step, Timing, TrustBundle},
+};
+
+use super::{
+    ReconcileError, Reconciler,
+    authority_secret::AuthoritySecret,
+    certificates::summary,
+    history::Intervention,
+    mint::{self, Mint},
+    rollout,
+    scene::Scene,
+    secrets,
+    serving_secret::{Contents, ServingSecret},
+    wanted::Wanted,
+};
+use crate::injection::{Injected, inject};
+
+/// What comes after a plan was carried out; where there are several, the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Effect {
+    /// A watch tells when there is something to see.
+    Settled,
+    /// A target was written, by us or by somebody else: a watch tells how it is now, and there is nothing to say of how
+    /// it was.
+    Awaited,
+    /// A Secret was written, or somebody else wrote what was to be written: what was seen is no longer so.
+    LookAgain,
+}
+
+/// How many targets are written at a time.
+pub(super) const INJECTIONS: usize = 16;
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Does all steps. One that fails keeps no other from being done; the first failure is returned.
+    pub(super) async fn execute(
+        &self,
+        wanted: &Wanted,
+        scene: &mut Scene,
+        steps: &[Step],
+        timing: &Timing,
+    ) -> Result<Effect, ReconcileError> {
+        let mut effect = Effect::Settled;
+        let mut failure = None;
+        let mut injections = Vec::new();
+        for step in steps {
+            let done = match step {
+                Step::ChangeAuthorities { replacing, change } => {
+                    self.change_authorities(wanted, scene, replacing.as_deref(), change)
+                        .await
+                }
+                Step::PublishServing(publication) => self.publish(wanted, scene, publication).await,
+                Step::InjectTarget { target, bundle } => {
+                    injections.push((target, bundle));
+                    continue;
+                }
+                Step::RestartRollout { leaf, .. } => {
+                    let Some(deployment) = &scene.deployment else {
+                        continue;
+                    };
+                    let patch = rollout::restart(deployment, leaf);
+                    self.patch_deployment(deployment, &patch).await
+                }
+            };
+            match done {
+                Ok(done) => {
+                    if done == Done::Written {
+                        self.announce_step(wanted, step).await;
+                    }
+                    let is_secret = matches!(step, Step::ChangeAuthorities { .. } | Step::PublishServing(_));
+                    if done == Done::Stale || (done == Done::Written && is_secret) {
+                        effect = Effect::LookAgain;
+                    }
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        for some in injections.chunks(INJECTIONS) {
+            let injecting = some
+                .iter()
+                .map(|(target, bundle)| self.inject(wanted, scene, target, bundle, timing));
+            for done in join_all(injecting).await {
+                match done {
+                    Ok(done) => effect = effect.max(done),
+                    Err(error) => failure = failure.or(Some(error)),
+                }
+            }
+        }
+        if let Err(error) = self.release_targets(scene).await {
+            failure = failure.or(Some(error));
+        }
+        failure.map_or(Ok(effect), Err)
+    }
+
+    async fn change_authorities(
+        &self,
+        wanted: &Wanted,
+        scene: &mut Scene,
+        replacing: Option<&str>,
+        change: &Change,
+    ) -> Result<Done, ReconcileError> {
+        let mut fresh = Vec::new();
+        for _ in 0..mint::new_authorities(change) {
+            fresh.push(PrivateKey::from(keys::generate(&wanted.spec.private_key).await?));
+        }
+        let before = scene.observation.authorities.as_ref();
+        let before = before.map(|secret| secret.content.clone()).unwrap_or_default();
+        let signers = scene.authority.take().map(|secret| secret.signers);
+        let mut mint = Mint {
+            names: &scene.names,
+            now: scene.observation.clock.now,
+            keys: fresh,
+            signers: signers.unwrap_or_default(),
+            certificates: &mut scene.certificates,
+        };
+        let after = before.after(change, &mut mint)?;
+        let signers = mint.signers;
+        let key = secrets::authority_key(&self.context.namespace, &wanted.key);
+        let secret = AuthoritySecret::write(
+            &key,
+            &wanted.key,
+            replacing,
+            &after,
+            &signers,
+            &scene.certificates,
+        )?;
+        let done = self.write_secret(&secret, replacing.is_some()).await?;
+        if done == Done::Written {
+            info!(certificate = %wanted.key, "{change}");
+        }
+        Ok(done)
+    }
+
+    async fn publish(
+        &self,
+        wanted: &Wanted,
+        scene: &Scene,
+        publication: &Publication,
+    ) -> Result<Done, ReconcileError> {
+        let (leaf, key) = match &publication.leaf {
+            Leaf::Keep => {
+                let credentials = scene
+                    .serving
+                    .as_ref()
+                    .and_then(|secret| secret.credentials.as_ref());
+                let Some(credentials) = credentials else {
+                    return Ok(Done::Stale);
+                };
+                let key = PrivateKey::from_pem(credentials.key().to_pem().as_bytes())?;
+                (credentials.leaf().clone(), key)
+            }
+            Leaf::Issue { by, validity } => {
+                let signers = scene.authority.iter().flat_map(|secret| &secret.signers);
+                let signer = signers
+                    .into_iter()
+                    .find(|signer| summary(signer.certificate()).key_id == *by);
+                let signer = signer.ok_or(mint::MintError::NoKey)?;
+                let key = PrivateKey::from(keys::generate(&wanted.spec.private_key).await?);
+                let terms = mint::terms(scene.observation.clock.now, *validity);
+                (signer.issue(&scene.names, &key, &terms)?, key)
+            }
+        };
+        let cross = publication.cross.as_ref();
+        let cross = cross.map(|cross| scene.certificates.find(cross).cloned());
+        let credentials = Credentials::new(leaf, cross.transpose()?.into_iter().collect(), key)?;
+        let trust = scene.certificates.trust_bundle(&publication.bundle)?;
+        let authority = publication.authority.as_ref();
+        let authority = authority.map(|authority| scene.certificates.find(authority));
+        let contents = Contents {
+            credentials: &credentials,
+            trust: &trust,
+            authority: authority.transpose()?,
+        };
+        let secret = ServingSecret::write(scene.serving.as_ref(), wanted, &contents);
+        let done = self
+            .write_secret(&secret, publication.replacing.is_some())
+            .await?;
+        if done == Done::Written {
+            info!(certificate = %wanted.key, secret = wanted.spec.secret_name, "Published the serving certificate");
+        }
+        Ok(done)
+    }
+
+    async fn inject(
+        &self,
+        wanted: &Wanted,
+        scene: &Scene,
+        target: &ObjectKey,
+        bundle: &TrustBundle,
+        timing: &Timing,
+    ) -> Result<Effect, ReconcileError> {
+        let seen = scene
+            .targets
+            .iter()
+            .find(|seen| ObjectKey::of(seen).as_ref() == Some(target));
+        let refused = scene
+            .observation
+            .targets
+            .iter()
+            .any(|seen| seen.id == *target && seen.refused.is_some());
+        let Some(seen) = seen else {
+            return Ok(Effect::Settled);
+        };
+        let is_repair = self.histories.carried(&wanted.key, target).as_ref() == Some(bundle);
+        let injected = match injection::Request::of(seen) {
+            Err(error) => Injected::Refused(error.to_string()),
+            Ok(_) => {
+                let trust = scene.certificates.trust_bundle(bundle)?;
+                let injection = Injection {
+                    trust: &trust,
+                    names: Some(&scene.names),
+                };
+                inject(&self.context.cluster, seen, &injection).await?
+            }
+        };
+        let contest = self.histories.note(&Intervention {
+            certificate: &wanted.key,
+            target,
+            trust: bundle,
+            is_repair,
+            by: injection::last_writer(seen),
+            injected: &injected,
+            uptime: scene.observation.clock.mark.uptime,
+            timing,
+        });
+        if let Some(contest) = contest {
+            self.announce_repair(wanted, target, &contest).await;
+        }
+        Ok(match injected {
+            Injected::Written | Injected::Unchanged | Injected::Overtaken => Effect::Awaited,
+            // The plan is to hear of it.
+            Injected::Refused(_) if !refused => Effect::LookAgain,
+            Injected::Refused(_) | Injected::Gone => Effect::Settled,
+        })
+    }
+
+    /// A crash, or a write of somebody else, may have left our entry in the managed fields of a target.
+    async fn release_targets(&self, scene: &Scene) -> Result<(), ReconcileError> {
+        let Some(secret) = &scene.authority else {
+            return Ok(());
+        };
+        let bundle = secret.authorities.trust_bundle(scene.observation.clock.now);
+        if bundle.is_empty() {
+            return Ok(());
+        }
+        let trust = scene.certificates.trust_bundle(&bundle)?;
+        let injection = Injection {
+            trust: &trust,
+            names: Some(&scene.names),
+        };
+        for target in &scene.targets {
+            if matches!(injection.plan(target), Ok(Some(injection::Step::Release(_)))) {
+                inject(&self.context.cluster, target, &injection).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn patch_deployment(
+        &self,
+        deployment: &Value,
+        patch: &json_patch::Patch,
+    ) -> Result<Done, ReconcileError> {
+        let key = ObjectKey::of(deployment).ok_or(RequestError::Nameless)?;
+        match self.context.cluster.patch(&key, patch, names::CERTIFICATES).await {
+            Ok(_) => {
+                info!(object = %key, "Restarted the rollout");
+                Ok(Done::Written)
+            }
+            // It has changed since it was read, as it does while its pods come and go.
+            Err(error) if error.is_invalid() || error.is_conflict() || error.is_not_found() => {
+                Ok(Done::Nothing)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn write_secret(&self, secret: &Value, replaces: bool) -> Result<Done, ReconcileError> {
+        let cluster = &self.context.cluster;
+        let written = if replaces {
+            cluster.replace(secret, names::CERTIFICATES).await
+        } else {
+            cluster.create(secret, names::CERTIFICATES).await
+        };
+        match written {
+            Ok(_) => Ok(Done::Written),
+            Err(error) if error.is_conflict() => Ok(Done::Stale),
+            Err(error) if error.is_not_found() && replaces => Ok(Done::Stale),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Forgets a ServingCertificate that is gone, and removes its CAs.
+    pub(super) async fn forget(&self, certificate: &ObjectKey) -> Result<(), ReconcileError> {
+        self.histories.forget(certificate);
+        self.announced.forget(certificate);
+        let cluster = &self.context.cluster;
+        let key = secrets::authority_key(&self.context.namespace, certificate);
+        let Some(secret) = cluster.read(&key).await? else {
+            return Ok(());
+        };
+        // Only the API server's own word is good enough to give up keys.
+        let is_gone = cluster.read(certificate).await?.is_none();
+        if !is_gone || !AuthoritySecret::is_ours(&secret, certificate) {
+            return Ok(());
+        }
+        cluster
+            .delete(&key, object::text(&secret, "/metadata/uid"))
+            .await?;
+        info!(%certificate, "Removed the CAs of a ServingCertificate that is gone");
+        Ok(())
+    }
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    /// It was done.
+    Written,
+    /// There was nothing to do.
+    Nothing,
+    /// What was seen is no longer so.
+    Stale,
+}

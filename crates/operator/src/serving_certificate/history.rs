@@ -1,0 +1,131 @@
+//! What is remembered of targets from one reconciliation to the next.
+//!
+//! All of it may be lost with the process: a write that was refused is refused again, somebody who takes trust bundles away
+//! does so again, and a wait begins anew with each process.
+
+use std::collections::HashMap;
+
+use jiff::SignedDuration;
+use parking_lot::Mutex;
+use windlass_object::ObjectKey;
+use windlass_trust::rotation::{self, Clock, Contest, Mark, Observation, Timing, TrustBundle};
+
+use crate::injection::Injected;
+
+/// What is remembered of the targets of each ServingCertificate.
+#[derive(Default)]
+pub(super) struct Histories(Mutex<HashMap<ObjectKey, Targets>>);
+
+/// What became of an injection.
+pub(super) struct Intervention<'a> {
+    /// Whose trust bundle it was.
+    pub(super) certificate: &'a ObjectKey,
+    /// What it went into.
+    pub(super) target: &'a ObjectKey,
+    /// The trust bundle.
+    pub(super) trust: &'a TrustBundle,
+    /// Whether the target had carried it before: to be asked before it is written, because watches may be faster than
+    /// the answer.
+    pub(super) is_repair: bool,
+    /// Who wrote the target before.
+    pub(super) by: Option<&'a str>,
+    /// What became of it.
+    pub(super) injected: &'a Injected,
+    /// When that was, on the steady clock.
+    pub(super) uptime: SignedDuration,
+    /// The pace of repairs.
+    pub(super) timing: &'a Timing,
+}
+
+#[derive(Default)]
+struct Targets {
+    /// When one of them was last seen without the next CA.
+    regressed: Option<Mark>,
+    each: HashMap<ObjectKey, History>,
+}
+
+#[derive(Default)]
+struct History {
+    /// Why the last write was refused: it is tried again, but nothing waits for it.
+    refused: Option<String>,
+    /// The trust bundle that it carried, or was given, last.
+    carried: Option<TrustBundle>,
+    contest: Contest,
+}
+
+// === impl Histories ===
+
+impl Histories {
+    /// Completes an observation with what is remembered, and remembers what it shows. `trust` is what targets are to
+    /// carry.
+    pub(super) fn complete(
+        &self,
+        certificate: &ObjectKey,
+        observation: &mut Observation,
+        trust: &TrustBundle,
+        timing: &Timing,
+    ) {
+        let Clock { mark, .. } = observation.clock;
+        let mut histories = self.0.lock();
+        let targets = histories.entry(certificate.clone()).or_default();
+        let asks = |id: &ObjectKey| observation.targets.iter().any(|target| target.id == *id);
+        targets.each.retain(|id, _| asks(id));
+        for target in &mut observation.targets {
+            let history = targets.each.entry(target.id.clone()).or_default();
+            if target.bundle.as_ref() == Some(trust) {
+                history.carried = Some(trust.clone());
+            }
+            if history.contest.is_over(mark.uptime, timing) {
+                history.contest = Contest::default();
+            }
+            target.refused = target.refused.take().or_else(|| history.refused.clone());
+            target.contested = history.contest.report(mark.uptime, timing);
+        }
+        if rotation::has_regressed(observation, timing) {
+            targets.regressed = Some(mark);
+        }
+        observation.regressed = targets.regressed;
+    }
+
+    /// The trust bundle that a target carried, or was given, last.
+    pub(super) fn carried(&self, certificate: &ObjectKey, target: &ObjectKey) -> Option<TrustBundle> {
+        let histories = self.0.lock();
+        let history = histories.get(certificate)?.each.get(target)?;
+        history.carried.clone()
+    }
+
+    /// Notes what became of an injection. Where it gave back what the target had carried before: how often that was.
+    pub(super) fn note(&self, intervention: &Intervention<'_>) -> Option<Contest> {
+        let Intervention {
+            certificate,
+            target,
+            trust,
+            is_repair,
+            by,
+            injected,
+            uptime,
+            timing,
+        } = *intervention;
+        let mut histories = self.0.lock();
+        let targets = histories.entry(certificate.clone()).or_default();
+        let history = targets.each.entry(target.clone()).or_default();
+        history.refused = match injected {
+            Injected::Refused(message) => Some(message.clone()),
+            _ => None,
+        };
+        if *injected != Injected::Written {
+            return None;
+        }
+        history.carried = Some(trust.clone());
+        if !is_repair {
+            return None;
+        }
+        history.contest.repaired(by.map(str::to_owned), uptime, timing);
+        Some(history.contest.clone())
+    }
+
+    /// Forgets a ServingCertificate that is gone.
+    pub(super) fn forget(&self, certificate: &ObjectKey) {
+        self.0.lock().remove(certificate);
+    }
+}

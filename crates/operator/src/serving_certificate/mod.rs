@@ -1,0 +1,42 @@
+//! Keeps serving certificates: look, plan, do, report.
+//!
+//! ```text
+//! CA Secret, serving Secret, targets, endpoints, Deployment -> Observation -> rotation::plan -> steps
+//!                              ^                                                                  |
+//!                              `---- after each write of a Secret, and whenever something changes '
+//! ```
+//!
+//! Nothing that matters is remembered from one reconciliation to the next. Writes of Secrets replace what was read, and
+//! injections are guarded by what was seen: a reconciliation that comes too late does nothing.
+//!
+//! Beside it, a target that somebody else wrote is repaired at once.
+
+mod authority_secret;
+mod certificates;
+mod endpoints;
+mod execute;
+mod history;
+mod mint;
+mod reconciler;
+mod repair;
+mod report;
+mod rollout;
+mod routing;
+mod run;
+mod scene;
+pub(super) mod secrets;
+mod serving_secret;
+mod targets;
+#[cfg(test)]
+mod tests;
+mod wanted;
+
+pub use authority_secret::WriteAuthoritiesError;
+pub use certificates::{UnknownCertificate, WriteBundleError};
+pub use mint::MintError;
+pub use reconciler::ReconcileError;
+pub use run::run;
+pub use wanted::ReadCertificateError;
+pub use windlass_trust::rotation::Timing;
+
+use reconciler::Reconciler;

@@ -1,0 +1,62 @@
+//! What a reconciliation has at hand: the context, and what is remembered between two of them.
+
+use std::{sync::Arc, time::Instant};
+
+use thiserror::Error;
+use windlass_cluster::{RequestError, keys::GenerateKeyError};
+use windlass_trust::pki::{IssueError, ReadCredentialsError, ReadPrivateKeyError};
+
+use super::{
+    MintError, ReadCertificateError, Timing, UnknownCertificate, WriteAuthoritiesError, WriteBundleError,
+    history::Histories,
+};
+use crate::{Context, status::Announced};
+
+/// Reconciles ServingCertificates.
+pub(super) struct Reconciler {
+    pub(super) context: Arc<Context>,
+    pub(super) timing: Timing,
+    pub(super) histories: Histories,
+    pub(super) announced: Announced,
+    /// Tells the marks of this process from those of others.
+    pub(super) run: u64,
+    pub(super) started: Instant,
+}
+
+/// Why a reconciliation has to be tried again.
+#[derive(Debug, Error)]
+pub enum ReconcileError {
+    /// An object cannot be read or written.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The ServingCertificate is not what its schema says.
+    #[error(transparent)]
+    Read(#[from] ReadCertificateError),
+    /// A key cannot be generated.
+    #[error(transparent)]
+    Generate(#[from] GenerateKeyError),
+    /// A CA cannot be made.
+    #[error(transparent)]
+    Mint(#[from] MintError),
+    /// The CAs cannot be stored.
+    #[error(transparent)]
+    Store(#[from] WriteAuthoritiesError),
+    /// A serving certificate cannot be issued.
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    /// The key that is kept cannot be read.
+    #[error("the key of the serving certificate: {0}")]
+    Key(#[from] ReadPrivateKeyError),
+    /// A serving certificate and its key do not belong together.
+    #[error(transparent)]
+    Credentials(#[from] ReadCredentialsError),
+    /// A trust bundle cannot be written.
+    #[error(transparent)]
+    Bundle(#[from] WriteBundleError),
+    /// A certificate is missing.
+    #[error(transparent)]
+    Unknown(#[from] UnknownCertificate),
+    /// The status cannot be written as JSON.
+    #[error("cannot write the status")]
+    Encode(#[source] serde_json::Error),
+}

@@ -1,0 +1,68 @@
+//! Giving a target back at once what somebody else took from it, whatever else is under way: a rotation dials endpoints,
+//! and one that does not answer keeps it for seconds; another target is being written.
+
+use std::{fmt, sync::Arc};
+
+use windlass_cluster::worker::Next;
+use windlass_object::ObjectKey;
+use windlass_trust::rotation::{self, Step};
+
+use super::{ReconcileError, Reconciler, certificates::Certificates, targets, wanted::Wanted};
+
+/// A target that may have to be repaired.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Repair {
+    /// What was written.
+    pub(super) target: ObjectKey,
+    /// Whose trust bundle it is to carry.
+    pub(super) certificate: ObjectKey,
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.target, self.certificate)
+    }
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Repairs a target if that may be done now. All else, obstacles and refusals too, is for a reconciliation to see and
+    /// to say.
+    pub(super) async fn repair(self: Arc<Self>, repair: Repair) -> Result<Next, ReconcileError> {
+        let Some(wanted) = self.wanted(&repair.certificate)? else {
+            return Ok(Next::Change);
+        };
+        if self.is_intact(&wanted, &repair.target) {
+            return Ok(Next::Change);
+        }
+        let timing = wanted.timing(&self.timing);
+        let Ok(mut scene) = self.glance(&wanted, &timing).await? else {
+            return Ok(Next::Change);
+        };
+        let mut steps = rotation::repairs(&scene.observation, &timing);
+        steps.retain(|step| matches!(step, Step::InjectTarget { target, .. } if *target == repair.target));
+        scene
+            .targets
+            .retain(|target| ObjectKey::of(target).as_ref() == Some(&repair.target));
+        self.execute(&wanted, &mut scene, &steps, &timing).await?;
+        let mut targets = scene.observation.targets.iter();
+        let wait = targets
+            .find(|target| target.id == repair.target)
+            .and_then(|target| target.contested.as_ref()?.wait);
+        Ok(wait.map_or(Next::Change, |wait| Next::After(wait.unsigned_abs())))
+    }
+
+    /// Whether a target is gone, or still carries what it did: that it is to carry more by now is for a rotation to find,
+    /// and nobody has to be asked.
+    fn is_intact(&self, wanted: &Wanted, target: &ObjectKey) -> bool {
+        let (Some(object), Ok(names)) = (self.context.index.find(target), wanted.names()) else {
+            return true;
+        };
+        let Some(carried) = self.histories.carried(&wanted.key, target) else {
+            return false;
+        };
+        let seen = targets::read(&object, &names, &carried, &mut Certificates::default());
+        seen.is_some_and(|seen| seen.bundle == Some(carried))
+    }
+}

@@ -1,0 +1,276 @@
+//! What a reconciliation found, as status and events.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use windlass_api::{
+    CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase, ServingCertificateStatus,
+    TargetsStatus,
+};
+use windlass_object::{ObjectKey, names};
+use windlass_trust::rotation::{
+    self, Authority, Blocked, Change, Contest, Leaf, Observation, Plan, Reason, Step,
+};
+
+use super::{ReconcileError, Reconciler, scene::Obstacle, wanted::Wanted};
+use crate::{
+    install::status::{Conditions, Verdict},
+    status::merge_patch,
+};
+
+/// The most targets of a sort that a status lists.
+const MOST_LISTED: usize = 20;
+
+/// The condition that sums up the others.
+const READY: &str = "Ready";
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    /// Writes what a plan says about the rotation.
+    pub(super) async fn report(
+        &self,
+        wanted: &Wanted,
+        observation: &Observation,
+        plan: &Plan,
+    ) -> Result<(), ReconcileError> {
+        let serving = observation.serving.as_ref();
+        let leaf = serving.and_then(|secret| secret.content.leaf);
+        let mut status = ServingCertificateStatus {
+            observed_generation: wanted.generation(),
+            phase: Some(phase(plan.phase)),
+            not_after: leaf.map(|leaf| time(leaf.validity.not_after)),
+            renewal_time: plan.leaf_renewal.map(time),
+            ca: ca(observation, plan),
+            endpoints: Some(EndpointsStatus {
+                ready: count(plan.endpoints.total),
+                current: count(plan.endpoints.current),
+            }),
+            targets: Some(targets(plan)),
+            rotated: rotated(observation, plan).or_else(|| wanted.status.rotated.clone()),
+            conditions: wanted.status.conditions.clone(),
+        };
+        let rotation::Conditions {
+            trusted,
+            served,
+            ready,
+        } = &plan.conditions;
+        for (condition_type, verdict) in [(READY, ready), ("Trusted", trusted), ("Served", served)] {
+            let reason = verdict.reason.to_string();
+            let verdict = if verdict.status {
+                Verdict::holds(reason, &verdict.message)
+            } else {
+                Verdict::fails(reason, &verdict.message)
+            };
+            self.record(&mut status.conditions, condition_type, verdict, wanted);
+        }
+        self.write_status(wanted, &status).await
+    }
+
+    /// Writes why there is nothing to plan. What was known of certificates and targets stays.
+    pub(super) async fn report_obstacle(
+        &self,
+        wanted: &Wanted,
+        obstacle: &Obstacle,
+    ) -> Result<(), ReconcileError> {
+        let mut status = ServingCertificateStatus {
+            observed_generation: wanted.generation(),
+            ..wanted.status.clone()
+        };
+        let verdict = Verdict::fails(obstacle.reason, &obstacle.message);
+        self.record(&mut status.conditions, READY, verdict, wanted);
+        self.write_status(wanted, &status).await
+    }
+
+    /// Says in an event what was done, where that is of interest.
+    pub(super) async fn announce_step(&self, wanted: &Wanted, step: &Step) {
+        let (action, reason, is_warning) = match step {
+            Step::ChangeAuthorities { change, .. } => match change {
+                Change::RecordPublished(_) | Change::RecordTrust(_) => return,
+                Change::StartRotation { distrusted, .. } => {
+                    ("Rotate", "RotationStarted", !distrusted.is_empty())
+                }
+                Change::Found { .. } | Change::IssueNext(_) => ("Rotate", "AuthorityMade", false),
+                Change::Adopt(_) => ("Rotate", "AuthorityTrusted", false),
+                Change::Promote { .. } => ("Rotate", "AuthorityPromoted", false),
+                Change::Retire { .. } => ("Rotate", "AuthorityRetired", false),
+            },
+            Step::PublishServing(publication) if publication.leaf == Leaf::Keep => return,
+            Step::PublishServing(_) => ("Issue", "CertificateIssued", false),
+            Step::InjectTarget { .. } => return,
+            Step::RestartRollout { .. } => ("Restart", "RolloutRestarted", false),
+        };
+        let events = &self.context.events;
+        if is_warning {
+            events
+                .warn(&wanted.object, action, reason, &step.to_string())
+                .await;
+        } else {
+            events
+                .note(&wanted.object, action, reason, &step.to_string())
+                .await;
+        }
+    }
+
+    /// Counts a repair, and says in an event from time to time whose writes are repaired.
+    pub(super) async fn announce_repair(&self, wanted: &Wanted, target: &ObjectKey, contest: &Contest) {
+        self.context.metrics.repaired(&target.kind, &target.name);
+        if !contest.is_notable() {
+            return;
+        }
+        let note = format!("{target}: {contest}");
+        tracing::warn!(certificate = %wanted.key, "{note}");
+        let events = &self.context.events;
+        events
+            .warn_of(&wanted.object, target, "Inject", "TargetContested", &note)
+            .await;
+    }
+
+    fn record(
+        &self,
+        conditions: &mut Vec<Condition>,
+        condition_type: &str,
+        verdict: Verdict,
+        wanted: &Wanted,
+    ) {
+        conditions.record(
+            condition_type,
+            verdict,
+            wanted.generation(),
+            self.context.clock.now(),
+        );
+    }
+
+    async fn write_status(
+        &self,
+        wanted: &Wanted,
+        status: &ServingCertificateStatus,
+    ) -> Result<(), ReconcileError> {
+        let known = &wanted.status;
+        if status == known {
+            return Ok(());
+        }
+        let patch = merge_patch(known, status).map_err(ReconcileError::Encode)?;
+        let written = self
+            .context
+            .cluster
+            .patch_status(&wanted.key, &patch, names::STATUS)
+            .await;
+        match written {
+            Ok(_) => {}
+            // It was deleted meanwhile.
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        self.announce(wanted, status).await;
+        Ok(())
+    }
+
+    /// An event where it became ready, or not ready for another reason.
+    async fn announce(&self, wanted: &Wanted, status: &ServingCertificateStatus) {
+        let Some(condition) = status.conditions.find(READY) else {
+            return;
+        };
+        let before = wanted.status.conditions.find(READY);
+        let holds = condition.status == "True";
+        if !self
+            .announced
+            .is_news(&wanted.key, word(condition), before.map(word))
+        {
+            return;
+        }
+        let (reason, message) = (&condition.reason, &condition.message);
+        // A certificate comes before the pods that mount it.
+        let is_new = before.is_none() && *reason == Reason::NoReadyEndpoints.to_string();
+        tracing::info!(certificate = %wanted.key, ready = holds, reason, message, "The rotation stands otherwise");
+        let events = &self.context.events;
+        if holds {
+            events.note(&wanted.object, "Rotate", READY, message).await;
+        } else if is_new {
+            events.note(&wanted.object, "Rotate", reason, message).await;
+        } else {
+            events.warn(&wanted.object, "Rotate", reason, message).await;
+        }
+    }
+}
+
+/// What a condition says, in one word: why it holds makes no difference.
+fn word(condition: &Condition) -> &str {
+    match &*condition.status {
+        "True" => READY,
+        _ => &condition.reason,
+    }
+}
+
+fn phase(phase: rotation::Phase) -> Phase {
+    match phase {
+        rotation::Phase::Stable => Phase::Stable,
+        rotation::Phase::Signing => Phase::Signing,
+        rotation::Phase::Retiring => Phase::Retiring,
+        rotation::Phase::Distributing => Phase::Distributing,
+    }
+}
+
+fn ca(observation: &Observation, plan: &Plan) -> Option<CaStatus> {
+    let authorities = &observation.authorities.as_ref()?.content;
+    let generation = |authority: &Authority| Generation {
+        generation: authority.generation,
+        not_after: time(authority.certificate.validity.not_after),
+    };
+    Some(CaStatus {
+        current: authorities.current.as_ref().map(generation),
+        next: authorities.next.as_ref().map(generation),
+        renewal_time: plan.authority_renewal.map(time),
+    })
+}
+
+fn targets(plan: &Plan) -> TargetsStatus {
+    let failing = plan.blocked.iter().filter_map(|blocked| match blocked {
+        Blocked::Target { target, message } => Some(FailingTarget {
+            kind: target.kind.clone(),
+            name: target.name.clone(),
+            message: message.clone(),
+        }),
+        _ => None,
+    });
+    let contested = plan.blocked.iter().filter_map(|blocked| match blocked {
+        Blocked::Contest { target, contested } => Some(ContestedTarget {
+            kind: target.kind.clone(),
+            name: target.name.clone(),
+            field_manager: contested.by.clone(),
+            repairs: contested.repairs,
+        }),
+        _ => None,
+    });
+    TargetsStatus {
+        total: count(plan.targets.total),
+        current: count(plan.targets.current),
+        failing: failing.take(MOST_LISTED).collect(),
+        contested: contested.take(MOST_LISTED).collect(),
+    }
+}
+
+/// The request that was acted upon last, if nothing is left to do for it.
+fn rotated(observation: &Observation, plan: &Plan) -> Option<String> {
+    let authorities = &observation.authorities.as_ref()?.content;
+    let leaf = observation.serving.as_ref()?.content.leaf?;
+    let current = authorities.current.as_ref()?.certificate;
+    let is_replaced = !authorities.replace.contains(&leaf.fingerprint)
+        && !authorities.replace.contains(&current.fingerprint)
+        && !authorities.distrusted.contains(&current.key_id);
+    let is_everywhere = plan.phase == rotation::Phase::Stable
+        && authorities.retiring.is_empty()
+        && plan.endpoints.current == plan.endpoints.total
+        && plan.targets.current == plan.targets.total;
+    (is_replaced && is_everywhere)
+        .then(|| authorities.request.clone())
+        .flatten()
+}
+
+/// In whole seconds, as the API server gives it back.
+fn time(moment: Timestamp) -> Time {
+    Time(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,271 @@
+//! Which watches there are, and which ServingCertificates a change concerns.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+use tracing::info;
+use windlass_cluster::{
+    Change, Index, Kind, clock, endpoints, kinds,
+    watches::{Selector, Watch},
+    worker::Queue,
+};
+use windlass_object::{ObjectKey, names, object};
+use windlass_trust::injection::Request;
+
+use super::{repair::Repair, secrets};
+use crate::{
+    Context,
+    injection::{REPAIRED, TARGET_KINDS},
+};
+
+/// Starts the watches that are needed.
+pub(super) fn watch_everything(context: &Context) {
+    let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
+    for kind in whole.into_iter().chain(TARGET_KINDS.iter().cloned()) {
+        context.watches.want(Watch::all(kind));
+    }
+    let ours = Selector::Label(names::SERVING_CERTIFICATE.to_owned());
+    context.watches.want(Watch::all(kinds::SECRET).selected(ours));
+}
+
+/// Puts every ServingCertificate into the queue that a change concerns, for ever; one of a target into that for repairs,
+/// too.
+pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>, repairs: Arc<Queue<Repair>>) {
+    let mut changes = context.index.subscribe();
+    add_all(&context.index, &queue);
+    let mut jump = Box::pin(clock::jump(&*context.clock));
+    loop {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            // What was to be done by the calendar may be due now.
+            () = &mut jump => {
+                info!("The calendar has jumped, or the machine was suspended; looking at everything");
+                add_all(&context.index, &queue);
+                jump.set(clock::jump(&*context.clock));
+                continue;
+            }
+        };
+        match change {
+            Ok(change) => {
+                let is_target = TARGET_KINDS.contains(&Kind::of(&change.key));
+                for certificate in concerned(&context.index, &change) {
+                    if is_target {
+                        repairs.add(Repair {
+                            target: change.key.clone(),
+                            certificate: certificate.clone(),
+                        });
+                        queue.add_after(certificate, REPAIRED);
+                    } else {
+                        queue.add(certificate);
+                    }
+                }
+            }
+            Err(RecvError::Lagged(_)) => {
+                add_all(&context.index, &queue);
+                add_orphans(&context, &queue);
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// CAs whose ServingCertificate may have gone while nobody watched.
+pub(super) fn add_orphans(context: &Context, queue: &Queue<ObjectKey>) {
+    for secret in context.index.objects(&kinds::SECRET) {
+        let is_own = object::text(&secret, "/metadata/namespace") == Some(&context.namespace);
+        if let Some(certificate) = secrets::owner_of_authority(&secret).filter(|_| is_own) {
+            queue.add(certificate);
+        }
+    }
+}
+
+fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
+    for certificate in index.objects(&kinds::SERVING_CERTIFICATE) {
+        if let Some(key) = ObjectKey::of(&certificate) {
+            queue.add(key);
+        }
+    }
+}
+
+/// The ServingCertificates that a change concerns.
+fn concerned(index: &Index, change: &Change) -> HashSet<ObjectKey> {
+    let key = &change.key;
+    let kind = Kind::of(key);
+    if kind == kinds::SERVING_CERTIFICATE {
+        return [key.clone()].into();
+    }
+    if kind == kinds::SECRET {
+        let owners = change.versions().filter_map(secrets::owner_of_authority);
+        let labels: Vec<_> = change
+            .versions()
+            .filter_map(|secret| object::label(secret, names::SERVING_CERTIFICATE))
+            .collect();
+        let serving = certificates(index, key.namespace.as_deref(), |certificate| {
+            object::text(certificate, "/spec/secretName") == Some(&key.name)
+                || object::text(certificate, "/metadata/name")
+                    .is_some_and(|name| labels.contains(&secrets::label(name).as_str()))
+        });
+        return owners.chain(serving).collect();
+    }
+    if kind == kinds::SERVICE {
+        return serving_for(index, key.namespace.as_deref(), &key.name);
+    }
+    if kind == kinds::ENDPOINT_SLICE {
+        return change
+            .versions()
+            .filter_map(|slice| object::label(slice, endpoints::SERVICE_NAME))
+            .flat_map(|service| serving_for(index, key.namespace.as_deref(), service))
+            .collect();
+    }
+    if TARGET_KINDS.contains(&kind) && is_of_interest(change) {
+        return change
+            .versions()
+            .flat_map(|target| match Request::of(target) {
+                Ok(Some(Request::ServingCertificate { namespace, name })) => {
+                    vec![kinds::SERVING_CERTIFICATE.object(Some(&namespace), &name)]
+                }
+                Ok(Some(Request::Secret { namespace, name })) => {
+                    certificates(index, Some(&namespace), |certificate| {
+                        object::text(certificate, "/spec/secretName") == Some(&name)
+                    })
+                }
+                Ok(None) | Err(_) => Vec::new(),
+            })
+            // A target may name one that does not exist.
+            .filter(|certificate| index.find(certificate).is_some())
+            .collect();
+    }
+    HashSet::new()
+}
+
+/// Whether more of a target changed than its status.
+fn is_of_interest(change: &Change) -> bool {
+    let (Some(before), Some(after)) = (&change.before, &change.after) else {
+        return true;
+    };
+    let fields = ["/spec", "/webhooks", "/metadata/annotations", "/metadata/uid"];
+    fields
+        .iter()
+        .any(|field| before.pointer(field) != after.pointer(field))
+}
+
+fn serving_for(index: &Index, namespace: Option<&str>, service: &str) -> HashSet<ObjectKey> {
+    certificates(index, namespace, |certificate| {
+        object::text(certificate, "/spec/serviceName") == Some(service)
+    })
+    .into_iter()
+    .collect()
+}
+
+fn certificates(index: &Index, namespace: Option<&str>, concerns: impl Fn(&Value) -> bool) -> Vec<ObjectKey> {
+    index
+        .objects(&kinds::SERVING_CERTIFICATE)
+        .iter()
+        .filter(|certificate| object::text(certificate, "/metadata/namespace") == namespace)
+        .filter(|certificate| concerns(certificate))
+        .filter_map(|certificate| ObjectKey::of(certificate))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn names_of(gone: Value) -> Vec<String> {
+        let index = Index::new();
+        let watch = Watch::all(kinds::SERVING_CERTIFICATE);
+        for (namespace, name) in [("n", "a"), ("n", "b"), ("m", "a")] {
+            index.apply(
+                &watch,
+                json!({
+                    "apiVersion": names::API_VERSION, "kind": "ServingCertificate",
+                    "metadata": {"namespace": namespace, "name": name},
+                    "spec": {"serviceName": format!("{name}-service"), "secretName": format!("{name}-cert")},
+                }),
+            );
+        }
+        let change = Change {
+            key: ObjectKey::of(&gone).unwrap(),
+            before: Some(Arc::new(gone)),
+            after: None,
+        };
+        let mut names: Vec<_> = concerned(&index, &change)
+            .into_iter()
+            .map(|key| format!("{}/{}", key.namespace.unwrap_or_default(), key.name))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_change_concerns_the_certificates_that_read_the_object() {
+        let object = |kind: Kind, namespace: Option<&str>, name: &str, metadata: Value| {
+            let mut object = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata});
+            object["metadata"]["name"] = name.into();
+            if let Some(namespace) = namespace {
+                object["metadata"]["namespace"] = namespace.into();
+            }
+            object
+        };
+        let asks =
+            |annotation: &str, of: &str| json!({"annotations": {format!("windlass.dev/{annotation}"): of}});
+        let authority = json!({
+            "labels": {names::SERVING_CERTIFICATE: "a", names::SERVING_CERTIFICATE_NAMESPACE: "m"},
+            "annotations": {names::SERVING_CERTIFICATE: "a"},
+        });
+        let slice = json!({"labels": {"kubernetes.io/service-name": "b-service"}});
+        let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
+        for (gone, expected) in [
+            (object(kinds::SECRET, Some("n"), "a-cert", json!({})), vec!["n/a"]),
+            (
+                object(kinds::SECRET, Some("windlass-system"), "m.a", authority),
+                vec!["m/a"],
+            ),
+            (
+                object(kinds::SERVICE, Some("m"), "a-service", json!({})),
+                vec!["m/a"],
+            ),
+            (object(kinds::ENDPOINT_SLICE, Some("n"), "x", slice), vec!["n/b"]),
+            (
+                object(hooks.clone(), None, "w", asks("inject-ca-from", "n/b")),
+                vec!["n/b"],
+            ),
+            (
+                object(
+                    hooks.clone(),
+                    None,
+                    "w",
+                    asks("inject-ca-from-secret", "n/b-cert"),
+                ),
+                vec!["n/b"],
+            ),
+            (
+                object(hooks.clone(), None, "w", asks("inject-ca-from", "n/none")),
+                vec![],
+            ),
+            (object(hooks, None, "w", json!({})), vec![]),
+        ] {
+            assert_eq!(names_of(gone.clone()), expected, "{gone}");
+        }
+    }
+
+    #[test]
+    fn a_targets_status_is_of_no_interest() {
+        let target = |status: &str, bundle: &str| {
+            Some(Arc::new(
+                json!({"spec": {"caBundle": bundle}, "status": status, "metadata": {}}),
+            ))
+        };
+        let change = |before, after| Change {
+            key: kinds::API_SERVICE.object(None, "v1.example.com"),
+            before,
+            after,
+        };
+        assert!(!is_of_interest(&change(target("1", "a"), target("2", "a"))));
+        assert!(is_of_interest(&change(target("1", "a"), target("1", "b"))));
+        assert!(is_of_interest(&change(None, target("1", "b"))));
+    }
+}

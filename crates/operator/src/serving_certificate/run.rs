@@ -1,0 +1,113 @@
+//! The controller: a reconciliation looks, plans, does and reports.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::future::BoxFuture;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use windlass_cluster::worker::{self, Next, Queue};
+use windlass_object::ObjectKey;
+use windlass_trust::rotation;
+
+use super::{
+    ReconcileError, Reconciler, Timing,
+    execute::{Effect, INJECTIONS},
+    history::Histories,
+    repair::Repair,
+    routing,
+};
+use crate::{Context, controller, status::Announced};
+
+/// How the worker of this controller works.
+const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);
+
+/// How the worker of repairs works.
+const REPAIRS: worker::Settings = worker::Settings::new("target-repair", INJECTIONS);
+
+/// How often a plan is made at most before others have their turn. A rotation takes no more than a handful.
+const ROUNDS: usize = 16;
+
+/// The shortest pause between two looks at the same ServingCertificate that nothing has changed for.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// How long until a ServingCertificate is looked at again that something is in the way of, which no watch may see.
+const OBSTRUCTED: Duration = Duration::from_secs(30);
+
+/// Runs the controller until `shutdown`. The lives in `timing` are replaced by those that ServingCertificates ask for.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub fn run(
+    context: Arc<Context>,
+    timing: Timing,
+    shutdown: CancellationToken,
+) -> BoxFuture<'static, Result<(), JoinError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let queue = Arc::new(Queue::new());
+        routing::watch_everything(&context);
+        let repairs = Arc::new(Queue::new());
+        let router = routing::route(context.clone(), queue.clone(), repairs.clone());
+        let reconciler = Arc::new(Reconciler {
+            context: context.clone(),
+            timing,
+            histories: Histories::default(),
+            announced: Announced::default(),
+            run: rand::random(),
+            started: Instant::now(),
+        });
+        let begin = || routing::add_orphans(&context, &queue);
+        let reconcile = |certificate: ObjectKey| reconciler.clone().reconcile(certificate);
+        let rotating = controller::run(
+            &context,
+            WORKER,
+            queue.clone(),
+            router,
+            begin,
+            reconcile,
+            shutdown.clone(),
+        );
+        let repair = |repair: Repair| reconciler.clone().repair(repair);
+        let routed = std::future::pending();
+        let repairing = controller::run(&context, REPAIRS, repairs, routed, || {}, repair, shutdown);
+        tokio::try_join!(rotating, repairing).map(|_| ())
+    })
+}
+
+// === impl Reconciler ===
+
+impl Reconciler {
+    pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Next, ReconcileError> {
+        for _ in 0..ROUNDS {
+            // Anew each time: a look takes seconds where an endpoint does not answer, and what is made for a
+            // ServingCertificate that has gone meanwhile is collected as garbage, which brings us back to make it again.
+            let Some(wanted) = self.wanted(&key)? else {
+                self.forget(&key).await?;
+                return Ok(Next::Change);
+            };
+            let timing = wanted.timing(&self.timing);
+            let mut scene = match self.look(&wanted, &timing).await? {
+                Ok(scene) => scene,
+                Err(obstacle) => {
+                    self.report_obstacle(&wanted, &obstacle).await?;
+                    return Ok(Next::After(OBSTRUCTED));
+                }
+            };
+            let plan = rotation::plan(&scene.observation, &timing);
+            let done = self.execute(&wanted, &mut scene, &plan.steps, &timing).await;
+            match done {
+                Ok(Effect::LookAgain) => continue,
+                Ok(Effect::Awaited) => return Ok(Next::After(timing.poll.unsigned_abs())),
+                Ok(Effect::Settled) | Err(_) => {}
+            }
+            self.report(&wanted, &scene.observation, &plan).await?;
+            done?;
+            return Ok(Next::After(plan.wake_up.unsigned_abs().max(BREATH)));
+        }
+        Ok(Next::After(self.timing.poll.unsigned_abs()))
+    }
+}

@@ -1,0 +1,86 @@
+//! The annotations with which targets ask for a trust bundle.
+
+use serde_json::Value;
+use thiserror::Error;
+use windlass_object::names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET};
+
+use super::spoken_annotation;
+
+/// Whose trust bundle a target wants.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Request {
+    /// A ServingCertificate's.
+    ServingCertificate {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// The `ca.crt` of a Secret that lets targets do so.
+    Secret {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Why it is not clear what a target wants.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidRequest {
+    /// The value of an annotation names no object.
+    #[error("annotation {annotation}: {value:?} is not of the form <namespace>/<name>")]
+    Form {
+        /// The annotation.
+        annotation: &'static str,
+        /// What it says.
+        value: String,
+    },
+    /// The target asks twice.
+    #[error("annotations {INJECT_CA_FROM} and {INJECT_CA_FROM_SECRET} exclude each other: remove one")]
+    Both,
+}
+
+// === impl Request ===
+
+impl Request {
+    /// What `target` asks for; `None` where it asks for nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the annotations make no sense.
+    pub fn of(target: &Value) -> Result<Option<Self>, InvalidRequest> {
+        let from = |annotation| spoken_annotation(target, annotation).map(|value| (annotation, value));
+        match (from(INJECT_CA_FROM), from(INJECT_CA_FROM_SECRET)) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => Err(InvalidRequest::Both),
+            (Some((annotation, value)), None) => {
+                let (namespace, name) = split(annotation, value)?;
+                Ok(Some(Self::ServingCertificate { namespace, name }))
+            }
+            (None, Some((annotation, value))) => {
+                let (namespace, name) = split(annotation, value)?;
+                Ok(Some(Self::Secret { namespace, name }))
+            }
+        }
+    }
+}
+
+/// `<namespace>/<name>`, both of which could be names of objects.
+fn split(annotation: &'static str, value: &str) -> Result<(String, String), InvalidRequest> {
+    let could_be_a_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
+    };
+    match value.split_once('/') {
+        Some((namespace, name)) if could_be_a_name(namespace) && could_be_a_name(name) => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err(InvalidRequest::Form {
+            annotation,
+            value: value.to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,471 @@
+use base64::{Engine, engine::general_purpose::STANDARD};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::pki::{Certificate, sample};
+
+const HOOK: &str = "hook.system.svc";
+
+fn trust(generation: u32) -> TrustBundle {
+    TrustBundle::new([sample::authority(generation).certificate().clone()]).unwrap()
+}
+
+fn service() -> Value {
+    json!({"namespace": "system", "name": "hook", "port": 443})
+}
+
+/// One target of each kind, without CA bundle, and where it should get one.
+fn targets() -> Vec<(Value, Vec<&'static str>)> {
+    let metadata = json!({"name": "target"});
+    let webhooks = json!([
+        {"name": "a.example.com", "clientConfig": {"service": service()}},
+        {"name": "b.example.com", "clientConfig": {"service": service()}},
+    ]);
+    let both = vec!["/webhooks/0/clientConfig", "/webhooks/1/clientConfig"];
+    let admission = "admissionregistration.k8s.io/v1";
+    let configuration = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "webhooks": webhooks});
+    vec![
+        (
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata,
+                "spec": {"conversion": {"strategy": "Webhook", "webhook": {
+                    "clientConfig": {"service": service()}, "conversionReviewVersions": ["v1"],
+                }}},
+            }),
+            vec!["/spec/conversion/webhook/clientConfig"],
+        ),
+        (
+            configuration(admission, "ValidatingWebhookConfiguration"),
+            both.clone(),
+        ),
+        (
+            configuration(admission, "MutatingWebhookConfiguration"),
+            both.clone(),
+        ),
+        (
+            json!({
+                "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": metadata,
+                "spec": {"group": "g", "version": "v1", "service": service()},
+            }),
+            vec!["/spec"],
+        ),
+        (
+            json!({
+                "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": metadata,
+                "spec": {"clientConfig": {"service": service()}},
+            }),
+            vec!["/spec/clientConfig"],
+        ),
+        (
+            json!({
+                "apiVersion": "runtime.cluster.x-k8s.io/v1alpha1", "kind": "ExtensionConfig", "metadata": metadata,
+                "spec": {"clientConfig": {"url": format!("https://{HOOK}:8443/hooks")}},
+            }),
+            vec!["/spec/clientConfig"],
+        ),
+        (
+            configuration(
+                "config.karmada.io/v1alpha1",
+                "ResourceInterpreterWebhookConfiguration",
+            ),
+            both,
+        ),
+    ]
+}
+
+fn crd() -> Value {
+    targets().remove(0).0
+}
+
+fn validating() -> Value {
+    targets().remove(1).0
+}
+
+fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<Step>, InjectionError> {
+    let names = sample::names();
+    let injection = Injection {
+        trust,
+        names: Some(&names),
+    };
+    injection.plan(target)
+}
+
+/// The target after the injection.
+fn inject(target: &Value, trust: &TrustBundle) -> Value {
+    let Some(Step::Inject(patch)) = plan(target, trust).unwrap() else {
+        panic!("nothing to inject into {target}");
+    };
+    let mut patched = target.clone();
+    json_patch::patch(&mut patched, &patch).unwrap();
+    patched
+}
+
+fn annotated(mut target: Value, annotation: &str, value: &str) -> Value {
+    target["metadata"]["annotations"] = json!({ annotation: value });
+    target
+}
+
+#[test]
+fn every_kind_gets_the_bundle_in_its_places_and_nothing_else_changes() {
+    let trust = trust(1);
+    for (target, pointers) in targets() {
+        let mut expected = target.clone();
+        for pointer in &pointers {
+            expected.pointer_mut(pointer).unwrap()["caBundle"] = STANDARD.encode(trust.to_pem()).into();
+        }
+        let patched = inject(&target, &trust);
+        assert_eq!(patched, expected);
+        assert_eq!(plan(&patched, &trust), Ok(None), "{}", target["kind"]);
+    }
+}
+
+#[test]
+fn every_entry_of_the_table_is_tried() {
+    for kind in KINDS {
+        assert!(
+            targets()
+                .iter()
+                .any(|(target, _)| TargetKind::of(target) == Some(kind)),
+            "{}",
+            kind.kind
+        );
+    }
+}
+
+#[test]
+fn a_lost_garbage_or_foreign_bundle_is_repaired() {
+    let (ours, foreign) = (trust(1), trust(2));
+    let reordered = ours.to_pem() + &foreign.to_pem();
+    let garbage = [
+        json!(""),
+        Value::Null,
+        json!("Cg=="),
+        json!("%%%"),
+        json!(7),
+        json!(STANDARD.encode("garbage")),
+        json!(STANDARD.encode(foreign.to_pem())),
+        json!(STANDARD.encode(reordered)),
+        json!(STANDARD.encode(&ours.to_pem()[..300])),
+    ];
+    for (target, pointers) in targets() {
+        let good = inject(&target, &ours);
+        for value in &garbage {
+            let mut broken = good.clone();
+            broken.pointer_mut(pointers[0]).unwrap()["caBundle"] = value.clone();
+            assert_eq!(inject(&broken, &ours), good, "{value} in {}", target["kind"]);
+        }
+    }
+}
+
+#[test]
+fn only_the_entries_that_differ_are_in_the_patch() {
+    let trust = trust(1);
+    let mut target = inject(&validating(), &trust);
+    target["webhooks"][1]["clientConfig"]["caBundle"] = json!("Cg==");
+    let Some(Step::Inject(Patch(operations))) = plan(&target, &trust).unwrap() else {
+        panic!("nothing to inject");
+    };
+    assert_eq!(operations.len(), 3);
+    for operation in &operations {
+        assert!(operation.path().to_string().starts_with("/webhooks/1/"));
+    }
+}
+
+#[test]
+fn the_same_certificates_in_other_bytes_are_left_as_they_are() {
+    let certificates = [trust(1), trust(2)].map(|trust| trust.certificates()[0].clone());
+    let both = TrustBundle::new(certificates).unwrap();
+    let reversed: String = both
+        .certificates()
+        .iter()
+        .rev()
+        .map(Certificate::to_pem)
+        .collect();
+    for (target, pointers) in targets() {
+        let mut target = inject(&target, &both);
+        let written = STANDARD.encode(format!("# ours\n{reversed}").replace('\n', "\r\n"));
+        target.pointer_mut(pointers[0]).unwrap()["caBundle"] = written.into();
+        assert_eq!(plan(&target, &both), Ok(None));
+    }
+}
+
+#[test]
+fn what_calls_other_servers_is_left_alone() {
+    let trust = trust(1);
+    let mut target = validating();
+    target["webhooks"][0]["clientConfig"] = json!({"service": {"namespace": "system", "name": "other"}});
+    target["webhooks"].as_array_mut().unwrap().push(json!({
+        "name": "c", "clientConfig": {"url": "https://example.com/x"},
+    }));
+    let patched = inject(&target, &trust);
+    for (index, injected) in [(0, false), (1, true), (2, false)] {
+        let client_config = &patched["webhooks"][index]["clientConfig"];
+        assert_eq!(client_config.get("caBundle").is_some(), injected, "{index}");
+    }
+    // Of a Secret nobody knows whom it is for.
+    let everything = Injection {
+        trust: &trust,
+        names: None,
+    };
+    assert_eq!(everything.holders(&target).count(), 3);
+}
+
+#[test]
+fn where_no_bundle_is_allowed_none_is_written() {
+    let mut none = crd();
+    none["spec"]["conversion"] = json!({"strategy": "None"});
+    let mut leftover = crd();
+    leftover["spec"]["conversion"]["strategy"] = json!("None");
+    let mut api_services = targets().remove(3).0;
+    api_services["spec"]["insecureSkipTLSVerify"] = json!(true);
+    let mut local = targets().remove(3).0;
+    local["spec"]["service"] = Value::Null;
+    for target in [none, leftover, api_services, local] {
+        assert_eq!(plan(&target, &trust(1)), Ok(None), "{target}");
+    }
+}
+
+#[test]
+fn a_target_that_changed_in_between_is_not_written() {
+    let trust = trust(1);
+    let changes: [fn(&mut Value); 4] = [
+        |target| target["webhooks"].as_array_mut().unwrap().swap(0, 1),
+        |target| target["webhooks"][0]["clientConfig"]["caBundle"] = json!("Cg=="),
+        |target| target["webhooks"][0]["clientConfig"]["service"]["name"] = json!("other"),
+        |target| {
+            target["webhooks"].as_array_mut().unwrap().remove(1);
+        },
+    ];
+    let Some(Step::Inject(patch)) = plan(&validating(), &trust).unwrap() else {
+        panic!("nothing to inject");
+    };
+    for change in changes {
+        let mut changed = validating();
+        change(&mut changed);
+        let before = changed.clone();
+        assert!(json_patch::patch(&mut changed, &patch).is_err());
+        assert_eq!(changed, before);
+    }
+
+    let Some(Step::Inject(patch)) = plan(&crd(), &trust).unwrap() else {
+        panic!("nothing to inject");
+    };
+    let mut switched = crd();
+    switched["spec"]["conversion"]["strategy"] = json!("None");
+    assert!(json_patch::patch(&mut switched, &patch).is_err());
+}
+
+#[test]
+fn the_ownership_of_a_definition_is_given_up_by_a_second_patch() {
+    let trust = trust(1);
+    let entries = json!([
+        {"manager": names::INJECT, "operation": "Apply"},
+        {"manager": names::INJECT, "operation": "Update", "subresource": "status"},
+        {"manager": "kubectl", "operation": "Update"},
+        {"manager": names::INJECT, "operation": "Update"},
+    ]);
+    let mut injected = inject(&crd(), &trust);
+    injected["metadata"]["managedFields"] = entries.clone();
+    let Some(Step::Release(patch)) = plan(&injected, &trust).unwrap() else {
+        panic!("nothing to release");
+    };
+    let mut released = injected.clone();
+    json_patch::patch(&mut released, &patch).unwrap();
+    assert_eq!(released["metadata"]["managedFields"].as_array().unwrap().len(), 3);
+    assert_eq!(released["spec"], injected["spec"]);
+    assert_eq!(plan(&released, &trust), Ok(None));
+
+    let mut moved = injected.clone();
+    moved["metadata"]["managedFields"]
+        .as_array_mut()
+        .unwrap()
+        .swap(2, 3);
+    assert!(json_patch::patch(&mut moved, &patch).is_err());
+
+    // An owner may drop an entry of a webhook configuration whoever patched it.
+    let mut configuration = inject(&validating(), &trust);
+    configuration["metadata"]["managedFields"] = entries;
+    assert_eq!(plan(&configuration, &trust), Ok(None));
+}
+
+#[test]
+fn a_bundle_comes_before_the_ownership() {
+    let mut target = crd();
+    target["metadata"]["managedFields"] = json!([{"manager": names::INJECT, "operation": "Update"}]);
+    assert!(matches!(plan(&target, &trust(1)), Ok(Some(Step::Inject(_)))));
+}
+
+#[test]
+fn what_others_manage_is_left_to_them() {
+    for (annotation, value, elsewhere) in [
+        ("cert-manager.io/inject-ca-from", "ns/name", true),
+        ("cert-manager.io/inject-ca-from-secret", "ns/name", true),
+        ("cert-manager.io/inject-apiserver-ca", "true", true),
+        ("service.beta.openshift.io/inject-cabundle", "true", true),
+        ("service.beta.openshift.io/inject-cabundle", "false", false),
+        ("runtime.cluster.x-k8s.io/inject-ca-from-secret", "ns/name", true),
+        ("cert-manager.io/inject-ca-from", "", false),
+        ("example.com/other", "true", false),
+    ] {
+        let planned = plan(&annotated(crd(), annotation, value), &trust(1));
+        assert_eq!(
+            matches!(planned, Err(InjectionError::ManagedElsewhere(_))),
+            elsewhere,
+            "{annotation}: {planned:?}"
+        );
+    }
+    let error = plan(
+        &annotated(crd(), "cert-manager.io/inject-ca-from", "a/b"),
+        &trust(1),
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cert-manager is asked for the CA bundle too: remove the annotation cert-manager.io/inject-ca-from, or ours"
+    );
+}
+
+#[test]
+fn other_kinds_are_refused() {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}});
+    let error = plan(&secret, &trust(1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Secret n/s is of no kind that carries a CA bundle"
+    );
+    assert!(plan(&json!(null), &trust(1)).is_err());
+}
+
+#[test]
+fn targets_say_whose_bundle_they_want() {
+    let request = |annotation, value| Request::of(&annotated(crd(), annotation, value));
+    assert_eq!(
+        request(names::INJECT_CA_FROM, "system/hook"),
+        Ok(Some(Request::ServingCertificate {
+            namespace: "system".into(),
+            name: "hook".into()
+        }))
+    );
+    assert_eq!(
+        request(names::INJECT_CA_FROM_SECRET, "system/hook.cert"),
+        Ok(Some(Request::Secret {
+            namespace: "system".into(),
+            name: "hook.cert".into()
+        }))
+    );
+    assert_eq!(Request::of(&crd()), Ok(None));
+    assert_eq!(request(names::INJECT_CA_FROM, ""), Ok(None));
+    for wrong in ["hook", "/hook", "system/", "a/b/c", "a /b", "A/b"] {
+        let error = request(names::INJECT_CA_FROM, wrong).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "annotation windlass.dev/inject-ca-from: {wrong:?} is not of the form <namespace>/<name>"
+            )
+        );
+    }
+    let mut both = annotated(crd(), names::INJECT_CA_FROM, "a/b");
+    both["metadata"]["annotations"][names::INJECT_CA_FROM_SECRET] = json!("a/b");
+    assert_eq!(Request::of(&both), Err(InvalidRequest::Both));
+}
+
+#[test]
+fn holders_tell_what_clients_trust() {
+    let (one, other) = (trust(1), trust(2));
+    let target = inject(&crd(), &one);
+    let holder = TargetKind::of(&target).unwrap().holders(&target).remove(0);
+    assert_eq!(holder.host.as_deref(), Some(HOOK));
+    assert!(holder.carries(&one));
+    assert!(!holder.carries(&other));
+    let target = crd();
+    let holder = TargetKind::of(&target).unwrap().holders(&target).remove(0);
+    assert_eq!(holder.ca_bundle, CaBundle::Missing);
+}
+
+/// Any JSON, with the field names that matter among the others.
+fn wild() -> impl Strategy<Value = Value> {
+    let names = [
+        "spec",
+        "webhooks",
+        "clientConfig",
+        "caBundle",
+        "service",
+        "name",
+        "namespace",
+        "url",
+        "conversion",
+        "webhook",
+        "strategy",
+        "metadata",
+        "managedFields",
+        "manager",
+        "annotations",
+    ];
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        prop_oneof![
+            Just("Webhook"),
+            Just("hook"),
+            Just("system"),
+            Just("Cg=="),
+            Just("https://hook.system.svc")
+        ]
+        .prop_map(Value::from),
+    ];
+    scalar.prop_recursive(5, 40, 4, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::hash_map(proptest::sample::select(names.to_vec()), inner, 0..5).prop_map(
+                |fields| fields
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect()
+            ),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_target_is_too_wild(spec in wild(), webhooks in wild(), metadata in wild(), index in 0..KINDS.len()) {
+        static TRUST: std::sync::LazyLock<TrustBundle> = std::sync::LazyLock::new(|| trust(1));
+        let mut target = json!({
+            "apiVersion": format!("{}/v1", KINDS[index].group), "kind": KINDS[index].kind,
+            "metadata": metadata, "spec": spec, "webhooks": webhooks,
+        });
+        if target["metadata"].is_object() {
+            target["metadata"]["name"] = json!("target");
+        }
+        let _ = Request::of(&target);
+        let everything = Injection { trust: &TRUST, names: None };
+        if let Ok(Some(Step::Inject(patch))) = everything.plan(&target) {
+            json_patch::patch(&mut target, &patch).unwrap();
+            prop_assert!(!matches!(everything.plan(&target), Ok(Some(Step::Inject(_)))));
+        }
+    }
+}
+
+#[test]
+fn a_change_of_trust_is_told_from_any_other() {
+    for (before, pointers) in targets() {
+        let mut after = before.clone();
+        after["metadata"]["generation"] = 2.into();
+        after["metadata"]["resourceVersion"] = "2".into();
+        after["metadata"]["managedFields"] = json!([{"manager": "m"}]);
+        for pointer in &pointers {
+            after.pointer_mut(pointer).unwrap()["caBundle"] = CaBundle::encode(&trust(1)).into();
+        }
+        assert!(differs_in_trust_only(&before, &after), "{after}");
+        assert!(differs_in_trust_only(&after, &before), "{after}");
+        let mut elsewhere = after.clone();
+        elsewhere.pointer_mut(pointers[0]).unwrap()["url"] = "https://elsewhere".into();
+        let mut labelled = after.clone();
+        labelled["metadata"]["labels"] = json!({"a": "b"});
+        for other in [elsewhere, labelled] {
+            assert!(!differs_in_trust_only(&before, &other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Inspecting a certificate: what a rotation, a trust bundle and a status want to know of it.
+
+use std::{cmp::Ordering, fmt, hash};
+
+use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use webpki::anchor_from_trusted_cert;
+use windlass_object::text::hexadecimal;
+use x509_parser::{
+    certificate::X509Certificate,
+    extensions::{GeneralName, ParsedExtension},
+    prelude::FromDer,
+};
+
+use super::{DnsNames, Validity, dns_names::is_within, pem};
+
+/// A certificate that was read without an error. Two are equal if their bytes are.
+#[derive(Clone)]
+pub struct Certificate {
+    der: CertificateDer<'static>,
+    facts: Facts,
+}
+
+/// Why bytes are no certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InspectError {
+    /// They are no X.509 certificate in DER.
+    #[error("it is no X.509 certificate: {0}")]
+    Malformed(String),
+    /// A certificate and something behind it.
+    #[error("{0} bytes follow the certificate")]
+    TrailingBytes(usize),
+    /// An extension that is needed to judge the certificate cannot be read.
+    #[error("its extension {0} cannot be read")]
+    Extension(String),
+}
+
+/// What was read.
+#[derive(Clone)]
+struct Facts {
+    common_name: Option<String>,
+    subject: Vec<u8>,
+    issuer: Vec<u8>,
+    serial: Vec<u8>,
+    validity: Validity,
+    public_key: Vec<u8>,
+    dns_names: Vec<String>,
+    permitted_dns_names: Option<Vec<String>>,
+    subject_key_identifier: Option<Vec<u8>>,
+    authority_key_identifier: Option<Vec<u8>>,
+    is_authority: bool,
+    path_length: Option<u32>,
+}
+
+// === impl Certificate ===
+
+impl Certificate {
+    /// Reads a certificate, DER.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are anything but one certificate.
+    pub fn from_der(der: impl Into<Vec<u8>>) -> Result<Self, InspectError> {
+        let der = der.into();
+        let (rest, parsed) =
+            X509Certificate::from_der(&der).map_err(|error| InspectError::Malformed(error.to_string()))?;
+        if !rest.is_empty() {
+            return Err(InspectError::TrailingBytes(rest.len()));
+        }
+        let facts = Facts::of(&parsed)?;
+        Ok(Self {
+            der: der.into(),
+            facts,
+        })
+    }
+
+    /// The bytes, DER.
+    pub fn der(&self) -> &CertificateDer<'static> {
+        &self.der
+    }
+
+    /// One PEM block with a newline at its end.
+    pub fn to_pem(&self) -> String {
+        pem::encode("CERTIFICATE", &self.der)
+    }
+
+    /// SHA-256 of the bytes.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        Sha256::digest(&self.der).into()
+    }
+
+    /// The common name of the subject.
+    pub fn common_name(&self) -> Option<&str> {
+        self.facts.common_name.as_deref()
+    }
+
+    /// The serial number, big endian; as it is encoded, so a positive number with a high first bit begins with 0.
+    pub fn serial(&self) -> &[u8] {
+        &self.facts.serial
+    }
+
+    /// When it is valid.
+    pub fn validity(&self) -> Validity {
+        self.facts.validity
+    }
+
+    /// Its last second.
+    pub fn not_after(&self) -> Timestamp {
+        self.facts.validity.not_after
+    }
+
+    /// The DNS names that it is for, in order.
+    pub fn dns_names(&self) -> &[String] {
+        &self.facts.dns_names
+    }
+
+    /// Whether it is for exactly these names.
+    pub fn is_for(&self, names: &DnsNames) -> bool {
+        names.iter().eq(self.facts.dns_names.iter().map(String::as_str))
+    }
+
+    /// Whether its name constraints let it sign for all of `names`; true where it has none.
+    pub fn permits(&self, names: &DnsNames) -> bool {
+        names.iter().all(|name| self.permits_name(name))
+    }
+
+    pub(super) fn permits_name(&self, name: &str) -> bool {
+        match &self.facts.permitted_dns_names {
+            Some(subtrees) => subtrees.iter().any(|subtree| is_within(name, subtree)),
+            None => true,
+        }
+    }
+
+    /// The DNS subtrees that its name constraints permit; `None` where any name is.
+    pub fn permitted_dns_names(&self) -> Option<&[String]> {
+        self.facts.permitted_dns_names.as_deref()
+    }
+
+    /// The identifier of its key.
+    pub fn subject_key_identifier(&self) -> Option<&[u8]> {
+        self.facts.subject_key_identifier.as_deref()
+    }
+
+    /// The identifier of the key that signed it.
+    pub fn authority_key_identifier(&self) -> Option<&[u8]> {
+        self.facts.authority_key_identifier.as_deref()
+    }
+
+    /// Its public key, DER (SubjectPublicKeyInfo).
+    pub fn public_key(&self) -> &[u8] {
+        &self.facts.public_key
+    }
+
+    /// Whether it may sign certificates.
+    pub fn is_authority(&self) -> bool {
+        self.facts.is_authority
+    }
+
+    /// How many CAs may follow it in a chain; `None` where any number.
+    pub fn path_length(&self) -> Option<u32> {
+        self.facts.path_length
+    }
+
+    /// Whether it has the same subject, byte by byte.
+    pub(super) fn is_namesake_of(&self, other: &Self) -> bool {
+        self.facts.subject == other.facts.subject
+    }
+
+    /// Whether `issuer`'s key signed it in the name of `issuer`'s subject. The names are compared byte by byte, as
+    /// Go does.
+    pub fn is_signed_by(&self, issuer: &Self) -> bool {
+        if self.facts.issuer != issuer.facts.subject {
+            return false;
+        }
+        let Ok((_, parsed)) = X509Certificate::from_der(&self.der) else {
+            return false;
+        };
+        let Ok((_, issuer)) = X509Certificate::from_der(&issuer.der) else {
+            return false;
+        };
+        // What is around the signature is not signed, and x509-parser reads much of it that Go does not: another tag,
+        // an algorithm that is not the signed one (RFC 5280, 4.1.1.2), a signature that is no whole bytes.
+        anchor_from_trusted_cert(&self.der).is_ok()
+            && parsed.verify_signature(Some(issuer.public_key())).is_ok()
+    }
+}
+
+impl PartialEq for Certificate {
+    fn eq(&self, other: &Self) -> bool {
+        self.der == other.der
+    }
+}
+
+impl Eq for Certificate {}
+
+impl hash::Hash for Certificate {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.der.hash(state);
+    }
+}
+
+/// The oldest first; a total order of the bytes, so that a set of certificates has one form.
+impl Ord for Certificate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let age = |certificate: &Self| (certificate.validity().not_before, certificate.not_after());
+        age(self)
+            .cmp(&age(other))
+            .then_with(|| self.der.as_ref().cmp(other.der.as_ref()))
+    }
+}
+
+impl PartialOrd for Certificate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("common_name", &self.facts.common_name)
+            .field("serial", &hexadecimal(&self.facts.serial))
+            .field("not_before", &self.facts.validity.not_before)
+            .field("not_after", &self.facts.validity.not_after)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The common name and, where two certificates could have the same one, the serial number.
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self
+            .common_name()
+            .or(self.dns_names().first().map(String::as_str));
+        write!(
+            f,
+            "{} (serial {})",
+            name.unwrap_or("a certificate without a name"),
+            hexadecimal(&self.facts.serial)
+        )
+    }
+}
+
+// === impl Facts ===
+
+impl Facts {
+    fn of(parsed: &X509Certificate<'_>) -> Result<Self, InspectError> {
+        let mut facts = Self {
+            common_name: parsed
+                .subject()
+                .iter_common_name()
+                .next()
+                .and_then(|name| name.as_str().ok())
+                .map(str::to_owned),
+            subject: parsed.subject().as_raw().to_vec(),
+            issuer: parsed.issuer().as_raw().to_vec(),
+            serial: parsed.raw_serial().to_vec(),
+            validity: parsed.validity().into(),
+            public_key: parsed.public_key().raw.to_vec(),
+            dns_names: Vec::new(),
+            permitted_dns_names: None,
+            subject_key_identifier: None,
+            authority_key_identifier: None,
+            is_authority: false,
+            path_length: None,
+        };
+        for extension in parsed.extensions() {
+            match extension.parsed_extension() {
+                ParsedExtension::SubjectAlternativeName(names) => {
+                    facts.dns_names = names.general_names.iter().filter_map(dns_name).collect();
+                }
+                ParsedExtension::NameConstraints(constraints) => {
+                    facts.permitted_dns_names = constraints.permitted_subtrees.as_ref().map(|subtrees| {
+                        subtrees
+                            .iter()
+                            .filter_map(|subtree| dns_name(&subtree.base))
+                            .collect()
+                    });
+                }
+                ParsedExtension::SubjectKeyIdentifier(identifier) => {
+                    facts.subject_key_identifier = Some(identifier.0.to_vec());
+                }
+                ParsedExtension::AuthorityKeyIdentifier(identifier) => {
+                    facts.authority_key_identifier = identifier
+                        .key_identifier
+                        .as_ref()
+                        .map(|identifier| identifier.0.to_vec());
+                }
+                ParsedExtension::BasicConstraints(constraints) => {
+                    facts.is_authority = constraints.ca;
+                    facts.path_length = constraints.path_len_constraint;
+                }
+                ParsedExtension::ParseError { .. } => {
+                    return Err(InspectError::Extension(extension.oid.to_id_string()));
+                }
+                _ => {}
+            }
+        }
+        Ok(facts)
+    }
+}
+
+fn dns_name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    }
+}

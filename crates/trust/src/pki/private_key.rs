@@ -1,0 +1,151 @@
+//! Private keys, which no log, error or `Debug` ever shows.
+
+use std::fmt;
+
+use rcgen::{KeyPair, PublicKeyData};
+use thiserror::Error;
+use x509_parser::{prelude::FromDer, public_key::PublicKey, x509::SubjectPublicKeyInfo};
+
+use super::Certificate;
+
+/// A private key with its public key.
+pub struct PrivateKey(KeyPair);
+
+/// What kind of key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyAlgorithm {
+    /// On a NIST curve of so many bits.
+    Ecdsa(usize),
+    /// With a modulus of so many bits.
+    Rsa(usize),
+    /// Anything else.
+    Other,
+}
+
+/// A private key cannot be read. Says nothing of what was read: it might be a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "it is no PKCS#8 private key (PEM block PRIVATE KEY) of a supported algorithm (ECDSA P-256, P-384; RSA from 2048 bits)"
+)]
+pub struct ReadPrivateKeyError;
+
+// === impl PrivateKey ===
+
+impl PrivateKey {
+    /// Reads PEM with one block `PRIVATE KEY`, PKCS#8.
+    ///
+    /// # Errors
+    ///
+    /// When it is anything else.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, ReadPrivateKeyError> {
+        let pem = std::str::from_utf8(pem).map_err(|_| ReadPrivateKeyError)?;
+        // The reader of PEM takes any block and skips what is before it.
+        if !pem.starts_with("-----BEGIN PRIVATE KEY-----") {
+            return Err(ReadPrivateKeyError);
+        }
+        KeyPair::from_pem(pem).map(Self).map_err(|_| ReadPrivateKeyError)
+    }
+
+    /// PKCS#8 in PEM: kubert and others read nothing else (no SEC1).
+    pub fn to_pem(&self) -> String {
+        self.0.serialize_pem()
+    }
+
+    /// Whether it is the key of `certificate`.
+    pub fn belongs_to(&self, certificate: &Certificate) -> bool {
+        self.0.subject_public_key_info() == certificate.public_key()
+    }
+
+    /// What kind of key it is.
+    pub fn algorithm(&self) -> KeyAlgorithm {
+        let der = self.public_key();
+        match SubjectPublicKeyInfo::from_der(&der).map(|(_, info)| info.parsed().map(KeyAlgorithm::from)) {
+            Ok(Ok(algorithm)) => algorithm,
+            _ => KeyAlgorithm::Other,
+        }
+    }
+
+    /// Its public key, DER (SubjectPublicKeyInfo).
+    pub fn public_key(&self) -> Vec<u8> {
+        self.0.subject_public_key_info()
+    }
+
+    pub(super) fn pair(&self) -> &KeyPair {
+        &self.0
+    }
+}
+
+impl From<KeyPair> for PrivateKey {
+    fn from(pair: KeyPair) -> Self {
+        Self(pair)
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateKey(redacted)")
+    }
+}
+
+// === impl KeyAlgorithm ===
+
+impl From<PublicKey<'_>> for KeyAlgorithm {
+    fn from(key: PublicKey<'_>) -> Self {
+        match &key {
+            PublicKey::EC(_) => Self::Ecdsa(key.key_size()),
+            PublicKey::RSA(_) => Self::Rsa(key.key_size()),
+            _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::sample;
+
+    #[test]
+    fn it_is_written_as_pkcs8_and_read_back() {
+        for (pair, algorithm) in [
+            (KeyPair::generate().unwrap(), KeyAlgorithm::Ecdsa(256)),
+            (sample::rsa_key_pair(0), KeyAlgorithm::Rsa(2048)),
+        ] {
+            let key = PrivateKey::from(pair);
+            assert_eq!(key.algorithm(), algorithm);
+            let pem = key.to_pem();
+            let back = PrivateKey::from_pem(pem.as_bytes()).unwrap();
+            assert_eq!(back.public_key(), key.public_key());
+            assert_eq!(back.to_pem(), pem);
+        }
+    }
+
+    #[test]
+    fn debug_and_errors_show_nothing_of_it() {
+        let key = PrivateKey::from(KeyPair::generate().unwrap());
+        assert_eq!(format!("{key:?}"), "PrivateKey(redacted)");
+        let pem = key.to_pem();
+        let secret = pem.lines().nth(1).unwrap();
+        let cut = &pem[..pem.len() / 2];
+        let error = PrivateKey::from_pem(cut.as_bytes()).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains(&secret[..8]));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let pem = KeyPair::generate().unwrap().serialize_pem();
+        for wrong in [
+            String::new(),
+            "garbage".into(),
+            pem.replace("PRIVATE KEY", "EC PRIVATE KEY"),
+            pem.replace("PRIVATE KEY", "CERTIFICATE"),
+            format!("junk\n{pem}"),
+            pem.replace('M', "N"),
+        ] {
+            assert_eq!(
+                PrivateKey::from_pem(wrong.as_bytes()).err(),
+                Some(ReadPrivateKeyError)
+            );
+        }
+        assert!(PrivateKey::from_pem(&[0xff, 0xfe]).is_err());
+    }
+}

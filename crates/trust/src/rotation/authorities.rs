@@ -1,0 +1,294 @@
+//! The CAs of one ServingCertificate, as its CA Secret holds them, and every change that is ever written to it.
+//!
+//! A Secret that stores [`Authorities`] as JSON beside the PEM of each certificate that it names (and the keys of
+//! `current` and `next` only) needs no other state. The PEM of a CA that a change takes over from elsewhere comes from
+//! where it was found: the serving Secret or a target.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    pki::Validity,
+    rotation::{
+        certificate::{Certificate, Fingerprint, KeyId, TrustBundle},
+        clock::Mark,
+    },
+};
+
+/// The CAs of one ServingCertificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Authorities {
+    /// Signs; nothing only after its certificate was lost, until the next takes over.
+    pub current: Option<Authority>,
+    /// Is trusted already, or comes to be, and has signed nothing.
+    pub next: Option<Authority>,
+    /// Signed before, and stay trusted while an endpoint may serve what they signed. Their keys are gone.
+    pub retiring: Vec<Certificate>,
+    /// The certificate of the current CA's key that the CA before signed.
+    pub cross: Option<Certificate>,
+    /// How far the next CA is known.
+    pub trust: Trust,
+    /// The serving Secret that was read back last.
+    pub published: Option<Published>,
+    /// The value of `windlass.dev/rotate` that was acted upon last.
+    pub request: Option<String>,
+    /// Certificates that a request wants replaced. One that is not in use any more was.
+    pub replace: BTreeSet<Fingerprint>,
+    /// Keys that someone else may have.
+    pub distrusted: BTreeSet<KeyId>,
+    /// The generation of the CA that was made last.
+    pub generation: u32,
+}
+
+/// A CA whose key is at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Authority {
+    /// Counts the CAs of a ServingCertificate from 1.
+    pub generation: u32,
+    /// Its certificate.
+    pub certificate: Certificate,
+    /// When it became the one that signs.
+    pub signs_since: Option<Timestamp>,
+    /// Whether its key was read and is the certificate's. Observed, never stored.
+    #[serde(skip)]
+    pub has_key: bool,
+    /// Whether it may sign the names that the spec asks for. Observed, never stored.
+    #[serde(skip)]
+    pub as_asked: bool,
+}
+
+/// How far the next CA is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Trust {
+    /// Targets are getting it, and may be needed to have it before anything else goes on.
+    #[default]
+    Distributing,
+    /// Targets are getting it in the same write that takes the CAs of the rotation before from them.
+    Retiring,
+    /// Every target was read back with it, then.
+    Known(Mark),
+}
+
+/// A serving Secret that was read back.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Published {
+    /// Its resourceVersion: servers may need their time again after any write, whoever's it was.
+    pub version: String,
+    /// When. It is read back rather than noted with the write, because a write can be long on its way.
+    pub at: Mark,
+}
+
+/// What is to be a CA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AuthorityTemplate {
+    /// Its generation, part of its common name.
+    pub generation: u32,
+    /// When it holds.
+    pub validity: Validity,
+}
+
+/// One write to the CA Secret: a compare-and-swap of the whole.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// Begin. Without `current`, the CAs in `retiring` are those of before whose keys are lost.
+    Found {
+        /// Signs at once, because there is nothing to replace.
+        current: Option<(AuthorityTemplate, Timestamp)>,
+        /// The next.
+        next: AuthorityTemplate,
+        /// CAs that signed what is served.
+        retiring: Vec<Certificate>,
+        /// A request that this answers, as everything is new.
+        request: Option<String>,
+    },
+    /// Keep trusting CAs that signed what is served, although the Secret did not name them.
+    Adopt(Vec<Certificate>),
+    /// Note what a request wants. From here on it is done, whatever becomes of the annotation.
+    StartRotation {
+        /// The annotation's value.
+        request: String,
+        /// What is to be replaced.
+        replace: BTreeSet<Fingerprint>,
+        /// Whose keys someone else may have.
+        distrusted: BTreeSet<KeyId>,
+    },
+    /// Make a next CA, in the place of one that cannot do its work.
+    IssueNext(AuthorityTemplate),
+    /// Note which serving Secret was read back, and when.
+    RecordPublished(Published),
+    /// Note that every target was read back with the next CA.
+    RecordTrust(Trust),
+    /// The next CA becomes the one that signs; the key of the one before is forgotten.
+    Promote {
+        /// When.
+        at: Timestamp,
+        /// When the cross certificate holds that the CA before signs with its last signature; without one, it is
+        /// distrusted, or its key is lost.
+        cross: Option<Validity>,
+    },
+    /// Stop trusting CAs whose signatures no endpoint serves.
+    Retire {
+        /// These.
+        key_ids: BTreeSet<KeyId>,
+        /// Make a next CA in the same write, so that targets are written once.
+        next: Option<AuthorityTemplate>,
+    },
+}
+
+/// Makes certificates: `domain::pki` with fresh keys, or a test.
+pub trait Issuer {
+    /// Why a certificate could not be made.
+    type Error;
+
+    /// A self-signed CA with a key of its own.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    fn authority(&mut self, template: &AuthorityTemplate) -> Result<Certificate, Self::Error>;
+
+    /// The certificate of `subject`'s key, signed by `issuer`.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    fn cross(
+        &mut self,
+        subject: &Certificate,
+        issuer: &Certificate,
+        validity: Validity,
+    ) -> Result<Certificate, Self::Error>;
+}
+
+// === impl Authorities ===
+
+impl Authorities {
+    /// Whether there is no CA in it.
+    pub fn is_empty(&self) -> bool {
+        self.certificates().next().is_none()
+    }
+
+    /// All CAs that are trusted: current, next, retiring.
+    pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
+        let signing = self.current.iter().chain(&self.next);
+        signing
+            .map(|authority| &authority.certificate)
+            .chain(&self.retiring)
+    }
+
+    /// Whether a CA with that key is one of them.
+    pub fn knows(&self, key_id: KeyId) -> bool {
+        self.certificates().any(|authority| authority.key_id == key_id)
+    }
+
+    /// What targets are to carry: all CAs that have not ended.
+    pub fn trust_bundle(&self, now: Timestamp) -> TrustBundle {
+        self.certificates()
+            .filter(|authority| !authority.has_ended_at(now))
+            .copied()
+            .collect()
+    }
+
+    /// Whether someone else may have that CA's key.
+    pub fn distrusts(&self, authority: &Certificate) -> bool {
+        self.distrusted.contains(&authority.key_id)
+    }
+
+    /// What the CA Secret holds after a change.
+    ///
+    /// # Errors
+    /// If a certificate that the change needs cannot be made.
+    pub fn after<I: Issuer>(&self, change: &Change, issuer: &mut I) -> Result<Self, I::Error> {
+        let mut authorities = self.clone();
+        match change {
+            Change::Found {
+                current,
+                next,
+                retiring,
+                request,
+            } => {
+                if let Some((template, at)) = current {
+                    authorities.current = Some(authorities.issue(template, Some(*at), issuer)?);
+                }
+                authorities.next = Some(authorities.issue(next, None, issuer)?);
+                authorities.retiring.clone_from(retiring);
+                authorities.request.clone_from(request);
+                authorities.trust = Trust::Distributing;
+            }
+            Change::Adopt(certificates) => authorities.retiring.extend(certificates),
+            Change::StartRotation {
+                request,
+                replace,
+                distrusted,
+            } => {
+                authorities.request = Some(request.clone());
+                authorities.replace.clone_from(replace);
+                authorities.distrusted.clone_from(distrusted);
+            }
+            Change::IssueNext(template) => {
+                authorities.next = Some(authorities.issue(template, None, issuer)?);
+                authorities.trust = Trust::Distributing;
+            }
+            Change::RecordPublished(published) => authorities.published = Some(published.clone()),
+            Change::RecordTrust(trust) => authorities.trust = *trust,
+            Change::Promote { at, cross } => authorities.promote(*at, *cross, issuer)?,
+            Change::Retire { key_ids, next } => {
+                authorities
+                    .retiring
+                    .retain(|authority| !key_ids.contains(&authority.key_id));
+                if let Some(template) = next {
+                    authorities.next = Some(authorities.issue(template, None, issuer)?);
+                    authorities.trust = Trust::Retiring;
+                }
+            }
+        }
+        Ok(authorities)
+    }
+
+    fn issue<I: Issuer>(
+        &mut self,
+        template: &AuthorityTemplate,
+        signs_since: Option<Timestamp>,
+        issuer: &mut I,
+    ) -> Result<Authority, I::Error> {
+        let certificate = issuer.authority(template)?;
+        self.generation = template.generation;
+        Ok(Authority {
+            generation: template.generation,
+            certificate,
+            signs_since,
+            has_key: true,
+            as_asked: true,
+        })
+    }
+
+    fn promote<I: Issuer>(
+        &mut self,
+        at: Timestamp,
+        cross: Option<Validity>,
+        issuer: &mut I,
+    ) -> Result<(), I::Error> {
+        let Some(next) = self.next.take() else {
+            return Ok(());
+        };
+        let before = self.current.take();
+        self.cross = match (before, cross) {
+            (Some(before), Some(validity)) => {
+                Some(issuer.cross(&next.certificate, &before.certificate, validity)?)
+            }
+            _ => None,
+        };
+        self.retiring
+            .extend(before.map(|authority| authority.certificate));
+        self.current = Some(Authority {
+            signs_since: Some(at),
+            ..next
+        });
+        self.trust = Trust::Distributing;
+        Ok(())
+    }
+}

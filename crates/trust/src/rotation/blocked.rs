@@ -1,0 +1,93 @@
+//! What stands in the way.
+
+use std::fmt;
+
+use windlass_object::ObjectKey;
+
+use crate::rotation::{contest::Contested, endpoints, request::Request, situation::Situation};
+
+/// Something that stands in the way until someone sees to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// A target refuses the trust bundle. The other targets get it, and what this one trusts stays trusted.
+    Target {
+        /// Which object.
+        target: ObjectKey,
+        /// What the API server said.
+        message: String,
+    },
+    /// Somebody else takes the trust bundle from a target. It is given back each time.
+    Contest {
+        /// Which object.
+        target: ObjectKey,
+        /// By whom, and how often.
+        contested: Contested,
+    },
+    /// An endpoint goes on serving a certificate of before, although its server had its time.
+    Endpoint {
+        /// The pod or address.
+        endpoint: String,
+        /// What it serves.
+        message: String,
+    },
+    /// The value of `windlass.dev/rotate` asks for nothing.
+    Request(String),
+    /// A duration of the spec does not work; nothing new is issued.
+    Durations(String),
+}
+
+/// Everything that stands in the way, by name.
+pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
+    let problems = situation.timing.problems().into_iter();
+    let durations = problems.map(|problem| Blocked::Durations(problem.to_string()));
+
+    let refusing = situation
+        .refusing_targets()
+        .filter(|target| !situation.is_current(target));
+    let targets = refusing.map(|target| Blocked::Target {
+        target: target.id.clone(),
+        message: target.refused.clone().unwrap_or_default(),
+    });
+
+    let contests = situation.observation.targets.iter().filter_map(|target| {
+        Some(Blocked::Contest {
+            target: target.id.clone(),
+            contested: target.contested.clone()?,
+        })
+    });
+
+    let is_late = situation
+        .published_at()
+        .is_some_and(|published| situation.wait_left(&published, situation.timing.reload).is_none());
+    let behind = endpoints::behind(situation).filter(|_| is_late);
+    let behind = behind.map(|(endpoint, leaf)| Blocked::Endpoint {
+        endpoint: endpoint.name.clone(),
+        message: format!(
+            "serves a certificate that is valid until {}, not the one in the Secret",
+            leaf.validity.not_after
+        ),
+    });
+
+    let request = situation.observation.request.as_deref();
+    let request = request.and_then(|value| value.parse::<Request>().err());
+    let request = request.map(|error| Blocked::Request(error.to_string()));
+    durations
+        .chain(targets)
+        .chain(contests)
+        .chain(behind)
+        .chain(request)
+        .collect()
+}
+
+// === impl Blocked ===
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Target { target, message } => write!(f, "{target} refuses the trust bundle: {message}"),
+            Self::Contest { target, contested } => write!(f, "{target}: {contested}"),
+            Self::Endpoint { endpoint, message } => write!(f, "{endpoint} {message}"),
+            Self::Request(message) | Self::Durations(message) => f.write_str(message),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Which change of the CA Secret is due. There is at most one, and nothing else is done beside it.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    pki::Validity,
+    rotation::{
+        authorities::{AuthorityTemplate, Change, Published, Trust},
+        endpoints,
+        request::Request,
+        situation::{Situation, Urgency},
+    },
+};
+
+/// The change that is due, if any.
+pub(super) fn due(situation: &Situation<'_>) -> Option<Change> {
+    if situation.authorities.is_empty() {
+        return (!situation.refused).then(|| found(situation));
+    }
+    adopt(situation)
+        .or_else(|| record_published(situation))
+        .or_else(|| record_trust(situation))
+        .or_else(|| start_rotation(situation))
+        .or_else(|| promote(situation))
+        .or_else(|| retire(situation))
+        .or_else(|| issue_next(situation))
+}
+
+/// Where there is nothing to protect, the first CA signs at once. Where something is served already, its CAs stay
+/// trusted until the first of ours has taken over like any next one.
+fn found(situation: &Situation<'_>) -> Change {
+    let retiring = situation.unknown_issuers();
+    let first = template(situation);
+    let (current, next) = if retiring.is_empty() {
+        let next = AuthorityTemplate {
+            generation: first.generation + 1,
+            ..first
+        };
+        (Some((first, situation.now())), next)
+    } else {
+        (None, first)
+    };
+    Change::Found {
+        current,
+        next,
+        retiring,
+        request: situation.observation.request.clone(),
+    }
+}
+
+fn adopt(situation: &Situation<'_>) -> Option<Change> {
+    let unknown = situation.unknown_issuers();
+    (!unknown.is_empty()).then_some(Change::Adopt(unknown))
+}
+
+/// From here on servers have the time that they need to read it.
+fn record_published(situation: &Situation<'_>) -> Option<Change> {
+    let serving = situation.observation.serving.as_ref()?;
+    serving.content.leaf?;
+    situation.published_at().is_none().then(|| {
+        Change::RecordPublished(Published {
+            version: serving.version.clone(),
+            at: situation.observation.clock.mark,
+        })
+    })
+}
+
+/// The next CA is known once everything was read back with it. What loses it later is repaired, and waited for again.
+fn record_trust(situation: &Situation<'_>) -> Option<Change> {
+    let is_news = !matches!(situation.authorities.trust, Trust::Known(_));
+    (is_news && situation.next_is_everywhere()).then_some(Change::RecordTrust(Trust::Known(
+        situation.observation.clock.mark,
+    )))
+}
+
+fn start_rotation(situation: &Situation<'_>) -> Option<Change> {
+    let authorities = &situation.authorities;
+    let value = situation.observation.request.as_ref()?;
+    if authorities.request.as_ref() == Some(value) {
+        return None;
+    }
+    let request: Request = value.parse().ok()?;
+    let leaf = situation.leaf().map(|leaf| leaf.fingerprint);
+    let current = authorities
+        .current
+        .as_ref()
+        .map(|authority| authority.certificate);
+    let next = authorities.next.as_ref().map(|authority| authority.certificate);
+
+    // A request that is not done yet stays; one whose certificate is gone was.
+    let in_use: BTreeSet<_> = leaf
+        .into_iter()
+        .chain(current.map(|authority| authority.fingerprint))
+        .collect();
+    let mut replace: BTreeSet<_> = authorities.replace.intersection(&in_use).copied().collect();
+    let mut distrusted = authorities.distrusted.clone();
+    let signed = current.iter().chain(&authorities.retiring);
+    match request {
+        Request::Leaf => replace.extend(leaf),
+        Request::Authority => replace.extend(current.map(|authority| authority.fingerprint)),
+        Request::Compromised => distrusted.extend(signed.map(|authority| authority.key_id)),
+        Request::AllCompromised => distrusted.extend(signed.chain(&next).map(|authority| authority.key_id)),
+    }
+    Some(Change::StartRotation {
+        request: value.clone(),
+        replace,
+        distrusted,
+    })
+}
+
+fn promote(situation: &Situation<'_>) -> Option<Change> {
+    let authorities = &situation.authorities;
+    let next = &situation.usable_next()?.certificate;
+    let urgency = situation.urgency();
+    match urgency {
+        Urgency::NotDue => return None,
+        Urgency::Due if !authorities.retiring.is_empty() => return None,
+        Urgency::Due | Urgency::Needed | Urgency::Emergency => {}
+    }
+    let is_known = situation.next_is_trusted()
+        && (urgency == Urgency::Emergency || situation.refusing_targets().all(|target| target.trusts(next)));
+    if !next.is_valid_at(situation.now()) || (!is_known && !is_now_or_never(situation)) {
+        return None;
+    }
+    let cross = situation
+        .signer()
+        .filter(|current| !authorities.distrusts(&current.certificate))
+        .map(|current| current.certificate.validity.intersection(next.validity))
+        .filter(|validity| validity.contains(situation.now()));
+    Some(Change::Promote {
+        at: situation.now(),
+        cross,
+    })
+}
+
+/// The serving certificate ends soon, and the current CA can sign no other that lasts.
+fn is_now_or_never(situation: &Situation<'_>) -> bool {
+    situation.is_last_call()
+        && situation.signer().is_none_or(|current| {
+            let Validity { not_after, .. } = current.certificate.validity;
+            situation.now().duration_until(not_after) <= situation.timing.leaf_life / 6
+        })
+}
+
+/// CAs that nothing holds any more go, and with the last of them the next CA comes, in the same write.
+fn retire(situation: &Situation<'_>) -> Option<Change> {
+    let key_ids = endpoints::released(situation);
+    if key_ids.is_empty() {
+        return None;
+    }
+    let is_last = situation
+        .authorities
+        .retiring
+        .iter()
+        .all(|authority| key_ids.contains(&authority.key_id));
+    let is_next_missing = situation.authorities.next.is_none();
+    let next = (is_last && is_next_missing && !situation.refused).then(|| template(situation));
+    Some(Change::Retire { key_ids, next })
+}
+
+/// A next CA is made with the last retirement, and otherwise where there is none to wait for, or the rotation cannot go
+/// on without.
+fn issue_next(situation: &Situation<'_>) -> Option<Change> {
+    if situation.refused || situation.usable_next().is_some() {
+        return None;
+    }
+    let is_awaited = situation.authorities.next.is_none()
+        && !situation.authorities.retiring.is_empty()
+        && situation.urgency() < Urgency::Needed;
+    (!is_awaited).then(|| Change::IssueNext(template(situation)))
+}
+
+fn template(situation: &Situation<'_>) -> AuthorityTemplate {
+    AuthorityTemplate {
+        generation: situation.authorities.generation + 1,
+        validity: situation.timing.authority_validity(situation.now()),
+    }
+}

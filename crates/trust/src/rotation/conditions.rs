@@ -1,0 +1,241 @@
+//! The conditions of a ServingCertificate. They speak of what works, and counts of how far a change has come.
+
+use std::fmt;
+
+use crate::rotation::{
+    blocked::Blocked,
+    observation::{Endpoint, Served, Target},
+    situation::Situation,
+    tally::Tally,
+};
+
+/// The conditions of a ServingCertificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    /// Calls through every target verify what is served.
+    pub trusted: Verdict,
+    /// Every ready endpoint serves a certificate that is valid and trusted.
+    pub served: Verdict,
+    /// Both, and nothing is in the way of the next renewal.
+    pub ready: Verdict,
+}
+
+/// A condition's status, reason and message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it is met.
+    pub status: bool,
+    /// Why, in a word.
+    pub reason: Reason,
+    /// Why, in a sentence.
+    pub message: String,
+}
+
+/// Why a condition is or is not met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// It is met, and nothing is under way.
+    Current,
+    /// It is met, and a write is still to arrive everywhere.
+    Updating,
+    /// A target carries another trust bundle, and is being repaired.
+    Untrusted,
+    /// It is met, and somebody else keeps taking the trust bundle from a target.
+    Contested,
+    /// A target refuses the trust bundle.
+    Blocked,
+    /// There is no Service.
+    NoService,
+    /// There is no ready endpoint.
+    NoReadyEndpoints,
+    /// An endpoint serves a certificate that has ended or is not trusted.
+    NotServed,
+    /// There is no valid serving certificate.
+    NotIssued,
+    /// The durations of the spec do not work.
+    InvalidDurations,
+}
+
+/// The conditions, beside what stands in the way.
+pub(super) fn conditions(situation: &Situation<'_>, blocked: &[Blocked]) -> Conditions {
+    let trusted = trusted(situation);
+    let served = served(situation);
+    let ready = ready(situation, &trusted, &served, blocked);
+    Conditions {
+        trusted,
+        served,
+        ready,
+    }
+}
+
+fn trusted(situation: &Situation<'_>) -> Verdict {
+    let now = situation.now();
+    let fails = |target: &&Target| {
+        let bundle = target.bundle.clone().unwrap_or_default();
+        situation.bundle.is_empty()
+            || bundle.is_empty()
+            || situation
+                .served_chains()
+                .any(|chain| !bundle.verifies(&chain, now) && situation.bundle.verifies(&chain, now))
+    };
+    if let Some(target) = situation.refusing_targets().find(fails) {
+        let message = target.refused.clone().unwrap_or_default();
+        return Verdict::no(
+            Reason::Blocked,
+            format!("{} refuses the trust bundle: {message}", target.id),
+        );
+    }
+    if let Some(target) = situation.open_targets().find(fails) {
+        let mut message = format!(
+            "{} does not trust what is served, and is being given the trust bundle",
+            target.id
+        );
+        if let Some(contested) = &target.contested {
+            message = format!("{message}; {contested}");
+        }
+        return Verdict::no(Reason::Untrusted, message);
+    }
+    let Tally { total, current } = Tally::of_targets(situation);
+    if current < total {
+        return Verdict::yes(
+            Reason::Updating,
+            format!("{current} of {total} targets carry the trust bundle; the others trust what is served"),
+        );
+    }
+    Verdict::yes(
+        Reason::Current,
+        format!("all of {total} targets carry the trust bundle"),
+    )
+}
+
+fn served(situation: &Situation<'_>) -> Verdict {
+    let now = situation.now();
+    let ready = || situation.observation.ready_endpoints();
+    let service = &situation.observation.service;
+    if !service.exists {
+        let message = format!(
+            "there is no Service {}: create it, or correct spec.serviceName",
+            service.name
+        );
+        return Verdict::no(Reason::NoService, message);
+    }
+    if ready().next().is_none() {
+        let message = match situation.observation.endpoints.len() {
+            0 => format!(
+                "Service {} has no endpoint: see whether its selector matches pods that run",
+                service.name
+            ),
+            others => format!(
+                "Service {} has no ready endpoint, and {others} that are not ready: see to their pods",
+                service.name
+            ),
+        };
+        return Verdict::no(Reason::NoReadyEndpoints, message);
+    }
+    let fails = ready().find(|endpoint| {
+        endpoint
+            .chain()
+            .is_some_and(|chain| !chain.leaf.is_valid_at(now) || !situation.bundle.verifies(chain, now))
+    });
+    if let Some(endpoint) = fails {
+        return Verdict::no(
+            Reason::NotServed,
+            format!(
+                "{} serves a certificate that has ended or is not trusted",
+                endpoint.name
+            ),
+        );
+    }
+    let Tally { total, current } = Tally::of_endpoints(situation);
+    if current < total {
+        let seen =
+            format!("{current} of {total} ready endpoints were seen serving the certificate in the Secret");
+        let message = match ready().find_map(unseen) {
+            Some(unseen) => format!("{seen}; {unseen}"),
+            None => seen,
+        };
+        return Verdict::yes(Reason::Updating, message);
+    }
+    Verdict::yes(
+        Reason::Current,
+        format!("all of {total} ready endpoints serve the certificate in the Secret"),
+    )
+}
+
+/// Why it is not known what an endpoint serves.
+fn unseen(endpoint: &Endpoint) -> Option<String> {
+    match &endpoint.served {
+        Served::Chain(_) => None,
+        Served::Unobservable(why) => Some(format!("{}: {why}", endpoint.name)),
+    }
+}
+
+fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked: &[Blocked]) -> Verdict {
+    for problem in blocked {
+        match problem {
+            Blocked::Durations(message) => return Verdict::no(Reason::InvalidDurations, message.clone()),
+            Blocked::Target { .. } => return Verdict::no(Reason::Blocked, problem.to_string()),
+            Blocked::Contest { .. } | Blocked::Endpoint { .. } | Blocked::Request(_) => {}
+        }
+    }
+    if !situation
+        .leaf()
+        .is_some_and(|leaf| leaf.is_valid_at(situation.now()))
+    {
+        return Verdict::no(
+            Reason::NotIssued,
+            "there is no valid serving certificate yet".to_owned(),
+        );
+    }
+    for verdict in [trusted, served] {
+        if !verdict.status {
+            return verdict.clone();
+        }
+    }
+    let message = blocked.first().map_or_else(
+        || "the serving certificate is served, and trusted by every target".to_owned(),
+        Blocked::to_string,
+    );
+    let is_updating = [trusted, served]
+        .iter()
+        .any(|verdict| verdict.reason == Reason::Updating);
+    let is_contested =
+        |problem: &Blocked| matches!(problem, Blocked::Contest { contested, .. } if contested.repairs > 1);
+    let reason = if blocked.iter().any(is_contested) {
+        Reason::Contested
+    } else if is_updating {
+        Reason::Updating
+    } else {
+        Reason::Current
+    };
+    Verdict::yes(reason, message)
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    fn yes(reason: Reason, message: String) -> Self {
+        Self {
+            status: true,
+            reason,
+            message,
+        }
+    }
+
+    fn no(reason: Reason, message: String) -> Self {
+        Self {
+            status: false,
+            reason,
+            message,
+        }
+    }
+}
+
+// === impl Reason ===
+
+impl fmt::Display for Reason {
+    /// As a condition's reason is spelled.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}

@@ -1,0 +1,166 @@
+//! What was read before a rotation is planned.
+
+use windlass_object::ObjectKey;
+
+use crate::rotation::{
+    authorities::Authorities,
+    certificate::{Certificate, Chain, Fingerprint, TrustBundle},
+    clock::{Clock, Mark},
+    contest::Contested,
+};
+
+/// Everything that a plan is made from. All of it is read from the cluster; `targets` and `endpoints` are complete.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// What the clocks said.
+    pub clock: Clock,
+    /// The CA Secret in the operator's namespace; nothing, if there is none. One that makes no sense holds
+    /// [`Authorities::default`].
+    pub authorities: Option<Versioned<Authorities>>,
+    /// The serving Secret; nothing, if there is none.
+    pub serving: Option<Versioned<Serving>>,
+    /// The objects that ask for the trust bundle. A conversion with strategy `None` asks for nothing.
+    pub targets: Vec<Target>,
+    /// The Service that is served.
+    pub service: Service,
+    /// When this process last saw a target, or `ca.crt`, without the next CA that all of them had had. A process that
+    /// has just started saw nothing, and its waits begin anew anyway.
+    pub regressed: Option<Mark>,
+    /// The endpoints of the Service, ready or not.
+    pub endpoints: Vec<Endpoint>,
+    /// The Deployment that may be restarted; nothing with strategy `Never`, or if there is none.
+    pub rollout: Option<Rollout>,
+    /// The value of `windlass.dev/rotate`.
+    pub request: Option<String>,
+}
+
+/// Something that was read, at the resourceVersion that a write has to find unchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned<T> {
+    /// The resourceVersion.
+    pub version: String,
+    /// What was read.
+    pub content: T,
+}
+
+/// What the serving Secret holds. Whatever is missing or unreadable is nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Serving {
+    /// The first certificate of `tls.crt`, if `tls.key` is its key.
+    pub leaf: Option<Certificate>,
+    /// Whether the leaf has the names and the kind of key that the spec asks for.
+    pub as_asked: bool,
+    /// The second certificate of `tls.crt`.
+    pub cross: Option<Certificate>,
+    /// `ca.crt`.
+    pub bundle: Option<TrustBundle>,
+    /// `olmCAKey`: the CA certificate where OLM's operators look for it.
+    pub authority: Option<Fingerprint>,
+}
+
+/// An object that asks for the trust bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Which object.
+    pub id: ObjectKey,
+    /// What it carries; nothing, if that is absent, or more or less than CA certificates in PEM. An object with
+    /// several webhooks carries what all of them do.
+    pub bundle: Option<TrustBundle>,
+    /// Why the last write was refused: forbidden, invalid, its kind not served. Nothing once a write succeeded.
+    pub refused: Option<String>,
+    /// That somebody else has taken the trust bundle from it.
+    pub contested: Option<Contested>,
+}
+
+/// The Service that is served.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Service {
+    /// Its name, as the spec has it.
+    pub name: String,
+    /// Whether there is one of that name.
+    pub exists: bool,
+}
+
+/// An endpoint of the Service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// The pod, or the address if there is no pod.
+    pub name: String,
+    /// Whether requests reach it.
+    pub ready: bool,
+    /// What it serves.
+    pub served: Served,
+}
+
+/// What a handshake with an endpoint showed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Served {
+    /// These certificates.
+    Chain(Chain),
+    /// Nothing: no handshake came about, for this reason.
+    Unobservable(String),
+}
+
+/// The Deployment behind the Service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rollout {
+    /// Its name.
+    pub deployment: String,
+    /// Whether a restart leaves a moment without a ready pod: strategy Recreate, or one replica that cannot surge.
+    pub costs_requests: bool,
+    /// Whether pods are being replaced.
+    pub progressing: bool,
+    /// The serving certificate for which it was restarted last, from the annotation of its pod template.
+    pub restarted_for: Option<Fingerprint>,
+}
+
+// === impl Observation ===
+
+impl Observation {
+    /// The endpoints that requests reach.
+    pub(super) fn ready_endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        self.endpoints.iter().filter(|endpoint| endpoint.ready)
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// Whether it may be written now.
+    pub(super) fn is_due(&self) -> bool {
+        self.contested
+            .as_ref()
+            .is_none_or(|contested| contested.wait.is_none())
+    }
+
+    /// Whether it carries that CA.
+    pub fn trusts(&self, authority: &Certificate) -> bool {
+        self.bundle
+            .as_ref()
+            .is_some_and(|bundle| bundle.contains(authority))
+    }
+}
+
+// === impl Serving ===
+
+impl Serving {
+    /// What servers come to send.
+    pub fn chain(&self) -> Option<Chain> {
+        self.leaf.map(|leaf| Chain {
+            leaf,
+            cross: self.cross,
+        })
+    }
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    /// What it serves, if that could be seen.
+    pub fn chain(&self) -> Option<&Chain> {
+        match &self.served {
+            Served::Chain(chain) => Some(chain),
+            Served::Unobservable(_) => None,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What is to be said about a rotation, and when to look again.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::rotation::{
+    Plan,
+    authorities::Trust,
+    blocked, conditions, endpoints,
+    situation::{Situation, Urgency},
+    step::Step,
+    tally::Tally,
+};
+
+/// Where a rotation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// The next CA is trusted everywhere and signs nothing yet.
+    Stable,
+    /// The next CA has signed; endpoints are coming to serve what it signed.
+    Signing,
+    /// Every endpoint serves what the next CA signed; targets are getting the CA after it.
+    Retiring,
+    /// Targets are getting a next CA that they did not know.
+    Distributing,
+}
+
+/// The plan with these steps.
+pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> Plan {
+    let blocked = blocked::blocked(situation);
+    Plan {
+        phase: phase(situation),
+        wake_up: wake_up(situation, &steps),
+        conditions: conditions::conditions(situation, &blocked),
+        blocked,
+        leaf_renewal: situation.leaf().map(|leaf| situation.timing.leaf_renewal(leaf)),
+        authority_renewal: situation.authority_renewal(),
+        endpoints: Tally::of_endpoints(situation),
+        targets: Tally::of_targets(situation),
+        steps,
+    }
+}
+
+fn phase(situation: &Situation<'_>) -> Phase {
+    let authorities = &situation.authorities;
+    let knows_next = matches!(authorities.trust, Trust::Known(_));
+    let is_pressing = situation.urgency() >= Urgency::Needed;
+    let can_hand_over = situation.usable_next().is_some() && situation.next_is_trusted();
+    if authorities.current.is_none() || (is_pressing && !can_hand_over) {
+        return Phase::Distributing;
+    }
+    if !authorities.retiring.is_empty() {
+        return Phase::Signing;
+    }
+    match authorities.trust {
+        _ if knows_next && authorities.next.is_some() => Phase::Stable,
+        Trust::Retiring => Phase::Retiring,
+        _ => Phase::Distributing,
+    }
+}
+
+/// The earliest moment at which the plan may be another although nothing else changed.
+fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
+    let timing = situation.timing;
+    if steps
+        .iter()
+        .any(|step| matches!(step, Step::ChangeAuthorities { .. }))
+    {
+        return SignedDuration::ZERO;
+    }
+    let now = situation.now();
+    let until = |moment: Timestamp| now.duration_until(moment);
+    let leaf = situation.leaf();
+    let moments = leaf
+        .map(|leaf| timing.leaf_renewal(leaf))
+        .into_iter()
+        .chain(leaf.map(|leaf| timing.last_call(leaf)))
+        .chain(situation.authority_renewal())
+        .map(until);
+
+    let retiring = situation.authorities.retiring.iter();
+    let holds = retiring.filter_map(|authority| endpoints::hold_left(situation, authority));
+    let rollout = situation.observation.rollout.as_ref();
+    let restart = rollout.and_then(|rollout| endpoints::restart_wait(situation, rollout));
+    let behind = endpoints::behind(situation).next().map(|_| timing.poll);
+    let refusing = situation.refusing_targets().next().map(|_| timing.retry);
+    let targets = situation.observation.targets.iter();
+    let contested = targets.filter_map(|target| target.contested.as_ref()?.wait);
+    let written = (!steps.is_empty() && refusing.is_none()).then_some(timing.poll);
+    moments
+        .chain(situation.trust_wait())
+        .chain(contested)
+        .chain(holds)
+        .chain(restart)
+        .chain(behind)
+        .chain(refusing)
+        .chain(written)
+        .filter(SignedDuration::is_positive)
+        .fold(timing.longest_sleep, SignedDuration::min)
+}

@@ -1,0 +1,146 @@
+//! The steps of a plan, each with all that its execution needs.
+
+use std::fmt;
+
+use windlass_object::ObjectKey;
+
+use crate::{
+    pki::Validity,
+    rotation::{
+        authorities::Change,
+        certificate::{Certificate, Fingerprint, KeyId, TrustBundle},
+    },
+};
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Write [`Authorities::after`](crate::rotation::Authorities::after) the change to the CA Secret.
+    ChangeAuthorities {
+        /// The resourceVersion that the write replaces; without one, the Secret is created.
+        replacing: Option<String>,
+        /// What changes.
+        change: Change,
+    },
+    /// Write the serving Secret.
+    PublishServing(Publication),
+    /// Give a target the trust bundle, if it still carries what was observed.
+    InjectTarget {
+        /// Which object.
+        target: ObjectKey,
+        /// What it is to carry.
+        bundle: TrustBundle,
+    },
+    /// Restart the Deployment's pods, and note in their template for which serving certificate.
+    RestartRollout {
+        /// Its name.
+        deployment: String,
+        /// The serving certificate that its pods do not read.
+        leaf: Fingerprint,
+    },
+}
+
+/// What the serving Secret is to hold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Publication {
+    /// The resourceVersion that the write replaces; without one, the Secret is created.
+    pub replacing: Option<String>,
+    /// The leaf: first in `tls.crt`, and `tls.key`.
+    pub leaf: Leaf,
+    /// The cross certificate: second in `tls.crt`.
+    pub cross: Option<Certificate>,
+    /// `ca.crt`.
+    pub bundle: TrustBundle,
+    /// `olmCAKey`: the CA that signed the leaf.
+    pub authority: Option<Certificate>,
+}
+
+/// Which serving certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Leaf {
+    /// The one that is there, with its key.
+    Keep,
+    /// A new one, with a new key.
+    Issue {
+        /// The CA that signs it.
+        by: KeyId,
+        /// When it holds.
+        validity: Validity,
+    },
+}
+
+// === impl Step ===
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ChangeAuthorities { change, .. } => change.fmt(f),
+            Self::PublishServing(publication) => match publication.leaf {
+                Leaf::Keep => f.write_str("Published the trust bundle in the serving Secret"),
+                Leaf::Issue { validity, .. } => {
+                    write!(
+                        f,
+                        "Issued a serving certificate that is valid until {}",
+                        validity.not_after
+                    )
+                }
+            },
+            Self::InjectTarget { target, .. } => write!(f, "Gave {target} the trust bundle"),
+            Self::RestartRollout { deployment, .. } => write!(
+                f,
+                "Restarted Deployment {deployment}, because its pods do not read a new serving certificate"
+            ),
+        }
+    }
+}
+
+// === impl Change ===
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Found {
+                current: Some((current, _)),
+                next,
+                ..
+            } => {
+                write!(
+                    f,
+                    "Made CA {}, and CA {} as the next",
+                    current.generation, next.generation
+                )
+            }
+            Self::Found { next, .. } => write!(
+                f,
+                "Made CA {}, because the keys of those before are lost; what they signed stays trusted meanwhile",
+                next.generation
+            ),
+            Self::Adopt(_) => f.write_str("Trusted on a CA that signed what is served"),
+            Self::StartRotation {
+                request, distrusted, ..
+            } if distrusted.is_empty() => {
+                write!(f, "Started the rotation that {request:?} asks for")
+            }
+            Self::StartRotation { request, .. } => write!(
+                f,
+                "Started the rotation that {request:?} asks for: calls to endpoints that go on serving what a \
+                 compromised CA signed will fail once it is retired"
+            ),
+            Self::IssueNext(next) => write!(f, "Made CA {} as the next", next.generation),
+            Self::RecordPublished(_) => f.write_str("Noted that the serving Secret was read back"),
+            Self::RecordTrust(_) => f.write_str("Noted how far the next CA is known"),
+            Self::Promote { cross: Some(_), .. } => f.write_str("The next CA signs from now on"),
+            Self::Promote { cross: None, .. } => {
+                f.write_str("The next CA signs from now on, without a cross certificate of the one before")
+            }
+            Self::Retire { next: Some(next), .. } => {
+                write!(
+                    f,
+                    "Retired the CA before, and made CA {} as the next",
+                    next.generation
+                )
+            }
+            Self::Retire { .. } => f.write_str("Retired a CA that nothing is served from"),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Counts of endpoints and targets that are as they should be.
+
+use crate::rotation::{observation::Served, situation::Situation};
+
+/// So many of so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// All.
+    pub total: usize,
+    /// Those that have what they should.
+    pub current: usize,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    /// How many ready endpoints serve the certificate in the Secret.
+    pub(super) fn of_endpoints(situation: &Situation<'_>) -> Self {
+        let published = situation.leaf().map(|leaf| leaf.fingerprint);
+        let ready = || situation.observation.ready_endpoints();
+        let serves = |served: &Served| match served {
+            Served::Chain(chain) => Some(chain.leaf.fingerprint) == published,
+            Served::Unobservable(_) => false,
+        };
+        Self {
+            total: ready().count(),
+            current: ready().filter(|endpoint| serves(&endpoint.served)).count(),
+        }
+    }
+
+    /// How many targets carry the trust bundle.
+    pub(super) fn of_targets(situation: &Situation<'_>) -> Self {
+        let targets = &situation.observation.targets;
+        Self {
+            total: targets.len(),
+            current: targets
+                .iter()
+                .filter(|target| situation.is_current(target))
+                .count(),
+        }
+    }
+}

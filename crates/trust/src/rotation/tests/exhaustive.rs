@@ -1,0 +1,304 @@
+//! What is served is trusted, and nothing is stuck: in every state that can be reached, and along random paths.
+
+use jiff::SignedDuration;
+use proptest::prelude::*;
+use stateright::Model;
+
+use crate::rotation::{
+    Timing,
+    tests::{
+        model::{Chances, Scenario, TRUSTED, tell},
+        world::{self, World},
+    },
+};
+
+fn rotations(requests: &[&'static str]) -> Chances {
+    Chances {
+        requests: requests.to_vec(),
+        ..Chances::default()
+    }
+}
+
+/// Two pods, of which the operator can dial one, and a target.
+fn small() -> World {
+    World::settled(1, &[true, false], &world::timing())
+}
+
+fn holds(scenario: Scenario) {
+    if let Err(story) = scenario.check() {
+        panic!("{story}");
+    }
+}
+
+#[test]
+fn holds_from_nothing_and_through_a_rotation() {
+    holds(Scenario::new(
+        "from nothing",
+        World::new(2, &[true, false]),
+        Chances {
+            crashes: 1,
+            requests: vec!["ca:1"],
+            ..Chances::default()
+        },
+    ));
+}
+
+#[test]
+fn holds_through_two_rotations() {
+    holds(Scenario::new(
+        "two rotations",
+        small(),
+        rotations(&["ca:2", "ca:1"]),
+    ));
+}
+
+#[test]
+fn holds_with_the_last_writes_of_a_cut_off_operator() {
+    holds(Scenario::new(
+        "two operators",
+        World::settled(2, &[true], &world::timing()),
+        Chances {
+            failovers: 1,
+            regressions: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_targets_that_regress() {
+    holds(Scenario::new(
+        "targets that regress",
+        small(),
+        Chances {
+            regressions: 2,
+            emptyings: 1,
+            ..rotations(&["ca:2", "ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_repairs_that_wait_for_no_endpoint() {
+    holds(Scenario::new(
+        "repairs beside the plan",
+        World::settled(1, &[true], &world::timing()),
+        Chances {
+            repairs: 1,
+            regressions: 1,
+            crashes: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+    holds(Scenario::new(
+        "repairs with lost keys",
+        World::settled(1, &[false], &world::timing()),
+        Chances {
+            repairs: 1,
+            losses: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_a_target_that_refuses() {
+    holds(Scenario::new(
+        "a target that refuses",
+        World::settled(2, &[true], &world::timing()),
+        Chances {
+            refusals: 2,
+            regressions: 1,
+            ..rotations(&["ca:2", "ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_a_serving_secret_that_is_edited() {
+    holds(Scenario::new(
+        "a serving Secret that is edited",
+        World::settled(1, &[false], &world::timing()),
+        Chances {
+            edits: 1,
+            ..rotations(&["leaf:2", "ca:1"])
+        },
+    ));
+    holds(Scenario::new(
+        "a serving Secret that is edited twice",
+        World::settled(1, &[false], &world::timing()),
+        Chances {
+            edits: 2,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_lost_keys() {
+    holds(Scenario::new(
+        "lost keys",
+        small(),
+        Chances {
+            losses: 1,
+            crashes: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_a_pod_that_starts_slowly() {
+    holds(Scenario::new(
+        "a pod that starts slowly",
+        World::settled(1, &[true], &world::timing()),
+        Chances {
+            starts: 1,
+            crashes: 1,
+            ..rotations(&["ca:2", "ca:1"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_compromised_keys() {
+    holds(Scenario::new(
+        "a compromised CA",
+        World::settled(1, &[false], &world::timing()),
+        Chances {
+            crashes: 1,
+            ..rotations(&["ca:compromised", "ca:1"])
+        },
+    ));
+    holds(Scenario::new(
+        "two compromised CAs",
+        small(),
+        Chances {
+            crashes: 1,
+            ..rotations(&["ca:compromised-all"])
+        },
+    ));
+}
+
+#[test]
+fn holds_with_a_calendar_that_jumps() {
+    let days = |days: i64| SignedDuration::from_hours(24 * days);
+    let timing = Timing {
+        leaf_life: days(3),
+        authority_life: days(6),
+        ..world::timing()
+    };
+    let scenario = Scenario::new(
+        "a calendar that jumps",
+        World::settled(1, &[false], &timing),
+        Chances {
+            days: 4,
+            jumps: 2,
+            ..Chances::default()
+        },
+    );
+    holds(Scenario { timing, ..scenario });
+}
+
+/// Each wait is there for a reason: without it, the check finds what goes wrong.
+#[test]
+fn does_not_hold_without_the_waits() {
+    let none = SignedDuration::ZERO;
+    let patient = world::timing;
+    let impatient = [
+        // With a cross certificate, only the wait for servers is between a retired CA and those who rely on it.
+        (
+            "API servers",
+            Timing {
+                trust: none,
+                ..patient()
+            },
+            "ca:compromised-all",
+            true,
+        ),
+        (
+            "servers",
+            Timing {
+                reload: none,
+                ..patient()
+            },
+            "ca:1",
+            false,
+        ),
+        (
+            "created pods",
+            Timing {
+                overlap: none,
+                ..patient()
+            },
+            "ca:1",
+            true,
+        ),
+        (
+            "starting pods",
+            Timing {
+                start: none,
+                ..patient()
+            },
+            "ca:1",
+            true,
+        ),
+    ];
+    for (name, timing, request, is_observable) in impatient {
+        let chances = Chances {
+            starts: 1,
+            ..rotations(&[request])
+        };
+        let scenario = Scenario::new(name, World::settled(1, &[is_observable], &patient()), chances);
+        let found = Scenario { timing, ..scenario }.check();
+        assert!(
+            found.is_err_and(|story| story.contains(TRUSTED)),
+            "no wait for {name}, and nothing was found"
+        );
+    }
+}
+
+proptest! {
+    /// Deeper than the exhaustive checks: every chance at once, along paths drawn at random.
+    #[test]
+    fn holds_along_random_paths(
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 300),
+        with_losses in any::<bool>(),
+        targets in 1_usize..4,
+        pods in prop::collection::vec(any::<bool>(), 1..4),
+    ) {
+        let requests = vec!["ca:5", "leaf:4", "ca:3", "leaf:2", "ca:1"];
+        let chances = if with_losses {
+            Chances { crashes: 3, failovers: 2, losses: 2, repairs: 9, starts: 2, jumps: 6, requests, ..Chances::default() }
+        } else {
+            Chances {
+                crashes: 3,
+                failovers: 2,
+                regressions: 5,
+                emptyings: 3,
+                refusals: 4,
+                edits: 3,
+                repairs: 9,
+                starts: 2,
+                jumps: 6,
+                requests,
+                ..Chances::default()
+            }
+        };
+        let scenario = Scenario::new("random paths", World::settled(targets, &pods, &world::timing()), chances);
+        let mut state = scenario.init_states().remove(0);
+        let mut story = Vec::new();
+        for choice in choices {
+            let mut actions = Vec::new();
+            scenario.actions(&state, &mut actions);
+            let action = *choice.get(&actions);
+            story.extend(tell(&state, action));
+            if let Some(next) = scenario.next_state(&state, action) {
+                state = next;
+            }
+            prop_assert!(state.world.is_trusted(), "untrusted after\n{}", story.join("\n"));
+            prop_assert!(!state.world.bad_write, "badly written after\n{}", story.join("\n"));
+        }
+        prop_assert!(scenario.settles(&state), "stuck after\n{}", story.join("\n"));
+    }
+}

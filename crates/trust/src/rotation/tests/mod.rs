@@ -1,0 +1,57 @@
+//! Tests of the plan: situations one by one, and a model check of all of them.
+
+mod endpoints;
+mod exhaustive;
+mod faults;
+mod lag;
+mod model;
+mod observations;
+mod renewal;
+mod requests;
+mod targets;
+mod world;
+
+use jiff::SignedDuration;
+
+use self::world::{World, timing};
+use crate::rotation::{Change, Phase, Plan, Step};
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+fn settled() -> World {
+    World::settled(2, &[true], &timing())
+}
+
+fn changes(plan: &Plan) -> Option<&Change> {
+    match plan.steps.as_slice() {
+        [Step::ChangeAuthorities { change, .. }] => Some(change),
+        _ => None,
+    }
+}
+
+fn step(world: &mut World) -> Plan {
+    let plan = world.plan(&timing());
+    for intent in world.intents(&timing()) {
+        world.execute(&intent);
+    }
+    plan
+}
+
+fn generation(world: &World) -> u32 {
+    let current = world
+        .authorities
+        .as_ref()
+        .and_then(|authorities| authorities.current);
+    current.unwrap().generation
+}
+
+/// Goes on until the plan is in that phase.
+fn until(world: &mut World, phase: Phase) {
+    for _ in 0..20 {
+        if step(world).phase == phase {
+            return;
+        }
+    }
+    panic!("never {phase:?}: {world:#?}");
+}

@@ -1,0 +1,404 @@
+//! A model check: every interleaving of steps, crashes, lag, foreign edits and clock jumps, around the real [`plan`].
+//!
+//! Each scenario gives the world a few chances to misbehave; everything else may happen at any time, in any order,
+//! or not at all.
+//!
+//! [`plan`]: crate::rotation::plan
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Instant,
+};
+
+use jiff::SignedDuration;
+use stateright::{Checker, Model, Property};
+
+use crate::rotation::{
+    Phase, Serving, Step, Timing,
+    tests::{
+        lag::{Pod, Stage, WebhookConfiguration},
+        world::{self, Intent, World},
+    },
+};
+
+/// What is to be possible, lest the rest be true of a world in which nothing happens.
+const SOMETIMES: &str = "a rotation ends";
+
+/// What is to be true of every state.
+pub(super) const TRUSTED: &str = "what is served is trusted";
+
+/// One state of so many is followed until nothing is left to do.
+const SAMPLE: u64 = 199;
+
+/// What may go wrong, and how often.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Chances {
+    /// The operator ends, and another takes over.
+    pub(super) crashes: u8,
+    /// The operator is cut off and another takes over, while its last writes are still on their way.
+    pub(super) failovers: u8,
+    /// A tool writes what a target carried before.
+    pub(super) regressions: u8,
+    /// Somebody empties a target.
+    pub(super) emptyings: u8,
+    /// The target of the highest index comes to refuse writes, or to allow them again.
+    pub(super) refusals: u8,
+    /// The serving Secret loses its leaf, is deleted, or put back to what it was.
+    pub(super) edits: u8,
+    /// The CA Secret is deleted.
+    pub(super) losses: u8,
+    /// The operator sets out to repair targets beside its plan, from what it has read, and does so any time later.
+    pub(super) repairs: u8,
+    /// A pod starts.
+    pub(super) starts: u8,
+    /// A day passes.
+    pub(super) days: u8,
+    /// The calendar jumps by a day, from right to wrong or back.
+    pub(super) jumps: u8,
+    /// Values that the annotation takes, last first.
+    pub(super) requests: Vec<&'static str>,
+}
+
+/// A scenario: where it starts, and what may go wrong.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) start: World,
+    pub(super) chances: Chances,
+    pub(super) timing: Timing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    pub(super) world: World,
+    chances: Chances,
+    /// What the operator has planned and not done yet.
+    intents: Vec<Intent>,
+    /// What the operator set out to repair beside its plan.
+    repairs: Vec<Intent>,
+    /// What a cut-off operator had planned.
+    stray: Vec<Intent>,
+    /// By how many days the calendar is wrong.
+    skew: i8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Action {
+    Plan,
+    Execute(usize),
+    ExecuteStray(usize),
+    SetOutToRepair,
+    Repair(usize),
+    Crash,
+    FailOver,
+    Tick,
+    Propagate(usize),
+    Reload(usize),
+    Advance(usize),
+    StartPod,
+    Regress(usize),
+    Empty(usize),
+    ToggleRefusal,
+    LoseLeaf,
+    DeleteServing,
+    RestoreServing,
+    DeleteAuthorities,
+    Request,
+    NextDay,
+    Jump(i8),
+}
+
+// === impl Scenario ===
+
+impl Scenario {
+    pub(super) fn new(name: &'static str, start: World, chances: Chances) -> Self {
+        Self {
+            name,
+            start,
+            chances,
+            timing: world::timing(),
+        }
+    }
+
+    /// Visits every state that can be reached, and tells how the first one is that is not as it should be.
+    pub(super) fn check(self) -> Result<(), String> {
+        let name = self.name;
+        let begin = Instant::now();
+        let checker = self.checker().spawn_bfs().join();
+        println!(
+            "{name}: {} states, {} of them different, {} steps deep, {:.1} s",
+            checker.state_count(),
+            checker.unique_state_count(),
+            checker.max_depth(),
+            begin.elapsed().as_secs_f32(),
+        );
+        let discoveries = checker.discoveries();
+        assert!(!discoveries.is_empty(), "{name}: nothing happens");
+        match discoveries
+            .into_iter()
+            .find(|(property, _)| *property != SOMETIMES)
+        {
+            None => Ok(()),
+            Some((property, path)) => {
+                let steps = path.into_vec();
+                let story = steps
+                    .iter()
+                    .filter_map(|(state, action)| tell(state, *action.as_ref()?));
+                let story: Vec<_> = story.collect();
+                Err(format!(
+                    "{name}: not so that {property}, after\n{}",
+                    story.join("\n")
+                ))
+            }
+        }
+    }
+
+    /// Whether a rotation comes to its end from there, once nobody gets in its way any more.
+    pub(super) fn settles(&self, state: &State) -> bool {
+        let mut world = state.world.clone();
+        for target in &mut world.targets {
+            target.refuses = false;
+        }
+        world.settle(&self.timing) && world.is_trusted()
+    }
+
+    fn environment(&self, state: &State, actions: &mut Vec<Action>) {
+        let world = &state.world;
+        let lagging = |(index, target): (usize, &WebhookConfiguration)| {
+            (target.bundle != target.effective).then_some(Action::Propagate(index))
+        };
+        actions.extend(world.targets.iter().enumerate().filter_map(lagging));
+        let served = world.serving.as_ref().and_then(Serving::chain);
+        for (index, pod) in world.pods.iter().enumerate() {
+            if served.is_some() && pod.chain != served && pod.stage != Stage::Created {
+                actions.push(Action::Reload(index));
+            }
+            if pod.stage != Stage::Ready {
+                actions.push(Action::Advance(index));
+            }
+        }
+        if world.may_tick() {
+            actions.push(Action::Tick);
+        }
+    }
+
+    fn mishaps(&self, state: &State, actions: &mut Vec<Action>) {
+        let State { world, chances, .. } = state;
+        if chances.crashes > 0 {
+            actions.push(Action::Crash);
+        }
+        if chances.failovers > 0 && !state.intents.is_empty() {
+            actions.push(Action::FailOver);
+        }
+        for (index, target) in world.targets.iter().enumerate() {
+            if chances.regressions > 0 && target.before != target.bundle {
+                actions.push(Action::Regress(index));
+            }
+            if chances.emptyings > 0 && target.bundle.is_some() {
+                actions.push(Action::Empty(index));
+            }
+        }
+        if chances.refusals > 0 {
+            actions.push(Action::ToggleRefusal);
+        }
+        if chances.edits > 0 && world.serving.is_some() {
+            actions.extend([Action::LoseLeaf, Action::DeleteServing]);
+            // Putting back what a retired CA signed is beyond help: nobody trusts it any more.
+            let is_trusted = |serving: &Serving| {
+                let authorities = world.authorities.as_ref();
+                serving.leaf.is_some_and(|leaf| {
+                    authorities.is_some_and(|authorities| authorities.knows(leaf.issuer_key_id))
+                })
+            };
+            if world.served_before.as_ref().is_some_and(is_trusted) && state.intents.is_empty() {
+                actions.push(Action::RestoreServing);
+            }
+        }
+        if chances.losses > 0 && world.authorities.is_some() {
+            actions.push(Action::DeleteAuthorities);
+        }
+        if chances.repairs > 0 && state.repairs.is_empty() {
+            actions.push(Action::SetOutToRepair);
+        }
+        if chances.starts > 0 && world.serving.is_some() {
+            actions.push(Action::StartPod);
+        }
+        if !chances.requests.is_empty() {
+            actions.push(Action::Request);
+        }
+        // A write is not days on its way.
+        if chances.days > 0 && state.intents.is_empty() {
+            actions.push(Action::NextDay);
+        }
+        if chances.jumps > 0 {
+            let jumps: &[i8] = if state.skew == 0 { &[-1, 1] } else { &[0] };
+            actions.extend(jumps.iter().map(|skew| Action::Jump(*skew)));
+        }
+    }
+}
+
+impl Model for Scenario {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            world: self.start.clone(),
+            chances: self.chances.clone(),
+            intents: Vec::new(),
+            repairs: Vec::new(),
+            stray: Vec::new(),
+            skew: 0,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.intents.is_empty() {
+            actions.push(Action::Plan);
+        }
+        actions.extend((0..state.intents.len()).map(Action::Execute));
+        actions.extend((0..state.stray.len()).map(Action::ExecuteStray));
+        actions.extend((0..state.repairs.len()).map(Action::Repair));
+        self.environment(state, actions);
+        self.mishaps(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        let State {
+            world,
+            chances,
+            intents,
+            repairs,
+            stray,
+            skew: wrong_by,
+        } = &mut state;
+        match action {
+            Action::Plan => *intents = world.intents(&self.timing),
+            Action::Execute(index) => {
+                let intent = intents.remove(index);
+                world.execute(&intent);
+            }
+            Action::ExecuteStray(index) => {
+                let intent = stray.remove(index);
+                world.execute(&intent);
+            }
+            Action::SetOutToRepair => {
+                *repairs = world.repairs(&self.timing);
+                chances.repairs -= u8::from(!repairs.is_empty());
+            }
+            Action::Repair(index) => {
+                let intent = repairs.remove(index);
+                world.execute(&intent);
+            }
+            Action::Crash => {
+                chances.crashes -= 1;
+                intents.clear();
+                repairs.clear();
+                world.restart_operator();
+            }
+            Action::FailOver => {
+                chances.failovers -= 1;
+                stray.append(intents);
+                stray.append(repairs);
+                world.restart_operator();
+            }
+            Action::Tick => world.tick(),
+            Action::Propagate(target) => world.targets[target].propagate(),
+            Action::Reload(pod) => world.reload(pod),
+            Action::Advance(pod) => world.advance(pod),
+            Action::StartPod => {
+                chances.starts -= 1;
+                let chain = world.serving.as_ref()?.chain()?;
+                world.pods.push(Pod {
+                    chain: Some(chain),
+                    stage: Stage::Created,
+                    observable: true,
+                    behind: 0,
+                });
+            }
+            Action::Regress(target) => {
+                chances.regressions -= 1;
+                let target = &mut world.targets[target];
+                target.bundle.clone_from(&target.before);
+            }
+            Action::Empty(target) => {
+                chances.emptyings -= 1;
+                world.targets[target].bundle = None;
+            }
+            Action::ToggleRefusal => {
+                chances.refusals -= 1;
+                let target = world.targets.last_mut()?;
+                target.refuses = !target.refuses;
+            }
+            Action::LoseLeaf => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving.as_mut()?.leaf = None;
+            }
+            Action::DeleteServing => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving = None;
+            }
+            Action::RestoreServing => {
+                chances.edits -= 1;
+                world.touches += 1;
+                world.serving = world.served_before.take();
+            }
+            Action::DeleteAuthorities => {
+                chances.losses -= 1;
+                world.authorities = None;
+            }
+            Action::Request => world.request = chances.requests.pop().map(str::to_owned),
+            Action::NextDay => {
+                chances.days -= 1;
+                world.now += SignedDuration::from_hours(24);
+            }
+            Action::Jump(skew) => {
+                chances.jumps -= 1;
+                world.now += SignedDuration::from_hours(24 * i64::from(skew - *wrong_by));
+                *wrong_by = skew;
+            }
+        }
+        (state != *last).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always(TRUSTED, |_, state: &State| state.world.is_trusted()),
+            Property::always("nothing empty or ended is written", |_, state: &State| {
+                !state.world.bad_write
+            }),
+            Property::always("a change of the CA Secret comes alone", |_, state: &State| {
+                let is_change = |intent: &Intent| matches!(intent.step, Step::ChangeAuthorities { .. });
+                state.intents.len() < 2 || !state.intents.iter().any(is_change)
+            }),
+            Property::always("nothing is stuck", |model: &Self, state: &State| {
+                let mut hasher = DefaultHasher::new();
+                state.hash(&mut hasher);
+                !hasher.finish().is_multiple_of(SAMPLE) || model.settles(state)
+            }),
+            Property::sometimes(SOMETIMES, |model: &Self, state: &State| {
+                let generation = |world: &World| {
+                    let authorities = world.authorities.as_ref()?;
+                    Some(authorities.current?.generation)
+                };
+                generation(&state.world) > generation(&model.start)
+                    && state.intents.is_empty()
+                    && state.world.plan(&model.timing).phase == Phase::Stable
+            }),
+        ]
+    }
+}
+
+/// What an action does, in words.
+pub(super) fn tell(state: &State, action: Action) -> Option<String> {
+    let intent = match action {
+        Action::Plan => return None,
+        Action::Execute(index) => &state.intents[index],
+        Action::ExecuteStray(index) => &state.stray[index],
+        Action::Repair(index) => &state.repairs[index],
+        other => return Some(format!("{other:?}")),
+    };
+    Some(format!("{action:?}: {}", intent.step))
+}

@@ -1,0 +1,181 @@
+//! What holds for anything that can be read.
+
+use proptest::prelude::*;
+
+use crate::{
+    pki::Validity,
+    rotation::{
+        Authorities, Certificate, Digest, KeyId, Leaf, Observation, Phase, Reason, Request, Served, Step,
+        Timing, plan,
+        tests::{
+            HOUR,
+            lag::Stage,
+            settled, step, until,
+            world::{self, World, timing},
+        },
+    },
+};
+
+#[test]
+fn a_key_identifier_of_another_length_is_hashed() {
+    assert_eq!(KeyId::from_identifier(&[7; 20]), Digest([7; 20]));
+    assert_ne!(KeyId::from_identifier(&[7; 8]), KeyId::from_identifier(&[7; 9]));
+}
+
+#[test]
+fn authorities_survive_being_stored_except_for_what_is_observed() {
+    let mut world = settled();
+    world.request = Some("ca:compromised".to_owned());
+    until(&mut world, Phase::Signing);
+    let mut authorities = world.authorities.unwrap();
+    let stored = serde_json::to_string(&authorities).unwrap();
+    let read: Authorities = serde_json::from_str(&stored).unwrap();
+    for authority in authorities.current.iter_mut().chain(&mut authorities.next) {
+        authority.has_key = false;
+        authority.as_asked = false;
+    }
+    assert_eq!(read, authorities);
+}
+
+proptest! {
+    #[test]
+    fn digests_are_read_as_they_are_written(bytes in any::<[u8; 32]>()) {
+        prop_assert_eq!(Digest(bytes).to_string().parse(), Ok(Digest(bytes)));
+    }
+
+    #[test]
+    fn no_text_makes_a_digest_or_a_request_panic(text in ".*") {
+        let _ = text.parse::<Digest<20>>();
+        let _ = text.parse::<Request>();
+    }
+
+    /// Whatever was read, however little sense it makes: a plan comes out, and one that was made twice is the same.
+    #[test]
+    fn any_observation_has_a_plan(observation in observations(), hours in 1_i32..10_000) {
+        let timing = Timing { leaf_life: HOUR * hours, authority_life: HOUR * (3 * hours), ..timing() };
+        let planned = plan(&observation, &timing);
+        prop_assert_eq!(&planned, &plan(&observation, &timing));
+        let changes = planned.steps.iter().filter(|step| matches!(step, Step::ChangeAuthorities { .. })).count();
+        prop_assert!(changes == 0 || planned.steps.len() == 1);
+        prop_assert!(!planned.wake_up.is_negative() && planned.wake_up <= timing.longest_sleep);
+        let now = observation.clock.now;
+        for step in &planned.steps {
+            let bundle = match step {
+                Step::PublishServing(publication) => {
+                    if let Leaf::Issue { validity, .. } = publication.leaf {
+                        prop_assert!(validity.contains(now));
+                    }
+                    &publication.bundle
+                }
+                Step::InjectTarget { bundle, .. } => bundle,
+                _ => continue,
+            };
+            prop_assert!(!bundle.is_empty());
+            prop_assert!(bundle.iter().all(|authority| now <= authority.validity.not_after));
+        }
+    }
+}
+
+fn certificates() -> impl Strategy<Value = Certificate> {
+    (0_u8..6, 0_u8..6, -10_000_i32..10_000, 0_i32..20_000).prop_map(|(number, issuer, start, hours)| {
+        let not_before = world::new_year() + HOUR * start;
+        let validity = Validity {
+            not_before,
+            not_after: not_before + HOUR * hours,
+        };
+        world::certificate(number, None, Some(Digest([issuer; 20])), validity)
+    })
+}
+
+/// Observations of a settled world in which anything was replaced by anything.
+fn observations() -> impl Strategy<Value = Observation> {
+    let bundle = || prop::option::of(prop::collection::btree_set(certificates(), 0..4));
+    let edits = (
+        prop::option::of(certificates()),
+        prop::option::of(certificates()),
+        prop::collection::vec(certificates(), 0..3),
+        prop::option::of(certificates()),
+        [bundle(), bundle(), bundle()],
+        any::<[bool; 6]>(),
+    );
+    edits.prop_map(|(current, next, retiring, leaf, bundles, flags)| {
+        let mut world = World::settled(2, &[true, false], &timing());
+        let authorities = world.authorities.as_mut().unwrap();
+        for (authority, certificate) in [(&mut authorities.current, current), (&mut authorities.next, next)] {
+            match (authority.as_mut(), certificate) {
+                (Some(authority), Some(certificate)) => authority.certificate = certificate,
+                _ if flags[0] => *authority = None,
+                _ => {}
+            }
+        }
+        authorities.retiring = retiring;
+        let bundles = bundles.map(|bundle| bundle.map(|bundle| bundle.into_iter().collect()));
+        let [published, first, second] = bundles;
+        let serving = world.serving.as_mut().unwrap();
+        serving.bundle = published;
+        serving.leaf = leaf.or(serving.leaf.filter(|_| flags[1]));
+        serving.as_asked = flags[2];
+        world.targets[0].bundle = first;
+        world.targets[1].bundle = second;
+        world.targets[1].refused = flags[3];
+        if flags[4] {
+            world.serving = None;
+        }
+        world.pods[1].stage = if flags[5] { Stage::Starting } else { Stage::Ready };
+        world.observe()
+    })
+}
+
+#[test]
+fn every_step_can_be_told_in_an_event() {
+    let mut world = settled();
+    world.request = Some("ca:compromised".to_owned());
+    let mut told = Vec::new();
+    for _ in 0..12 {
+        told.extend(step(&mut world).steps.iter().map(ToString::to_string));
+        world.tick();
+    }
+    assert!(
+        told.iter()
+            .any(|event| event.contains("will fail once it is retired")),
+        "{told:#?}"
+    );
+    assert!(told.iter().all(|event| !event.is_empty()));
+}
+
+#[test]
+fn an_endpoint_that_serves_nothing_known_holds_nothing() {
+    let mut observation = settled().observe();
+    observation.endpoints[0].served = Served::Unobservable("timed out".to_owned());
+    let plan = plan(&observation, &timing());
+    assert_eq!(plan.steps, []);
+    assert_eq!((plan.endpoints.current, plan.endpoints.total), (0, 1));
+    assert_eq!(plan.conditions.served.reason, Reason::Updating);
+    assert!(plan.conditions.served.message.ends_with("; 0: timed out"));
+}
+
+#[test]
+fn a_service_that_is_missing_or_has_no_endpoints_is_named() {
+    let mut observation = settled().observe();
+    let served = |observation: &Observation| plan(observation, &timing()).conditions.served;
+    for endpoint in &mut observation.endpoints {
+        endpoint.ready = false;
+    }
+    let verdict = served(&observation);
+    assert_eq!(verdict.reason, Reason::NoReadyEndpoints);
+    assert!(
+        verdict
+            .message
+            .contains("Service hook has no ready endpoint, and 1")
+    );
+    observation.endpoints.clear();
+    assert!(
+        served(&observation)
+            .message
+            .contains("Service hook has no endpoint")
+    );
+    observation.service.exists = false;
+    let verdict = served(&observation);
+    assert_eq!(verdict.reason, Reason::NoService);
+    assert!(verdict.message.contains("no Service hook"));
+}

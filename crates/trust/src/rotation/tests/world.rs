@@ -1,0 +1,464 @@
+//! A cluster in miniature for tests: it executes steps as the API server would, and lags as kubelets and servers do.
+
+use std::{
+    collections::BTreeSet,
+    convert::Infallible,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use jiff::{SignedDuration, Timestamp};
+use windlass_object::ObjectKey;
+
+use crate::{
+    pki::Validity,
+    rotation::{
+        Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Issuer, KeyId, Leaf, Mark,
+        Observation, Phase, Plan, Publication, Rollout, Service, Serving, Step, Timing, Trust, TrustBundle,
+        Versioned, has_regressed, plan, repairs,
+        tests::lag::{Pod, Stage, WebhookConfiguration},
+    },
+};
+
+/// The steady clock goes no further than this many seconds before an event is just long ago.
+const LONG_AGO: i64 = 4;
+
+/// Everything that exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct World {
+    /// What the operator believes to be the time.
+    pub(super) now: Timestamp,
+    /// The operator's steady clock, in seconds.
+    pub(super) uptime: i64,
+    /// Which process the operator is.
+    pub(super) run: u64,
+    /// When the operator last saw that the next CA was lost somewhere.
+    pub(super) regressed: Option<Mark>,
+    pub(super) authorities: Option<Authorities>,
+    pub(super) serving: Option<Serving>,
+    /// How often others wrote the serving Secret.
+    pub(super) touches: u8,
+    /// What the serving Secret held before its leaf changed last.
+    pub(super) served_before: Option<Serving>,
+    pub(super) targets: Vec<WebhookConfiguration>,
+    pub(super) pods: Vec<Pod>,
+    pub(super) rollout: Option<Rollout>,
+    pub(super) request: Option<String>,
+    /// How many certificates were made.
+    pub(super) issued: u8,
+    /// Keys whose certificates nobody has to verify any more.
+    pub(super) compromised: BTreeSet<KeyId>,
+    /// A step that must never be: what it wrote was empty or had ended.
+    pub(super) bad_write: bool,
+}
+
+/// A step, and what the operator had read of its target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Intent {
+    pub(super) step: Step,
+    read: Option<TrustBundle>,
+}
+
+/// Numbers certificates.
+pub(super) struct Numbered(pub(super) u8);
+
+/// Durations in seconds that a test can step through one by one.
+pub(super) fn timing() -> Timing {
+    Timing {
+        trust: SignedDuration::from_secs(1),
+        overlap: SignedDuration::from_secs(1),
+        reload: SignedDuration::from_secs(2),
+        start: SignedDuration::from_secs(3),
+        ..Timing::default()
+    }
+}
+
+/// 2026-01-01.
+pub(super) fn new_year() -> Timestamp {
+    Timestamp::from_second(1_767_225_600).unwrap()
+}
+
+// === impl World ===
+
+impl World {
+    /// Nothing but targets, and pods that wait for their certificate.
+    pub(super) fn new(targets: usize, pods: &[bool]) -> Self {
+        Self {
+            now: new_year(),
+            uptime: 0,
+            run: 1,
+            regressed: None,
+            authorities: None,
+            serving: None,
+            touches: 0,
+            served_before: None,
+            targets: vec![WebhookConfiguration::default(); targets],
+            pods: pods
+                .iter()
+                .map(|observable| Pod {
+                    chain: None,
+                    stage: Stage::Ready,
+                    observable: *observable,
+                    behind: 0,
+                })
+                .collect(),
+            rollout: None,
+            request: None,
+            issued: 0,
+            compromised: BTreeSet::new(),
+            bad_write: false,
+        }
+    }
+
+    /// The same, after the operator had all the time it needs.
+    pub(super) fn settled(targets: usize, pods: &[bool], timing: &Timing) -> Self {
+        let mut world = Self::new(targets, pods);
+        assert!(world.settle(timing), "{world:#?}");
+        for target in &mut world.targets {
+            target.before.clone_from(&target.bundle);
+        }
+        world
+    }
+
+    pub(super) fn observe(&self) -> Observation {
+        Observation {
+            clock: Clock {
+                now: self.now,
+                mark: self.mark(),
+            },
+            authorities: self.authorities.as_ref().map(|authorities| Versioned {
+                version: version(authorities),
+                content: authorities.clone(),
+            }),
+            serving: self.serving.as_ref().map(|serving| Versioned {
+                version: self.serving_version(serving),
+                content: serving.clone(),
+            }),
+            targets: (0..)
+                .zip(&self.targets)
+                .map(|(index, target)| target.observe(index))
+                .collect(),
+            service: Service {
+                name: "hook".to_owned(),
+                exists: true,
+            },
+            regressed: self.regressed,
+            endpoints: self
+                .pods
+                .iter()
+                .filter(|pod| pod.stage != Stage::Created && pod.chain.is_some())
+                .enumerate()
+                .map(|(index, pod)| pod.observe(index))
+                .collect(),
+            rollout: self.rollout.clone(),
+            request: self.request.clone(),
+        }
+    }
+
+    pub(super) fn plan(&self, timing: &Timing) -> Plan {
+        plan(&self.observe(), timing)
+    }
+
+    /// What the operator sets out to do now.
+    pub(super) fn intents(&mut self, timing: &Timing) -> Vec<Intent> {
+        self.notice(timing);
+        self.read(self.plan(timing).steps)
+    }
+
+    /// What it sets out to do before it knows what endpoints serve.
+    pub(super) fn repairs(&mut self, timing: &Timing) -> Vec<Intent> {
+        self.notice(timing);
+        let observation = Observation {
+            endpoints: Vec::new(),
+            ..self.observe()
+        };
+        self.read(repairs(&observation, timing))
+    }
+
+    fn notice(&mut self, timing: &Timing) {
+        if has_regressed(&self.observe(), timing) {
+            self.regressed = Some(self.mark());
+        }
+    }
+
+    fn read(&self, steps: Vec<Step>) -> Vec<Intent> {
+        steps
+            .into_iter()
+            .map(|step| Intent {
+                read: match &step {
+                    Step::InjectTarget { target, .. } => self.targets[index(target)].bundle.clone(),
+                    _ => None,
+                },
+                step,
+            })
+            .collect()
+    }
+
+    /// Executes a step, unless what it replaces has changed.
+    pub(super) fn execute(&mut self, intent: &Intent) {
+        match &intent.step {
+            Step::ChangeAuthorities { replacing, change } => {
+                if *replacing == self.authorities.as_ref().map(version) {
+                    self.change(change);
+                }
+            }
+            Step::PublishServing(publication) => {
+                if publication.replacing == self.serving.as_ref().map(|serving| self.serving_version(serving))
+                {
+                    self.publish(publication);
+                }
+            }
+            Step::InjectTarget { target, bundle } => {
+                self.bad_write |= bundle.is_empty() || self.has_ended(bundle);
+                let target = &mut self.targets[index(target)];
+                if target.bundle == intent.read {
+                    target.write(bundle);
+                }
+            }
+            Step::RestartRollout { leaf, .. } => {
+                let rollout = self.rollout.as_mut().unwrap();
+                rollout.restarted_for = Some(*leaf);
+            }
+        }
+    }
+
+    /// Whether every ready endpoint's certificates verify under every target's trust bundle, as written and as the
+    /// slowest API server has it. A target that somebody emptied fails whatever is done; a compromised CA's
+    /// certificates are meant to fail.
+    pub(super) fn is_trusted(&self) -> bool {
+        let bundles = || {
+            let targets = self.targets.iter();
+            targets.flat_map(|target| target.bundle.iter().chain(&target.effective))
+        };
+        let ready = self.pods.iter().filter(|pod| pod.stage == Stage::Ready);
+        ready
+            .filter_map(|pod| pod.chain)
+            .filter(|chain| !self.compromised.contains(&chain.leaf.issuer_key_id))
+            .all(|chain| bundles().all(|bundle| verifies(bundle, &chain)))
+    }
+
+    /// Lets the operator, the kubelets, the servers and the API servers do their work until nothing is left to do.
+    /// Whether it came to that.
+    pub(super) fn settle(&mut self, timing: &Timing) -> bool {
+        for _ in 0..60 {
+            let plan = self.plan(timing);
+            let waits = plan.wake_up.as_secs() <= LONG_AGO;
+            if plan.steps.is_empty() && plan.phase == Phase::Stable && !waits {
+                return true;
+            }
+            for intent in self.intents(timing) {
+                self.execute(&intent);
+            }
+            for target in &mut self.targets {
+                target.propagate();
+            }
+            for index in 0..self.pods.len() {
+                self.advance(index);
+                self.reload(index);
+            }
+            self.tick();
+        }
+        false
+    }
+
+    /// One second.
+    pub(super) fn tick(&mut self) {
+        self.uptime += 1;
+        let served = self.served();
+        for pod in &mut self.pods {
+            let seconds = i64::from(pod.is_behind(served.as_ref()));
+            pod.behind = (pod.behind + seconds).min(LONG_AGO);
+        }
+        self.forget_the_past();
+    }
+
+    /// The operator's process ends, and another takes over.
+    pub(super) fn restart_operator(&mut self) {
+        self.uptime = 0;
+        self.run = 2;
+        self.regressed = None;
+        self.forget_the_past();
+    }
+
+    /// Whether a second may pass: nobody lags longer than the timing says.
+    pub(super) fn may_tick(&self) -> bool {
+        let served = self.served();
+        let in_time = |pod: &Pod| match pod.stage {
+            Stage::Created => false,
+            Stage::Starting => pod.behind < 2,
+            Stage::Ready => pod.observable || pod.behind < 1,
+        };
+        self.targets
+            .iter()
+            .all(|target| target.bundle == target.effective)
+            && self
+                .pods
+                .iter()
+                .all(|pod| !pod.is_behind(served.as_ref()) || in_time(pod))
+    }
+
+    /// The pod reads the Secret, if it can.
+    pub(super) fn reload(&mut self, pod: usize) {
+        if let Some(chain) = self.served() {
+            let pod = &mut self.pods[pod];
+            pod.chain = Some(chain);
+            pod.behind = 0;
+        }
+    }
+
+    /// The pod gets on with its start.
+    pub(super) fn advance(&mut self, pod: usize) {
+        let pod = &mut self.pods[pod];
+        pod.stage = match pod.stage {
+            Stage::Created => Stage::Starting,
+            Stage::Starting | Stage::Ready => Stage::Ready,
+        };
+    }
+
+    /// What a pod that reads the Secret comes to serve.
+    pub(super) fn served(&self) -> Option<Chain> {
+        self.serving.as_ref()?.chain()
+    }
+
+    /// Equal contents have equal versions, which makes fewer states and hides nothing, unless somebody else wrote.
+    fn serving_version(&self, serving: &Serving) -> String {
+        version(&(serving, self.touches))
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            run: self.run,
+            uptime: SignedDuration::from_secs(self.uptime),
+        }
+    }
+
+    fn has_ended(&self, bundle: &TrustBundle) -> bool {
+        bundle
+            .iter()
+            .any(|authority| authority.validity.not_after < self.now)
+    }
+
+    fn change(&mut self, change: &Change) {
+        let mut issuer = Numbered(self.issued);
+        let before = self.authorities.take().unwrap_or_default();
+        let Ok(after) = before.after(change, &mut issuer);
+        self.issued = issuer.0;
+        self.compromised.extend(&after.distrusted);
+        self.authorities = Some(after);
+    }
+
+    fn publish(&mut self, publication: &Publication) {
+        let before = self.serving.take();
+        let leaf = match publication.leaf {
+            Leaf::Keep => before.as_ref().and_then(|serving| serving.leaf),
+            Leaf::Issue { by, validity } => {
+                self.served_before.clone_from(&before);
+                self.issued += 1;
+                Some(certificate(self.issued, None, Some(by), validity))
+            }
+        };
+        self.bad_write |= publication.bundle.is_empty()
+            || self.has_ended(&publication.bundle)
+            || publication.leaf != Leaf::Keep && leaf.is_none_or(|leaf| leaf.validity.not_after < self.now);
+        self.serving = Some(Serving {
+            leaf,
+            as_asked: true,
+            cross: publication.cross,
+            bundle: Some(publication.bundle.clone()),
+            authority: publication.authority.map(|authority| authority.fingerprint),
+        });
+    }
+
+    /// Moments that are long ago become the same moment, so that equal situations are equal states.
+    fn forget_the_past(&mut self) {
+        let clock = Clock {
+            now: self.now,
+            mark: self.mark(),
+        };
+        let uptime = self.uptime.min(LONG_AGO);
+        let forget = |mark: &mut Mark| {
+            let elapsed = clock.since(mark).as_secs().min(uptime);
+            *mark = if mark.run == clock.mark.run {
+                Mark {
+                    run: 1,
+                    uptime: SignedDuration::from_secs(uptime - elapsed),
+                }
+            } else {
+                Mark {
+                    run: 0,
+                    uptime: SignedDuration::ZERO,
+                }
+            };
+        };
+        // A wait that is over for good is none.
+        let is_over = |mark: &Mark| clock.since(mark).as_secs() >= LONG_AGO;
+        self.regressed = self.regressed.filter(|mark| !is_over(mark));
+        self.regressed.iter_mut().for_each(forget);
+        if let Some(authorities) = &mut self.authorities {
+            if let Trust::Known(mark) = &mut authorities.trust {
+                forget(mark);
+            }
+            authorities
+                .published
+                .iter_mut()
+                .for_each(|published| forget(&mut published.at));
+        }
+        self.uptime = uptime;
+        self.run = 1;
+    }
+}
+
+// === impl Numbered ===
+
+impl Issuer for Numbered {
+    type Error = Infallible;
+
+    fn authority(&mut self, template: &AuthorityTemplate) -> Result<Certificate, Infallible> {
+        self.0 += 1;
+        Ok(certificate(self.0, None, None, template.validity))
+    }
+
+    fn cross(
+        &mut self,
+        subject: &Certificate,
+        issuer: &Certificate,
+        validity: Validity,
+    ) -> Result<Certificate, Infallible> {
+        self.0 += 1;
+        let (key, issuer) = (subject.key_id, issuer.key_id);
+        Ok(certificate(self.0, Some(key), Some(issuer), validity))
+    }
+}
+
+/// The certificate of that number, with a key of its own and signed by itself unless told otherwise.
+pub(super) fn certificate(
+    number: u8,
+    key: Option<KeyId>,
+    issuer: Option<KeyId>,
+    validity: Validity,
+) -> Certificate {
+    let key_id = key.unwrap_or(Digest([number; 20]));
+    Certificate {
+        fingerprint: Digest([number; 32]),
+        key_id,
+        issuer_key_id: issuer.unwrap_or(key_id),
+        validity,
+    }
+}
+
+/// Whether the keys fit; dates are another matter, and another property.
+fn verifies(bundle: &TrustBundle, chain: &Chain) -> bool {
+    let trusts = |key_id: KeyId| bundle.iter().any(|authority| authority.key_id == key_id);
+    let by_cross =
+        |cross: Certificate| cross.key_id == chain.leaf.issuer_key_id && trusts(cross.issuer_key_id);
+    trusts(chain.leaf.issuer_key_id) || chain.cross.is_some_and(by_cross)
+}
+
+fn version<T: Hash>(content: &T) -> String {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish().to_string()
+}
+
+fn index(target: &ObjectKey) -> usize {
+    target.name.parse().unwrap()
+}

@@ -1,0 +1,132 @@
+//! Trust bundles: sets of CA certificates as targets carry them, with one canonical byte form.
+//!
+//! A value of [`TrustBundle`] can be published as it is: it is never empty, never garbage and never too long.
+
+#[cfg(test)]
+mod handshake_tests;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod verify;
+
+use jiff::Timestamp;
+use thiserror::Error;
+
+use crate::pki::{
+    Certificate,
+    pem::{self, MalformedPem, Problem},
+};
+
+/// The most characters that a `caBundle` may have in JSON, where it is base64: ExtensionConfig's schema, the tightest
+/// of all kinds of targets.
+pub const LONGEST_ENCODED: usize = 51_200;
+
+/// CA certificates, each once, in an order that depends on nothing but themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TrustBundle {
+    certificates: Vec<Certificate>,
+}
+
+/// Why certificates make no trust bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TrustBundleError {
+    /// There is something in it that does not belong there.
+    #[error("{0}")]
+    Malformed(#[source] MalformedPem),
+    /// There is nothing in it: clients would take it for no bundle at all, and trust the CAs of their system.
+    #[error("it holds no certificate")]
+    Empty,
+    /// There is a certificate in it that is no CA, or was not signed by itself: damaged, or a cross certificate.
+    #[error("it holds {0}, which is no root CA or is damaged")]
+    NotARoot(String),
+    /// Nothing in it is valid any more.
+    #[error("all its certificates have expired, the last one at {0}")]
+    Expired(Timestamp),
+    /// API servers would refuse it.
+    #[error("it has {0} characters in base64, and more than {LONGEST_ENCODED} are refused")]
+    TooLong(usize),
+}
+
+// === impl TrustBundle ===
+
+impl TrustBundle {
+    /// The set of these certificates.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or there are too many.
+    pub fn new(certificates: impl IntoIterator<Item = Certificate>) -> Result<Self, TrustBundleError> {
+        let mut certificates: Vec<_> = certificates.into_iter().collect();
+        certificates.sort();
+        certificates.dedup();
+        if certificates.is_empty() {
+            return Err(TrustBundleError::Empty);
+        }
+        let bundle = Self { certificates };
+        let encoded = bundle.to_pem().len().div_ceil(3) * 4;
+        if encoded > LONGEST_ENCODED {
+            return Err(TrustBundleError::TooLong(encoded));
+        }
+        Ok(bundle)
+    }
+
+    /// Reads a trust bundle of our own: root CAs and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// When anything else is in it; all of it is named.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, TrustBundleError> {
+        let certificates = pem::parse(pem).map_err(TrustBundleError::Malformed)?;
+        let is_root = |root: &Certificate| root.is_authority() && root.is_signed_by(root);
+        if let Some(other) = certificates.iter().find(|certificate| !is_root(certificate)) {
+            return Err(TrustBundleError::NotARoot(other.to_string()));
+        }
+        Self::new(certificates)
+    }
+
+    /// Reads somebody else's trust bundle as clients do: they skip text and other blocks, which are returned beside,
+    /// and trust a certificate that is no CA by itself. Whatever they would choke on, and a private key, is refused.
+    ///
+    /// # Errors
+    ///
+    /// When it must not be published; everything that is wrong with it is named.
+    pub fn from_foreign_pem(pem: &[u8]) -> Result<(Self, Vec<Problem>), TrustBundleError> {
+        let reading = pem::read(pem);
+        if !reading.is_usable() {
+            return Err(TrustBundleError::Malformed(MalformedPem(reading.problems)));
+        }
+        Ok((Self::new(reading.certificates)?, reading.problems))
+    }
+
+    /// The canonical bytes: equal bundles have equal ones. The oldest certificate comes first.
+    pub fn to_pem(&self) -> String {
+        self.certificates.iter().map(Certificate::to_pem).collect()
+    }
+
+    /// The certificates, the oldest first.
+    pub fn certificates(&self) -> &[Certificate] {
+        &self.certificates
+    }
+
+    /// What has not ended at `now`. What is not valid yet stays: it is trusted before it is used.
+    ///
+    /// # Errors
+    ///
+    /// When nothing is left.
+    pub fn without_expired(&self, now: Timestamp) -> Result<Self, TrustBundleError> {
+        let valid = |certificate: &&Certificate| !certificate.validity().is_over(now);
+        let certificates: Vec<_> = self.certificates.iter().filter(valid).cloned().collect();
+        if certificates.is_empty() {
+            return Err(TrustBundleError::Expired(self.last_not_after()));
+        }
+        Ok(Self { certificates })
+    }
+
+    /// When the last of its certificates ends.
+    fn last_not_after(&self) -> Timestamp {
+        self.certificates
+            .iter()
+            .map(Certificate::not_after)
+            .fold(Timestamp::MIN, Timestamp::max)
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether clients with a trust bundle accept what a server presents: what tests measure certificates by.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
+use thiserror::Error;
+use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
+
+use super::TrustBundle;
+use crate::pki::Certificate;
+
+/// Why clients would refuse a server.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum Untrusted {
+    /// The server presents nothing.
+    #[error("no certificate is presented")]
+    NoCertificate,
+    /// There is no such server.
+    #[error("{0:?} is no name of a server")]
+    Host(String),
+    /// The chain leads to no certificate of the bundle, is not for this name or not valid at this time.
+    #[error("{leaf} is not accepted: {error}")]
+    Refused {
+        /// The server's own certificate.
+        leaf: String,
+        /// Why.
+        error: webpki::Error,
+    },
+}
+
+// === impl TrustBundle ===
+
+impl TrustBundle {
+    /// Judges a server that is called `host` and presents `chain`, its own certificate first, as a TLS client does.
+    ///
+    /// # Errors
+    ///
+    /// When a client that trusts this bundle would end the handshake.
+    pub(super) fn verify(&self, chain: &[Certificate], host: &str, now: Timestamp) -> Result<(), Untrusted> {
+        let [leaf, intermediates @ ..] = chain else {
+            return Err(Untrusted::NoCertificate);
+        };
+        let name = ServerName::try_from(host).map_err(|_| Untrusted::Host(host.to_owned()))?;
+        self.verify_chain(leaf, intermediates, &name, now)
+            .map_err(|error| Untrusted::Refused {
+                leaf: leaf.to_string(),
+                error,
+            })
+    }
+
+    fn verify_chain(
+        &self,
+        leaf: &Certificate,
+        intermediates: &[Certificate],
+        name: &ServerName<'_>,
+        now: Timestamp,
+    ) -> Result<(), webpki::Error> {
+        let anchors: Vec<TrustAnchor<'_>> = self
+            .certificates()
+            .iter()
+            .map(|certificate| anchor_from_trusted_cert(certificate.der()))
+            .collect::<Result<_, _>>()?;
+        let intermediates: Vec<CertificateDer<'_>> = intermediates
+            .iter()
+            .map(|certificate| certificate.der().clone())
+            .collect();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(
+            u64::try_from(now.as_second()).unwrap_or_default(),
+        ));
+        let leaf = EndEntityCert::try_from(leaf.der())?;
+        leaf.verify_for_usage(
+            ALL_VERIFICATION_ALGS,
+            &anchors,
+            &intermediates,
+            now,
+            KeyUsage::server_auth(),
+            None,
+            None,
+        )?;
+        leaf.verify_is_valid_for_subject_name(name)
+    }
+}

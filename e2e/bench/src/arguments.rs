@@ -1,0 +1,263 @@
+//! The command line.
+
+use std::{fmt, ops::RangeInclusive, str::FromStr, time::Duration};
+
+use clap::Parser;
+use windlass_object::GoDuration;
+use windlass_scenarios::cluster::Access;
+
+/// A server that reads its Secret later than this is restarted by the operator, which would measure something else.
+const LONGEST_SECRET_DELAY: Duration = Duration::from_secs(150);
+
+/// Measures on a real control plane what rotations under load cost, or rewriting stored objects, or idleness.
+///
+/// Installs the sample bundle with its validating, mutating and conversion webhooks, sends requests through all three at
+/// a steady rate, renews the serving certificate and rotates the CA, and prints a table. Exits with 1 when a request
+/// failed, a target was written more than once for a rotation, or something was not done in time.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "e2e/soak", version)]
+pub struct Arguments {
+    /// How many CA rotations, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub rotations: u32,
+
+    /// How many renewals of the serving certificate before them.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub leaf_rotations: u32,
+
+    /// How many requests to send at least; when the rotations are done earlier, the rest is sent after them.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub requests: u64,
+
+    /// How many requests to send a second. They are sent whether or not those before were answered.
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=5000))]
+    pub rate: u32,
+
+    /// How many replicas serve the webhooks.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub replicas: u32,
+
+    /// How long a changed Secret takes to reach a pod, drawn anew for each pod each time. The default is a kubelet's.
+    #[arg(long, value_name = "MIN..MAX", default_value = "0s..90s")]
+    pub secret_delay: Delay,
+
+    /// Multiplies that delay and every wait of the operator alike.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
+    pub time_scale: f64,
+
+    /// What is not done after this time is left undone.
+    #[arg(long, default_value = "1h")]
+    pub duration: GoDuration,
+
+    /// Measures idleness instead: settles ServingCertificates, then counts the operator's requests while nothing
+    /// happens. Exits with 1 when it wrote anything.
+    #[arg(long, conflicts_with_all = ["rotations", "leaf_rotations", "requests", "rate", "secret_delay"])]
+    pub idle: bool,
+
+    /// How long nothing happens.
+    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "idle")]
+    pub idle_for: GoDuration,
+
+    /// How many ServingCertificates there are meanwhile.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "idle")]
+    pub certificates: u32,
+
+    /// Measures an upgrade that moves the storage version instead: stores so many objects, upgrades under load, and waits
+    /// until all of them are rewritten. Exits with 1 when one is lost, has changed, or is stored as before, when the
+    /// rewriting began anew after a kill, or when a request failed.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rotations", "leaf_rotations", "requests", "secret_delay", "idle"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub migrate: Option<u32>,
+
+    /// How often the operator is killed while it rewrites, and started again, with as many objects between two kills.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=20), requires = "migrate")]
+    pub kills: u32,
+
+    /// Runs on the embedded control plane, which needs nothing else.
+    #[arg(long)]
+    pub sandbox: bool,
+
+    /// Says what would be done, and does not do it.
+    #[arg(long)]
+    pub plan: bool,
+
+    /// Where it runs. Default: a real etcd, kube-apiserver and kube-controller-manager are started.
+    #[command(flatten)]
+    pub access: Access,
+}
+
+/// A range of durations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    least: Duration,
+    most: Duration,
+}
+
+/// Why a text is no range of durations.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseDelayError {
+    /// It does not say from when to when.
+    #[error("write MIN..MAX, for example 0s..90s")]
+    Form,
+    /// The end comes before the start.
+    #[error("{least:?} is more than {most:?}")]
+    Empty {
+        /// The start.
+        least: Duration,
+        /// The end.
+        most: Duration,
+    },
+    /// The operator would not wait for it.
+    #[error(
+        "{most:?} is too long: the operator restarts a server that does not read a changed Secret for 180 s, so write {LONGEST_SECRET_DELAY:?} at most"
+    )]
+    TooLong {
+        /// The end.
+        most: Duration,
+    },
+}
+
+// === impl Arguments ===
+
+impl Arguments {
+    /// How long a changed Secret takes to reach a pod, as it is measured here.
+    pub(super) fn scaled_delay(&self) -> RangeInclusive<Duration> {
+        let scaled = |delay: Duration| delay.mul_f64(self.time_scale);
+        scaled(self.secret_delay.least)..=scaled(self.secret_delay.most)
+    }
+
+    /// How long one rotation may take: the longest delay of a Secret, and every wait of a rotation, twice, and then some.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_secs(600).mul_f64(self.time_scale) + Duration::from_secs(60)
+    }
+}
+
+impl fmt::Display for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.idle {
+            let Self {
+                certificates,
+                idle_for,
+                ..
+            } = self;
+            return write!(
+                f,
+                "{certificates} ServingCertificates, and nothing happens for {idle_for}"
+            );
+        }
+        if let Some(objects) = self.migrate {
+            let Self {
+                rate,
+                replicas,
+                kills,
+                duration,
+                ..
+            } = self;
+            return write!(
+                f,
+                "{objects} stored objects are rewritten while {rate} requests a second are sent to {replicas} replicas and \
+                 the operator is killed {kills} times; every wait of the operator is multiplied by {}; {duration} at most",
+                self.time_scale,
+            );
+        }
+        let Self {
+            rotations,
+            leaf_rotations,
+            requests,
+            rate,
+            replicas,
+            duration,
+            ..
+        } = self;
+        let delay = self.scaled_delay();
+        write!(
+            f,
+            "{requests} requests or more, {rate} a second, to {replicas} replicas; {leaf_rotations} renewals of the serving \
+             certificate and {rotations} CA rotations; a Secret takes {} s to {} s to a pod, and every wait of the operator \
+             is multiplied by {}; {duration} at most",
+            delay.start().as_secs_f64(),
+            delay.end().as_secs_f64(),
+            self.time_scale,
+        )
+    }
+}
+
+// === impl Delay ===
+
+impl FromStr for Delay {
+    type Err = ParseDelayError;
+
+    fn from_str(text: &str) -> Result<Self, ParseDelayError> {
+        let (least, most) = text.split_once("..").ok_or(ParseDelayError::Form)?;
+        let duration = |text: &str| match text.parse() {
+            Ok(GoDuration(duration)) => Ok(duration.unsigned_abs()),
+            Err(_) => Err(ParseDelayError::Form),
+        };
+        let (least, most) = (duration(least)?, duration(most)?);
+        if least > most {
+            return Err(ParseDelayError::Empty { least, most });
+        }
+        if most > LONGEST_SECRET_DELAY {
+            return Err(ParseDelayError::TooLong { most });
+        }
+        Ok(Self { least, most })
+    }
+}
+
+/// How much faster than written time may pass: the servers look at their files five times a second, whatever is said here.
+fn factor(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if (0.01..=1.0).contains(&factor) => Ok(factor),
+        _ => Err("write a number from 0.01 to 1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_are_read_or_refused_for_a_reason() {
+        let second = Duration::from_secs(1);
+        assert_eq!(
+            "1s..90s".parse(),
+            Ok(Delay {
+                least: second,
+                most: second * 90
+            })
+        );
+        for (text, problem) in [
+            ("90s", "MIN..MAX"),
+            ("1..2", "MIN..MAX"),
+            ("2s..1s", "2s is more than 1s"),
+            ("0s..10m", "600s is too long"),
+        ] {
+            let error = text.parse::<Delay>().unwrap_err().to_string();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_delay_of_secrets_is_scaled_as_the_waits_of_the_operator_are() {
+        let arguments = Arguments::parse_from(["soak", "--time-scale", "0.1"]);
+        assert_eq!(arguments.scaled_delay(), Duration::ZERO..=Duration::from_secs(9));
+    }
+
+    #[test]
+    fn idleness_has_no_rotations() {
+        assert!(Arguments::try_parse_from(["soak", "--idle", "--rotations", "3"]).is_err());
+        assert!(Arguments::try_parse_from(["soak", "--certificates", "3"]).is_err());
+    }
+
+    #[test]
+    fn a_migration_has_neither_rotations_nor_idleness() {
+        for arguments in [
+            &["soak", "--migrate", "5", "--rotations", "3"][..],
+            &["soak", "--migrate", "5", "--idle"],
+            &["soak", "--migrate", "0"],
+            &["soak", "--kills", "2"],
+        ] {
+            assert!(Arguments::try_parse_from(arguments).is_err(), "{arguments:?}");
+        }
+        assert!(Arguments::try_parse_from(["soak", "--migrate", "5", "--kills", "2"]).is_ok());
+    }
+}

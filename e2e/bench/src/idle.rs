@@ -1,0 +1,148 @@
+//! What the operator does while nothing happens.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_scenarios::{
+    bed::Bed,
+    progress::Progress,
+    steps::{VALIDATING, list, serving_certificates, succeed, until},
+};
+
+use super::{
+    Outcome,
+    arguments::Arguments,
+    figures::{requests, since},
+    started::Started,
+};
+
+/// Where the ServingCertificates are, beside the sample bundle's.
+const NAMESPACE: &str = "idle";
+
+/// How long no write may come before all counts as settled.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// How long settling may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Measures idleness.
+pub(super) async fn measure(
+    arguments: &Arguments,
+    bed: &Bed,
+    progress: &Progress,
+) -> anyhow::Result<Outcome> {
+    let bundle = bed.bundle("sample.v1")?;
+    let started = Started::new(bed, &bundle, progress).await?;
+    let title = format!("Settling {} ServingCertificates", arguments.certificates);
+    progress
+        .step(&title, settle(arguments.certificates, bed, &started))
+        .await?;
+    let (writes, before) = (started.gate.writes(), started.gate.requests());
+    let idle = arguments.idle_for.0.unsigned_abs();
+    let sent = || since(&before, started.gate.requests());
+    let detail = || format!(" ({} requests of the operator)", sent().values().sum::<u64>());
+    let pause = async {
+        tokio::time::sleep(idle).await;
+        Ok(())
+    };
+    progress.watched("Nothing happens", detail, pause).await?;
+    let sent = sent();
+    let written = started.gate.writes() - writes;
+    let minutes = usize::try_from(idle.as_secs() / 60).unwrap_or(usize::MAX).max(1);
+    let mut missed = Vec::new();
+    if written > 0 {
+        let log = started.gate.log();
+        let first = usize::try_from(writes).unwrap_or(usize::MAX);
+        missed.push(format!(
+            "written while nothing happened: {}",
+            log[first..].join(", ")
+        ));
+    }
+    Ok(Outcome {
+        tables: requests(&sent, "a minute", minutes).to_string(),
+        failures: Vec::new(),
+        missed,
+        summary: format!(
+            "{} ServingCertificates, {} without anything: {written} writes, {} requests",
+            arguments.certificates,
+            arguments.idle_for,
+            sent.values().sum::<u64>()
+        ),
+    })
+}
+
+/// Makes so many ServingCertificates, the sample bundle's included, and waits until the operator is done with them.
+async fn settle(count: u32, bed: &Bed, started: &Started) -> anyhow::Result<()> {
+    let client = &bed.client;
+    succeed(
+        client,
+        "POST",
+        "/api/v1/namespaces",
+        Some(&json!({"metadata": {"name": NAMESPACE}})),
+    )
+    .await?;
+    let services = format!("/api/v1/namespaces/{NAMESPACE}/services");
+    for number in 1..count {
+        let name = format!("webhook-{number}");
+        succeed(client, "POST", &services, Some(&service(&name))).await?;
+        succeed(
+            client,
+            "POST",
+            &serving_certificates(NAMESPACE),
+            Some(&certificate(&name)),
+        )
+        .await?;
+        succeed(client, "POST", VALIDATING, Some(&target(&name))).await?;
+    }
+    until("every ServingCertificate is stable", PATIENCE, async || {
+        let certificates = list(client, &serving_certificates(NAMESPACE)).await?;
+        let stable = certificates.iter().filter(|certificate| {
+            let status = &certificate["status"];
+            status["phase"] == "Stable" && status["targets"]["current"] == 1
+        });
+        let stable = u32::try_from(stable.count()).unwrap_or(u32::MAX);
+        Ok(if stable + 1 == count {
+            Ok(())
+        } else {
+            let first = certificates
+                .iter()
+                .find(|certificate| certificate["status"]["phase"] != "Stable");
+            let status = first
+                .map(|certificate| certificate["status"].to_string())
+                .unwrap_or_default();
+            Err(format!("{stable} of {}: {status}", count - 1))
+        })
+    })
+    .await?;
+    until("the operator stops writing", PATIENCE, async || {
+        let before = started.gate.writes();
+        tokio::time::sleep(QUIET).await;
+        Ok(if started.gate.writes() == before {
+            Ok(())
+        } else {
+            Err("it goes on".to_owned())
+        })
+    })
+    .await
+}
+
+/// A Service without pods.
+fn service(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+        "spec": {"selector": {"app": name}, "ports": [{"port": 443, "targetPort": 9443}]}})
+}
+
+fn certificate(name: &str) -> Value {
+    json!({"apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": name},
+        "spec": {"serviceName": name, "secretName": format!("{name}-cert")}})
+}
+
+/// A webhook that is never called: nothing serves its resource.
+fn target(name: &str) -> Value {
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name, "annotations": {"windlass.dev/inject-ca-from": format!("{NAMESPACE}/{name}")}},
+        "webhooks": [{"name": format!("{name}.idle.example.com"), "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": {"service": {"namespace": NAMESPACE, "name": name}},
+            "rules": [{"apiGroups": ["idle.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["nothings"]}]}]})
+}

@@ -1,0 +1,102 @@
+//! `e2e/soak`: what rotations cost, rewriting stored objects, and idleness, in figures.
+//!
+//! ```text
+//! connections -> nothing happens -> renewals -> CA rotations -> the rest of the requests -> tables
+//! ```
+
+mod arguments;
+mod figures;
+mod idle;
+mod migration;
+mod rotations;
+mod started;
+mod table;
+mod targets;
+
+use std::{fmt, path::PathBuf};
+
+use anyhow::Context;
+use futures::future::LocalBoxFuture;
+use windlass_scenarios::{
+    bed::{Bed, Options, Waits},
+    cluster::Cluster,
+    progress::Progress,
+};
+
+pub use arguments::{Arguments, Delay, ParseDelayError};
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    tables: String,
+    failures: Vec<String>,
+    missed: Vec<String>,
+    summary: String,
+}
+
+/// Measures; `program` is the executable that starts the operator and the sample operator.
+///
+/// # Errors
+///
+/// When it cannot be set up. What was missed is in the outcome.
+pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Outcome>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let progress = Progress::new();
+        progress.say(&arguments.to_string());
+        let mut bed = progress
+            .step("Setting up a cluster and a node", set_up(&arguments, program))
+            .await?;
+        let outcome = if arguments.idle {
+            idle::measure(&arguments, &bed, &progress).await
+        } else if let Some(objects) = arguments.migrate {
+            migration::measure(&arguments, objects, &bed, &progress).await
+        } else {
+            rotations::measure(&arguments, &bed, &progress).await
+        };
+        if !outcome.as_ref().is_ok_and(Outcome::is_good) {
+            eprintln!("The end of the operator's log:\n{}", bed.log_tail());
+            eprintln!("Logs and objects are kept in {}", bed.keep().await?.display());
+        }
+        progress.step("Cleaning up", bed.stop()).await?;
+        outcome
+    })
+}
+
+async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<Bed> {
+    let cluster = if arguments.sandbox {
+        Cluster::sandbox().await?
+    } else {
+        let kubeconfig = arguments.access.kubeconfig.as_deref();
+        let kubeconfig = kubeconfig.context("no cluster: start this with e2e/soak, or use --sandbox")?;
+        Cluster::named(kubeconfig, arguments.access.pod_network).await?
+    };
+    let options = Options {
+        refresh_delay: arguments.scaled_delay(),
+        waits: Waits::Scaled(arguments.time_scale),
+        ..Options::new(program)
+    };
+    Bed::on(cluster, options).await
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Whether no request failed and nothing was missed.
+    pub fn is_good(&self) -> bool {
+        self.failures.is_empty() && self.missed.is_empty()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}", self.tables)?;
+        for failure in &self.failures {
+            writeln!(f, "failed: {failure}")?;
+        }
+        for missed in &self.missed {
+            writeln!(f, "missed: {missed}")?;
+        }
+        f.write_str(&self.summary)
+    }
+}

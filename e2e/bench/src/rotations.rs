@@ -1,0 +1,251 @@
+//! Rotations under a steady load.
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use serde_json::json;
+use windlass_scenarios::{
+    bed::Bed,
+    load::Load,
+    progress::Progress,
+    resource::{Expectation, Resource},
+    sample::{self, CERTIFICATE, NAMESPACE},
+    steps::{rotate, succeed},
+};
+
+use super::{
+    Outcome,
+    arguments::Arguments,
+    figures::{Figures, Lap, LapKind, since},
+    started::{Started, set_replicas},
+    targets::Targets,
+};
+
+/// Where requests go to.
+const TRAFFIC: &str = "traffic";
+
+/// How much of the rate must have been kept, in percent.
+const KEPT: u128 = 99;
+
+struct Run<'a> {
+    arguments: &'a Arguments,
+    bed: &'a Bed,
+    progress: &'a Progress,
+    started: &'a Started,
+    load: Load,
+    targets: Targets,
+    figures: Mutex<Figures>,
+}
+
+/// Measures rotations.
+pub(super) async fn measure(
+    arguments: &Arguments,
+    bed: &Bed,
+    progress: &Progress,
+) -> anyhow::Result<Outcome> {
+    let bundle = bed.bundle("sample.v1")?;
+    set_replicas(bed, &bundle, arguments.replicas)?;
+    let started = Started::new(bed, &bundle, progress).await?;
+    sample::settled(bed).await?;
+    let targets = Targets::watch(&bed.client, NAMESPACE, CERTIFICATE).await?;
+    let namespace = json!({"metadata": {"name": TRAFFIC}});
+    succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
+    let begun = Instant::now();
+    let widgets = Resource::widgets(&["v1", "v1beta1"], Expectation::Admitted);
+    let mut run = Run {
+        arguments,
+        bed,
+        progress,
+        started: &started,
+        load: Load::start_at_rate(&bed.client, TRAFFIC, &[widgets], arguments.rate),
+        targets,
+        figures: Mutex::default(),
+    };
+    let limit = arguments.duration.0.unsigned_abs();
+    match tokio::time::timeout(limit, run.go()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => run.figures.lock().missed.push(format!("{error:#}")),
+        Err(_) => run
+            .figures
+            .lock()
+            .missed
+            .push(format!("not done within {}", arguments.duration)),
+    }
+    let took = begun.elapsed();
+    run.load.end().await;
+    run.lap("the end", LapKind::Other);
+    let total = run.load.report();
+    let mut figures = run.figures.into_inner();
+    if total.failed > 0 {
+        figures.missed.push(format!("{} requests failed", total.failed));
+    }
+    let due = took.as_millis() * u128::from(arguments.rate) / 1000;
+    if u128::from(total.requests) * 100 < due * KEPT {
+        figures.missed.push(format!(
+            "{} requests were sent where {due} were due",
+            total.requests
+        ));
+    }
+    let done = figures.rotations.len();
+    if done < usize::try_from(arguments.rotations).unwrap_or(usize::MAX) {
+        figures.missed.push(format!(
+            "{done} of {} CA rotations were done",
+            arguments.rotations
+        ));
+    }
+    Ok(Outcome {
+        tables: figures.tables(&total),
+        failures: total.told(),
+        missed: figures.missed,
+        summary: format!(
+            "{} requests in {:.0} s, {} failed; {done} CA rotations",
+            total.requests,
+            took.as_secs_f64(),
+            total.failed
+        ),
+    })
+}
+
+// === impl Run ===
+
+impl Run<'_> {
+    async fn go(&self) -> anyhow::Result<()> {
+        self.remember_memory()?;
+        self.quiet().await?;
+        self.renew().await?;
+        self.rotate().await?;
+        self.rest().await
+    }
+
+    /// First connections are made, then comes what rotations are compared with.
+    async fn quiet(&self) -> anyhow::Result<()> {
+        let connecting = u64::from(self.arguments.rate) * 2;
+        let requests = (self.arguments.requests / 10).clamp(500, 2000);
+        self.watched("Sending requests while nothing happens", String::new, async {
+            self.load.at_least(connecting).await?;
+            self.lap("the start", LapKind::Other);
+            self.load.at_least(requests).await?;
+            self.lap("nothing happens", LapKind::Quiet);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn renew(&self) -> anyhow::Result<()> {
+        let count = self.arguments.leaf_rotations;
+        if count == 0 {
+            return Ok(());
+        }
+        let done = AtomicU32::new(0);
+        let detail = || format!(", {} of {count} done", done.load(Ordering::Relaxed));
+        self.watched("Renewing the serving certificate", detail, async {
+            let before = self.targets.snapshot().await?;
+            for _ in 0..count {
+                // Certificates say in whole seconds when they were issued.
+                self.load.at_least(self.arguments.rate.into()).await?;
+                self.rotated("leaf").await?;
+                done.fetch_add(1, Ordering::Relaxed);
+                self.remember_memory()?;
+            }
+            let after = self.targets.snapshot().await?;
+            self.figures.lock().note_renewals(&before, &after);
+            Ok(())
+        })
+        .await?;
+        self.lap(&format!("leaf renewals: {count}"), LapKind::Rotations);
+        Ok(())
+    }
+
+    async fn rotate(&self) -> anyhow::Result<()> {
+        let count = self.arguments.rotations;
+        let done = || self.figures.lock().rotations.len();
+        let detail = || format!(", {} of {count} done", done());
+        let requests = self.started.gate.requests();
+        let rotated = self
+            .watched("Rotating the CA", detail, async {
+                let mut before = self.targets.snapshot().await?;
+                for number in 1..=count {
+                    let took = self.rotated("ca").await?;
+                    let after = self.targets.snapshot().await?;
+                    self.remember_memory()?;
+                    let mut figures = self.figures.lock();
+                    figures.rotations.push(took);
+                    figures.note_rotation(number, &before, &after);
+                    figures.requests = since(&requests, self.started.gate.requests());
+                    before = after;
+                }
+                Ok(())
+            })
+            .await;
+        if count > 0 {
+            self.lap(&format!("CA rotations: {}", done()), LapKind::Rotations);
+        }
+        rotated
+    }
+
+    /// Sends what is missing.
+    async fn rest(&self) -> anyhow::Result<()> {
+        let missing = self
+            .arguments
+            .requests
+            .saturating_sub(self.load.report().requests);
+        if missing == 0 {
+            return Ok(());
+        }
+        self.watched("Sending the other requests", String::new, async {
+            self.load.at_least(missing).await
+        })
+        .await?;
+        self.lap("nothing more happens", LapKind::Other);
+        Ok(())
+    }
+
+    async fn rotated(&self, what: &str) -> anyhow::Result<Duration> {
+        let started = Instant::now();
+        rotate(
+            &self.bed.client,
+            NAMESPACE,
+            CERTIFICATE,
+            what,
+            self.arguments.patience(),
+        )
+        .await?;
+        Ok(started.elapsed())
+    }
+
+    async fn watched<T>(
+        &self,
+        title: &str,
+        detail: impl Fn() -> String,
+        work: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let detail = || {
+            let report = self.load.report();
+            format!(
+                "{} ({} requests, {} failed)",
+                detail(),
+                report.requests,
+                report.failed
+            )
+        };
+        self.progress.watched(title, detail, work).await
+    }
+
+    fn lap(&self, title: &str, kind: LapKind) {
+        let lap = Lap {
+            title: title.to_owned(),
+            kind,
+            report: self.load.lap(),
+        };
+        self.figures.lock().laps.push(lap);
+    }
+
+    fn remember_memory(&self) -> anyhow::Result<()> {
+        let memory = self.started.operator.memory()?;
+        self.figures.lock().memory.push(memory);
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! The operator, running behind a gate that counts its requests.
+
+use std::path::Path;
+
+use windlass_scenarios::{
+    bed::Bed,
+    gate::Gate,
+    operator::{Operator, Running},
+    progress::Progress,
+    steps,
+};
+
+/// The operator and the gate before it.
+pub(super) struct Started {
+    pub(super) gate: Gate,
+    pub(super) operator: Running,
+    program: Operator,
+}
+
+// === impl Started ===
+
+impl Started {
+    /// Starts the operator, and installs the sample `bundle`.
+    pub(super) async fn new(bed: &Bed, bundle: &Path, progress: &Progress) -> anyhow::Result<Self> {
+        let (program, gate) = bed.gated(&bed.operator).await?;
+        let operator = program.start()?;
+        let installed = steps::install(&bed.client, "sample", "sample-system", bundle);
+        progress.step("Installing the sample bundle", installed).await?;
+        Ok(Self {
+            gate,
+            operator,
+            program,
+        })
+    }
+
+    /// Kills the operator, and starts it again behind the same gate.
+    pub(super) async fn restart(self) -> anyhow::Result<Self> {
+        self.operator.kill().await?;
+        Ok(Self {
+            operator: self.program.start()?,
+            ..self
+        })
+    }
+}
+
+/// Lets a sample bundle serve its webhooks in so many replicas.
+pub(super) fn set_replicas(bed: &Bed, bundle: &Path, replicas: u32) -> anyhow::Result<()> {
+    if replicas == 2 {
+        return Ok(());
+    }
+    bed.edit(bundle, "replicas: 2", &format!("replicas: {replicas}"))
+}

@@ -1,0 +1,381 @@
+//! The demo: a cluster in one process tree, a bundle installed in it, traffic through its webhooks, rotations,
+//! upgrades, removal. No request may fail.
+
+mod traffic;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use clap::{Parser, ValueEnum};
+use futures::future::LocalBoxFuture;
+use serde_json::json;
+use windlass_bundle::Bundle;
+use windlass_node::Program;
+use windlass_scenarios::{
+    bed::{Bed, Options},
+    cluster::{Access, Cluster},
+    command::argument,
+    load::{Clients, Load, Report},
+    progress::Progress,
+    request::text,
+    resource::Resource,
+    sample,
+    steps::{BUNDLE_DEPLOYMENTS, get, list, serving_certificates, succeed, until},
+};
+
+/// The namespace that traffic goes to.
+const TRAFFIC: &str = "demo";
+
+/// How long a step may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Workers that send requests side by side.
+const WORKERS: usize = 6;
+
+/// How long each waits between two requests.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// Requests that pass between two steps, so that each is seen to go on under load.
+const BETWEEN: u64 = 100;
+
+/// Installs a bundle in a cluster of its own, sends API traffic through its webhooks, rotates its certificates,
+/// upgrades and removes it. Fails if one request failed.
+#[derive(Debug, Parser)]
+#[command(name = "cargo demo", version)]
+pub struct Arguments {
+    /// Bundle folders: the first is installed, each further one is an upgrade. Default: a sample with all three
+    /// kinds of webhook, and its next version.
+    #[arg(value_name = "BUNDLE_DIR")]
+    bundles: Vec<PathBuf>,
+
+    /// Runs containers of an image as a local program: a real operator's binary, for example.
+    #[arg(long = "run", value_name = "IMAGE=PROGRAM", value_parser = mapping)]
+    run: Vec<(String, PathBuf)>,
+
+    /// How many requests to send at least.
+    #[arg(long, default_value_t = 2000)]
+    requests: u64,
+
+    /// Breaks something under way, to show that the demo notices.
+    #[arg(long)]
+    fault: Option<Fault>,
+
+    /// Longest time in seconds until a changed Secret reaches a pod; a kubelet takes up to 90.
+    #[arg(long, default_value_t = 2.0)]
+    secret_delay: f64,
+
+    /// A cluster to use instead of the sandbox.
+    #[command(flatten)]
+    access: Access,
+}
+
+/// What the demo breaks on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Fault {
+    /// The webhook servers die while requests are sent.
+    Outage,
+}
+
+struct Demo {
+    bed: Bed,
+    progress: Progress,
+    name: String,
+    namespace: String,
+    total: Report,
+}
+
+fn mapping(text: &str) -> Result<(String, PathBuf), String> {
+    let (image, program) = text.split_once('=').ok_or("expected IMAGE=PROGRAM")?;
+    let program = PathBuf::from(program);
+    if !program.is_file() {
+        return Err(format!("{} is not a file", program.display()));
+    }
+    Ok((image.to_owned(), program))
+}
+
+/// Runs the demo; `program` is the executable that starts the operator and the sample operator.
+///
+/// # Errors
+///
+/// When a step does not get done. Failed requests are in the report.
+pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Report>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let bundles = match arguments.bundles.as_slice() {
+            [] => vec![sample::bundle("sample.v1"), sample::bundle("sample.v2")],
+            given => given.to_vec(),
+        };
+        let progress = Progress::new();
+        let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
+        let first = parsed.first().context("there is no bundle")?;
+        let mut options = Options::new(program);
+        options.refresh_delay = Duration::ZERO..=Duration::from_secs_f64(arguments.secret_delay.max(0.0));
+        options.images = arguments
+            .run
+            .iter()
+            .map(|(image, path)| {
+                (
+                    image.clone(),
+                    Program {
+                        path: path.clone(),
+                        arguments: Vec::new(),
+                    },
+                )
+            })
+            .collect();
+        let bed = async {
+            let cluster = match &arguments.access.kubeconfig {
+                Some(kubeconfig) => Cluster::named(kubeconfig, arguments.access.pod_network).await?,
+                None => Cluster::sandbox().await?,
+            };
+            Bed::on(cluster, options).await
+        };
+        let title = match &arguments.access.kubeconfig {
+            Some(_) => "Preparing the cluster: a node, CustomResourceDefinitions, the operator's rights",
+            None => "Starting a cluster: API server, controllers, a node",
+        };
+        let bed = progress.step(title, bed).await?;
+        let running = bed.operator.start()?;
+        progress.say("Started the operator");
+        let name = first.package.clone();
+        let namespace = format!("{name}-system");
+        let mut demo = Demo {
+            bed,
+            progress,
+            name,
+            namespace,
+            total: Report::default(),
+        };
+        let outcome = demo.go(&bundles, &parsed, &arguments).await;
+        if let Err(error) = &outcome {
+            eprintln!(
+                "{error:?}\n\nThe end of the operator's log:\n{}",
+                demo.bed.log_tail()
+            );
+        }
+        let stopped = running.stop().await;
+        let ended = demo.bed.stop().await;
+        outcome?;
+        stopped?;
+        ended?;
+        Ok(demo.total)
+    })
+}
+
+/// Reads and checks every bundle.
+async fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Bundle>> {
+    let mut bundles = Vec::new();
+    for folder in folders {
+        let files = windlass_bundle::sources::directory::load(folder)?;
+        let bundle = windlass_bundle::check::parse(&files).map_err(|problems| refuse(folder, &problems))?;
+        bundles.push(bundle);
+    }
+    Ok(bundles)
+}
+
+fn refuse(folder: &Path, problems: &[windlass_object::Problem]) -> anyhow::Error {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    anyhow::anyhow!(
+        "{} is not a good bundle:\n  {}",
+        folder.display(),
+        lines.join("\n  ")
+    )
+}
+
+// === impl Demo ===
+
+impl Demo {
+    async fn go(
+        &mut self,
+        folders: &[PathBuf],
+        bundles: &[Bundle],
+        arguments: &Arguments,
+    ) -> anyhow::Result<()> {
+        let client = self.bed.client.clone();
+        succeed(
+            &client,
+            "POST",
+            "/api/v1/namespaces",
+            Some(&json!({"metadata": {"name": TRAFFIC}})),
+        )
+        .await?;
+        for (index, (folder, bundle)) in folders.iter().zip(bundles).enumerate() {
+            let resources = traffic::resources(bundle);
+            if index == 0 {
+                self.install(folder, None).await?;
+            } else {
+                self.upgrade(folder, &traffic::common(&bundles[index - 1], bundle))
+                    .await?;
+            }
+            self.armed().await?;
+            if index == 0 {
+                self.rotations(&resources, arguments).await?;
+                if arguments.fault.is_some() {
+                    // What follows would wait for servers that are gone; the summary says what failed.
+                    return Ok(());
+                }
+            } else {
+                self.keep_sending(&resources, BETWEEN).await?;
+            }
+            if index + 1 == folders.len() {
+                let missing = arguments.requests.saturating_sub(self.total.requests);
+                self.keep_sending(&resources, missing).await?;
+            }
+        }
+        self.remove().await
+    }
+
+    async fn install(&self, folder: &Path, load: Option<&Load>) -> anyhow::Result<()> {
+        let arguments = [
+            "install",
+            argument(folder)?,
+            "--namespace",
+            &self.namespace,
+            "--name",
+            &self.name,
+        ];
+        self.progress.command(&self.bed.command, &arguments, load).await
+    }
+
+    /// Upgrades while requests go on at the versions that both bundles serve.
+    async fn upgrade(&mut self, folder: &Path, resources: &[Resource]) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        self.install(folder, Some(&load)).await?;
+        load.at_least(BETWEEN).await?;
+        self.total.add(load.stop().await);
+        Ok(())
+    }
+
+    /// Fails unless the status says that every webhook and conversion is armed.
+    async fn armed(&self) -> anyhow::Result<()> {
+        let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
+        let deployed = get(&self.bed.client, &path)
+            .await?
+            .context("the BundleDeployment is gone")?;
+        let count = |field: &str| -> anyhow::Result<usize> {
+            let entries = deployed["status"][field].as_array().cloned().unwrap_or_default();
+            match entries.iter().find(|entry| entry["state"] != "Armed") {
+                Some(entry) => bail!("not armed although ready: {entry}"),
+                None => Ok(entries.len()),
+            }
+        };
+        let (conversions, webhooks) = (count("conversions")?, count("webhooks")?);
+        self.progress.say(&format!(
+            "Armed: {conversions} conversions, {webhooks} admission webhooks"
+        ));
+        Ok(())
+    }
+
+    /// Rotates leaf and CA of every certificate while requests are sent.
+    async fn rotations(&mut self, resources: &[Resource], arguments: &Arguments) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        self.progress
+            .under_load("Sending requests", &load, load.at_least(BETWEEN))
+            .await?;
+        let certificates = list(&self.bed.client, &serving_certificates(&self.namespace)).await?;
+        for what in [None, Some("--ca")] {
+            for certificate in &certificates {
+                let name = format!("{}/{}", self.namespace, text(certificate, "/metadata/name"));
+                let mut rotate = vec!["rotate", &name, "--wait"];
+                rotate.extend(what);
+                self.progress
+                    .command(&self.bed.command, &rotate, Some(&load))
+                    .await?;
+            }
+        }
+        if arguments.fault == Some(Fault::Outage) {
+            self.bed.stop_node().await;
+            self.progress
+                .say("Stopped the node and with it every webhook server, as --fault asked for");
+        }
+        self.progress
+            .under_load("Sending requests", &load, load.at_least(BETWEEN))
+            .await?;
+        self.total.add(load.stop().await);
+        Ok(())
+    }
+
+    async fn keep_sending(&mut self, resources: &[Resource], requests: u64) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        let title = format!("Sending {requests} more requests");
+        self.progress
+            .under_load(&title, &load, load.at_least(requests))
+            .await?;
+        self.total.add(load.stop().await);
+        Ok(())
+    }
+
+    async fn remove(&self) -> anyhow::Result<()> {
+        self.progress
+            .command(&self.bed.command, &["uninstall", &self.name], None)
+            .await?;
+        let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
+        let gone = until("the pods are gone", PATIENCE, async || {
+            let pods = list(&self.bed.client, &path).await?;
+            Ok(if pods.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{} pods", pods.len()))
+            })
+        });
+        self.progress.step("Waiting for the last pod to end", gone).await
+    }
+
+    fn load(&self, resources: &[Resource]) -> Load {
+        Load::start(
+            &self.bed.client,
+            TRAFFIC,
+            resources,
+            WORKERS,
+            PAUSE,
+            Clients::Strict,
+        )
+    }
+}
+
+/// The last lines of the demo: what was sent, and how it went.
+pub fn summary(report: &Report) -> String {
+    let kinds: Vec<String> = report
+        .by_kind
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    let mut lines = vec![format!(
+        "{}; p99 {:.0?}; longest gap between two answers {:.0?}; {} pauses of the API server's own after a CRD \
+         write, {:.0?} at most",
+        kinds.join(", "),
+        report.latencies.percentile(99).unwrap_or_default(),
+        report.longest_gap,
+        report.reinitializing,
+        report.longest_reinitializing,
+    )];
+    lines.extend(report.told().iter().map(|failure| format!("failed: {failure}")));
+    lines.push(format!("{} requests, {} failed", report.requests, report.failed));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_scenarios::load::Failure;
+
+    #[test]
+    fn the_last_line_counts() {
+        let now = std::time::Instant::now();
+        let failure = Failure {
+            sent: now,
+            answered: now,
+            text: "why".to_owned(),
+        };
+        let report = Report {
+            requests: 7,
+            failed: 1,
+            failures: vec![failure],
+            ..Report::default()
+        };
+        assert_eq!(summary(&report).lines().last(), Some("7 requests, 1 failed"));
+    }
+}

@@ -1,0 +1,261 @@
+//! What a real API server's audit log says about the operator's rights.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::{operator, request::text};
+
+/// Verbs that no request has: whoever writes a role is asked whether they have them ("Privilege escalation prevention
+/// and bootstrapping" in the Kubernetes documentation of RBAC). That they are needed is shown by the scenario
+/// `nothing_is_granted_that_the_operator_may_not_grant`, which takes each of them away.
+const ASKED_WITHIN: [&str; 2] = ["escalate", "bind"];
+
+/// One right: a verb on a resource, or on a subresource as `resource/subresource`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    pub(crate) group: String,
+    pub(crate) resource: String,
+    pub(crate) verb: String,
+}
+
+/// What the operator asked one API server for.
+#[derive(Debug, Default)]
+struct Asked {
+    used: BTreeSet<Right>,
+    /// By the path of the request.
+    forbidden: BTreeMap<String, Right>,
+}
+
+/// Checks that the operator was allowed everything that it asked for; and, where it has done all that it ever does, that
+/// it has no right that it did not use.
+///
+/// # Errors
+///
+/// Every request that was forbidden, and every right that was not used.
+pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
+    let roles = windlass::commands::manifests::objects()?;
+    let by_name = granted(&roles, |rule| rule["resourceNames"].is_array());
+    let mut used = BTreeSet::new();
+    let mut forbidden = BTreeMap::new();
+    for log in logs {
+        let asked =
+            Asked::read(log, &by_name).with_context(|| format!("reading the audit log {}", log.display()))?;
+        used.extend(asked.used);
+        forbidden.extend(asked.forbidden);
+    }
+    anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
+    let mut problems: Vec<_> = forbidden
+        .into_iter()
+        .map(|(path, right)| format!("forbidden: {right} ({path})"))
+        .collect();
+    if did_everything {
+        problems.extend(
+            unused(granted(&roles, |_| true), &used)
+                .iter()
+                .map(|right| format!("not used: {right}")),
+        );
+    }
+    anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(())
+}
+
+/// Those of `granted` that are not among `used`. A right to any resource is used by what no other right allows.
+fn unused(granted: BTreeSet<Right>, used: &BTreeSet<Right>) -> Vec<Right> {
+    let (any, named): (BTreeSet<_>, BTreeSet<_>) =
+        granted.into_iter().partition(|right| right.resource == "*");
+    let needs = |right: &Right| {
+        used.iter()
+            .any(|used| used.verb == right.verb && !named.contains(used))
+    };
+    let any = any.iter().filter(|right| !needs(right));
+    named.difference(used).chain(any).cloned().collect()
+}
+
+/// The rights that the rules which `counts` takes give, of the roles among `objects`.
+fn granted(objects: &[Value], counts: impl Fn(&Value) -> bool) -> BTreeSet<Right> {
+    let rules = objects
+        .iter()
+        .flat_map(|object| object["rules"].as_array().into_iter().flatten())
+        .filter(|rule| counts(rule));
+    let mut rights = BTreeSet::new();
+    for rule in rules {
+        for group in words(rule, "apiGroups") {
+            for resource in words(rule, "resources") {
+                for verb in words(rule, "verbs").filter(|verb| !ASKED_WITHIN.contains(verb)) {
+                    rights.insert(Right {
+                        group: group.to_owned(),
+                        resource: resource.to_owned(),
+                        verb: verb.to_owned(),
+                    });
+                }
+            }
+        }
+    }
+    rights
+}
+
+fn words<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    rule[field]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// Reads an audit log. What is allowed of an object that one of the rights `by_name` names says nothing about others.
+    fn read(log: &Path, by_name: &BTreeSet<Right>) -> anyhow::Result<Self> {
+        let mut used = BTreeSet::new();
+        let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeMap::new());
+        for line in BufReader::new(File::open(log)?).lines() {
+            let event: Value = serde_json::from_str(&line?)?;
+            if text(&event, "/user/username") != operator::user() {
+                continue;
+            }
+            let right = Right::of(&event);
+            let name = match by_name.contains(&right) {
+                true => text(&event, "/objectRef/name"),
+                false => "",
+            };
+            let namespace = text(&event, "/objectRef/namespace");
+            let asked = (right.clone(), namespace.to_owned(), name.to_owned());
+            if text(&event, "/annotations/authorization.k8s.io~1decision") == "forbid" {
+                forbidden.insert(asked, text(&event, "/requestURI").to_owned());
+            } else {
+                allowed.insert(asked);
+            }
+            // Whoever applies what is not there must be allowed to create it too.
+            if right.verb == "patch" && event["responseStatus"]["code"] == 201 {
+                used.insert(Right {
+                    verb: "create".to_owned(),
+                    ..right.clone()
+                });
+            }
+            used.insert(right);
+        }
+        // An API server that has just started forbids for a moment what it has not read the roles for yet.
+        forbidden.retain(|asked, _| !allowed.contains(asked));
+        let forbidden = forbidden.into_iter().map(|((right, ..), path)| (path, right));
+        Ok(Self {
+            used,
+            forbidden: forbidden.collect(),
+        })
+    }
+}
+
+// === impl Right ===
+
+impl Right {
+    /// The right that a request of an audit event needed.
+    fn of(event: &Value) -> Self {
+        let resource = text(event, "/objectRef/resource");
+        let resource = match text(event, "/objectRef/subresource") {
+            "" => resource.to_owned(),
+            subresource => format!("{resource}/{subresource}"),
+        };
+        Self {
+            group: text(event, "/objectRef/apiGroup").to_owned(),
+            resource,
+            verb: text(event, "/verb").to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            group,
+            resource,
+            verb,
+        } = self;
+        match group.as_str() {
+            "" => write!(f, "{verb} {resource}"),
+            group => write!(f, "{verb} {resource}.{group}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn checked(events: &[Value], did_everything: bool) -> anyhow::Result<()> {
+        let mut log = tempfile::NamedTempFile::new()?;
+        for event in events {
+            writeln!(log, "{event}")?;
+        }
+        check(&[log.path().to_owned()], did_everything)
+    }
+
+    fn event(verb: &str, resource: &str, decision: &str) -> Value {
+        json!({"user": {"username": operator::user()}, "verb": verb, "requestURI": "/where",
+               "objectRef": {"resource": resource}, "annotations": {"authorization.k8s.io/decision": decision}})
+    }
+
+    #[test]
+    fn a_forbidden_request_is_named() {
+        checked(&[event("list", "pods", "allow")], false).unwrap();
+        let error = checked(&[event("watch", "pods", "forbid")], false).unwrap_err();
+        assert_eq!(error.to_string(), "forbidden: watch pods (/where)");
+    }
+
+    #[test]
+    fn a_request_that_was_forbidden_only_at_first_is_forgiven() {
+        let events = [event("list", "pods", "forbid"), event("list", "pods", "allow")];
+        checked(&events, false).unwrap();
+    }
+
+    #[test]
+    fn a_right_to_one_object_does_not_excuse_a_request_of_another() {
+        let lease = |name: &str, decision| {
+            let mut lease = event("get", "leases", decision);
+            lease["objectRef"] =
+                json!({"apiGroup": "coordination.k8s.io", "resource": "leases", "name": name});
+            lease
+        };
+        let own = lease("windlass", "allow");
+        checked(&[lease("windlass", "forbid"), own.clone()], false).unwrap();
+        let error = checked(&[lease("other", "forbid"), own], false).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "forbidden: get leases.coordination.k8s.io (/where)"
+        );
+    }
+
+    #[test]
+    fn requests_of_others_do_not_count() {
+        let mut other = event("watch", "pods", "forbid");
+        other["user"]["username"] = json!("admin");
+        assert_eq!(
+            checked(&[other], false).unwrap_err().to_string(),
+            "the operator asked for nothing"
+        );
+    }
+
+    #[test]
+    fn a_right_that_was_never_used_is_named() {
+        let mut created = event("patch", "services", "allow");
+        created["responseStatus"] = json!({"code": 201});
+        let error = checked(&[event("list", "pods", "allow"), created], true).unwrap_err();
+        let error = error.to_string();
+        let names = |right: &str| error.lines().any(|line| line == format!("not used: {right}"));
+        assert!(names("patch bundledeployments/status.windlass.dev") && names("delete services"));
+        assert!(names("list *.*"), "only pods were listed");
+        assert!(!names("list pods") && !names("patch services") && !names("create services"));
+        assert!(!error.contains("escalate"));
+    }
+}

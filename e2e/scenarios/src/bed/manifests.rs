@@ -1,0 +1,56 @@
+//! What `windlass manifests` prints, in the cluster.
+
+use kube::Client;
+use serde_json::Value;
+
+use crate::{
+    request,
+    steps::{self, PATIENCE, get, until},
+};
+
+/// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here. Scenarios that
+/// have it guard something apply what that takes.
+pub(super) async fn apply_all(client: &Client) -> anyhow::Result<()> {
+    for object in windlass::commands::manifests::objects()? {
+        let left_out = ["Deployment", "Service", "ValidatingWebhookConfiguration"];
+        if left_out.iter().all(|kind| object["kind"] != *kind) {
+            apply(client, &object).await?;
+        }
+    }
+    let crd = |name: &str| format!("{}/{name}.windlass.dev", steps::CRDS);
+    for name in ["bundledeployments", "servingcertificates"] {
+        until(&format!("{name} are served"), PATIENCE, async || {
+            let conditions = get(client, &crd(name))
+                .await?
+                .map(|crd| steps::conditions(&crd))
+                .unwrap_or_default();
+            Ok(if conditions.contains("Established=True") {
+                Ok(())
+            } else {
+                Err(conditions)
+            })
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Creates an object of a kind that the manifests hold.
+pub(crate) async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
+    let (api_version, kind) = (
+        request::text(object, "/apiVersion"),
+        request::text(object, "/kind"),
+    );
+    let root = if api_version == "v1" {
+        "/api/v1".to_owned()
+    } else {
+        format!("/apis/{api_version}")
+    };
+    let plural = format!("{}s", kind.to_lowercase());
+    let namespace = object["metadata"]["namespace"].as_str();
+    let folder = namespace
+        .map(|namespace| format!("/namespaces/{namespace}"))
+        .unwrap_or_default();
+    steps::succeed(client, "POST", &format!("{root}{folder}/{plural}"), Some(object)).await?;
+    Ok(())
+}

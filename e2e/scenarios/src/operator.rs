@@ -1,0 +1,306 @@
+//! The operator as a process of its own, or as several: started, stopped, killed, started again.
+
+use std::{
+    convert::Infallible,
+    fs::{self, File},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use anyhow::Context;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    process::{Child, Command},
+};
+
+use crate::{
+    programs,
+    request::text,
+    steps::{LEASE, PATIENCE, get, succeed, until},
+};
+
+/// The namespace of the operator.
+pub const NAMESPACE: &str = "windlass-system";
+
+/// The ServiceAccount of the operator.
+pub(crate) const ACCOUNT: &str = "windlass";
+
+/// How long the operator may take to end when asked to.
+const SHUTDOWN: Duration = Duration::from_secs(20);
+
+/// How long after its end the operator is started again.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+/// How to start the operator.
+#[derive(Clone)]
+pub struct Operator {
+    /// Its pod, by which one of several replicas is told from the others.
+    pub pod: String,
+    /// The cluster admin.
+    pub client: Client,
+    /// The executable, which is the operator by its first argument: see [`programs`].
+    pub program: PathBuf,
+    /// Its kubeconfig.
+    pub kubeconfig: PathBuf,
+    /// Its `--bundle-dir`.
+    pub bundle_dir: PathBuf,
+    /// Its log, appended to.
+    pub log: PathBuf,
+    /// More arguments of `windlass run`.
+    pub arguments: Vec<String>,
+    /// What it logs, as `WINDLASS_LOG` says; its default where there is none.
+    pub log_filter: Option<String>,
+}
+
+/// The operator, running.
+pub struct Running {
+    operator: Operator,
+    child: Child,
+}
+
+// === impl Operator ===
+
+impl Operator {
+    /// Starts it.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be started.
+    pub fn start(&self) -> anyhow::Result<Running> {
+        let log = File::options()
+            .append(true)
+            .create(true)
+            .open(&self.log)
+            .with_context(|| format!("opening {}", self.log.display()))?;
+        let child = Command::new(&self.program)
+            .arg(programs::OPERATOR)
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .arg("--bundle-dir")
+            .arg(&self.bundle_dir)
+            .arg("--bind")
+            .arg("127.0.0.1:0")
+            .args(&self.arguments)
+            .env("POD_NAME", &self.pod)
+            .envs(self.log_filter.iter().map(|filter| ("WINDLASS_LOG", filter)))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .context("starting the operator")?;
+        Ok(Running {
+            operator: self.clone(),
+            child,
+        })
+    }
+
+    /// Runs it for as long as this is waited for: starts it again whenever it ends by itself, as a kubelet does. It ends
+    /// when it has led and could not renew its Lease.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be started.
+    pub async fn keep_running(&self) -> anyhow::Result<Infallible> {
+        loop {
+            let status = self.start()?.child.wait().await?;
+            tracing::info!(%status, "The operator has ended, and is started again");
+            tokio::time::sleep(RESTART_PAUSE).await;
+        }
+    }
+
+    /// Another replica of the same operator, with a log of its own.
+    #[must_use]
+    pub fn replica(&self, pod: &str) -> Self {
+        Self {
+            pod: pod.to_owned(),
+            log: self.log.with_file_name(format!("{pod}.log")),
+            ..self.clone()
+        }
+    }
+
+    /// The same operator, logging what `filter` says.
+    #[must_use]
+    pub fn with_log_filter(&self, filter: &str) -> Self {
+        Self {
+            log_filter: Some(filter.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The same operator with another kubeconfig.
+    #[must_use]
+    pub fn with_kubeconfig(&self, kubeconfig: &Path) -> Self {
+        Self {
+            kubeconfig: kubeconfig.to_owned(),
+            ..self.clone()
+        }
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// How much memory it has, in bytes (`VmRSS` in proc_pid_status(5)).
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub fn memory(&self) -> anyhow::Result<u64> {
+        let pid = self.child.id().context("the operator has ended")?;
+        let parent = fs::read_link("/proc/self")?;
+        let mut statuses = fs::read_dir("/proc")?
+            .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("status")).ok());
+        // Where /proc is that of another process namespace, only the last of its numbers is the one that we know.
+        let status = statuses.find(|status| {
+            field(status, "PPid").is_some_and(|number| Path::new(number) == parent)
+                && field(status, "NSpid").and_then(|numbers| numbers.split_whitespace().next_back())
+                    == Some(&pid.to_string())
+        });
+        let kibibytes: u64 = status
+            .as_deref()
+            .and_then(|status| field(status, "VmRSS")?.strip_suffix(" kB")?.parse().ok())
+            .context("the operator has ended")?;
+        Ok(kibibytes * 1024)
+    }
+
+    /// `kill -9`, and frees the Lease where it held it: the next life need not wait until a Lease ends whose holder is
+    /// known to be dead. [`Running::crash`] does not.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be waited for, or the Lease cannot be freed.
+    pub async fn kill(self) -> anyhow::Result<()> {
+        let Operator { client, pod, .. } = self.operator.clone();
+        self.crash().await?;
+        let Some(lease) = get(&client, LEASE).await? else {
+            return Ok(());
+        };
+        if holds(&pod, &lease) {
+            let freed = json!({"spec": {"holderIdentity": ""}});
+            succeed(&client, "PATCH", LEASE, Some(&freed)).await?;
+        }
+        Ok(())
+    }
+
+    /// `kill -9`, and nothing more.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be waited for.
+    pub async fn crash(mut self) -> anyhow::Result<()> {
+        self.child.kill().await.context("killing the operator")
+    }
+
+    /// Whether it holds the Lease.
+    ///
+    /// # Errors
+    ///
+    /// When the API server cannot be asked.
+    pub async fn leads(&self) -> anyhow::Result<bool> {
+        let lease = get(&self.operator.client, LEASE).await?.unwrap_or_default();
+        Ok(holds(&self.operator.pod, &lease))
+    }
+
+    /// What it answers to a GET request: the status line, the headers, the body.
+    ///
+    /// # Errors
+    ///
+    /// When it does not serve.
+    pub async fn ask(&self, path: &str) -> anyhow::Result<String> {
+        let address = until("the operator serves", PATIENCE, async || {
+            Ok(served_at(&self.operator.log).ok_or_else(|| "no address in its log".to_owned()))
+        })
+        .await?;
+        let mut stream = TcpStream::connect(address).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
+            .await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    /// `SIGSTOP`: it stands still until [`Running::resume`].
+    ///
+    /// # Errors
+    ///
+    /// When the signal cannot be sent.
+    pub async fn pause(&self) -> anyhow::Result<()> {
+        self.signal("STOP").await
+    }
+
+    /// `SIGCONT`.
+    ///
+    /// # Errors
+    ///
+    /// When the signal cannot be sent.
+    pub async fn resume(&self) -> anyhow::Result<()> {
+        self.signal("CONT").await
+    }
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        Ok(ended.context("the operator goes on")??)
+    }
+
+    /// Asks it to end, and waits for that.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end in time or ends with an error.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.signal("TERM").await?;
+        let status = tokio::time::timeout(SHUTDOWN, self.child.wait())
+            .await
+            .context("the operator did not end when asked to")??;
+        anyhow::ensure!(status.success(), "the operator ended with {status}");
+        Ok(())
+    }
+
+    async fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let Some(pid) = self.child.id() else { return Ok(()) };
+        let sent = Command::new("kill")
+            .args(["-s", signal, &pid.to_string()])
+            .status()
+            .await?;
+        anyhow::ensure!(sent.success(), "the operator did not get SIG{signal}");
+        Ok(())
+    }
+}
+
+/// The operator's user name.
+pub(crate) fn user() -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")
+}
+
+/// Whether a process in `pod` holds the Lease.
+fn holds(pod: &str, lease: &Value) -> bool {
+    let holder = text(lease, "/spec/holderIdentity");
+    holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// The address at which a log says last that `/metrics` is served.
+fn served_at(log: &Path) -> Option<SocketAddr> {
+    let log = fs::read_to_string(log).ok()?;
+    let line = log.lines().rfind(|line| line.contains("Serving /livez"))?;
+    let line: Value = serde_json::from_str(line).ok()?;
+    text(&line, "/address").parse().ok()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.map(str::trim)
+}

@@ -1,0 +1,290 @@
+//! Plain requests to an API server, with the whole answer.
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use http::{Request, header};
+use http_body_util::BodyExt;
+use hyper::body::Bytes;
+use kube::{Client, client::Body};
+use serde_json::Value;
+
+/// How long a client goes on retrying what the API server itself turns away.
+pub const RETRY_LIMIT: Duration = Duration::from_secs(30);
+
+const JSON: &str = "application/json";
+
+/// What the API server answered, an error or not.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The body; null when it is no JSON.
+    pub body: Value,
+    /// `Retry-After`.
+    pub retry_after: Option<Duration>,
+}
+
+/// Sends one request without any retry.
+///
+/// A `PATCH` is a JSON patch when `body` is a list, else a merge patch.
+///
+/// # Errors
+///
+/// When no answer came: the connection failed, or its body ended early.
+pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
+    let content_type = match (method, body) {
+        ("PATCH", Some(Value::Array(_))) => "application/json-patch+json",
+        ("PATCH", _) => "application/merge-patch+json",
+        _ => JSON,
+    };
+    exchange(client, method, path, (content_type, JSON), body)
+        .await
+        .map(Answer::from)
+}
+
+/// Applies an object as `manager`, without any retry. With `force`, fields go to it that others own.
+///
+/// # Errors
+///
+/// As [`send`].
+pub async fn apply(
+    client: &Client,
+    path: &str,
+    manager: &str,
+    force: bool,
+    object: &Value,
+) -> anyhow::Result<Answer> {
+    let path = format!("{path}?fieldManager={manager}&force={force}");
+    exchange(
+        client,
+        "PATCH",
+        &path,
+        ("application/apply-patch+yaml", JSON),
+        Some(object),
+    )
+    .await
+    .map(Answer::from)
+}
+
+/// Reads the collection or object at `path` in the form that `accept` asks for: one JSON value, or those of a watch
+/// until the API server ends it.
+///
+/// # Errors
+///
+/// When the API server refuses, or answers anything else than JSON.
+pub async fn read_as(client: &Client, path: &str, accept: &str) -> anyhow::Result<Vec<Value>> {
+    let (code, _, bytes) = exchange(client, "GET", path, (JSON, accept), None).await?;
+    anyhow::ensure!(
+        code == 200,
+        "GET {path} as {accept}: HTTP {code}: {}",
+        String::from_utf8_lossy(&bytes)
+    );
+    let values = serde_json::Deserializer::from_slice(&bytes).into_iter();
+    values
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("GET {path} as {accept}"))
+}
+
+/// Opens the watch at `path`. What comes back waits until the API server ends it.
+///
+/// # Errors
+///
+/// When the API server refuses; and then, when the connection breaks.
+pub async fn watch(client: &Client, path: &str) -> anyhow::Result<impl Future<Output = anyhow::Result<()>>> {
+    let request = Request::builder().uri(path).body(Body::empty())?;
+    let response = client.send(request).await.context("no answer")?;
+    anyhow::ensure!(response.status() == 200, "GET {path}: HTTP {}", response.status());
+    let mut events = Box::pin(response.into_body());
+    Ok(async move {
+        while let Some(event) = events.frame().await {
+            event.context("the watch was cut off")?;
+        }
+        Ok(())
+    })
+}
+
+/// The code, `Retry-After` and the body of one answer.
+async fn exchange(
+    client: &Client,
+    method: &str,
+    path: &str,
+    (content_type, accept): (&str, &str),
+    body: Option<&Value>,
+) -> anyhow::Result<(u16, Option<Duration>, Bytes)> {
+    let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::CONTENT_TYPE, content_type)
+        .header(header::ACCEPT, accept)
+        .body(Body::from(bytes))?;
+    let response = client.send(request).await.context("no answer")?;
+    let code = response.status().as_u16();
+    let retry_after = response
+        .headers()
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok())
+        .map(Duration::from_secs);
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .context("the answer was cut off")?
+        .to_bytes();
+    Ok((code, retry_after, bytes))
+}
+
+/// Sends a request, again while the API server asks for that after a change of a CRD: see
+/// [`Answer::is_reinitializing`].
+///
+/// # Errors
+///
+/// When no answer comes.
+pub async fn send_patiently(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> anyhow::Result<Answer> {
+    let started = Instant::now();
+    loop {
+        let answer = send(client, method, path, body).await?;
+        if !answer.is_reinitializing() || started.elapsed() > RETRY_LIMIT {
+            return Ok(answer);
+        }
+        tokio::time::sleep(answer.pause()).await;
+    }
+}
+
+/// Asks whether the API server is up.
+///
+/// # Errors
+///
+/// When it is not, in its words.
+pub async fn ready(client: &Client) -> Result<(), String> {
+    match send(client, "GET", "/readyz", None).await {
+        Ok(answer) if answer.code == 200 => Ok(()),
+        Ok(answer) => Err(answer.to_string()),
+        Err(error) => Err(format!("{error:#}")),
+    }
+}
+
+/// The string at a JSON pointer; empty when there is none.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// A resourceVersion as the number that it is since Kubernetes 1.35 (KEP-5504).
+pub fn version_number(version: &str) -> u64 {
+    version.parse().unwrap_or_default()
+}
+
+// === impl Answer ===
+
+impl From<(u16, Option<Duration>, Bytes)> for Answer {
+    fn from((code, retry_after, bytes): (u16, Option<Duration>, Bytes)) -> Self {
+        Self {
+            code,
+            body: serde_json::from_slice(&bytes).unwrap_or_default(),
+            retry_after,
+        }
+    }
+}
+
+impl Answer {
+    /// How long to wait before the request is sent again.
+    pub fn pause(&self) -> Duration {
+        self.retry_after.unwrap_or(Duration::from_secs(1))
+    }
+
+    /// `message` of a `Status`.
+    pub fn message(&self) -> &str {
+        text(&self.body, "/message")
+    }
+
+    /// Whether an admission webhook denied the request.
+    pub fn is_denied(&self) -> bool {
+        self.message().contains("denied the request")
+    }
+
+    /// Whether the API server says that it, or its storage, is down or not up yet: nothing that a webhook or a conversion
+    /// has to do with, whose errors name them.
+    pub fn is_outage(&self) -> bool {
+        let message = self.message();
+        let of_a_webhook = message.contains("webhook") || message.contains("conversion");
+        let own = match self.code {
+            429 | 503 | 504 => true,
+            // Errors of its client of etcd, for example "etcdserver: request timed out".
+            500 => message.contains("etcd"),
+            // Admission waits for its own watches after a start.
+            403 => message.contains("not yet ready to handle request"),
+            _ => false,
+        };
+        own && !of_a_webhook && !self.is_reinitializing()
+    }
+
+    /// Whether the API server does not know the Service of a webhook. It begins to answer before it has heard of any.
+    pub fn is_service_unknown(&self) -> bool {
+        let message = self.message();
+        self.code == 500 && message.contains(": service \"") && message.ends_with("\" not found")
+    }
+
+    /// Whether this is the API server's own pause after a change of a CRD: lists wait for the new storage, and a request
+    /// that had the old one at hand is turned away by `WithWaitGroup`, which takes its end for that of the server.
+    /// Both come with `Retry-After`, which client-go and kube obey.
+    pub fn is_reinitializing(&self) -> bool {
+        let waits_for_storage = self.code == 429 && self.message().contains("storage is (re)initializing");
+        let lost_storage = self.code == 503 && self.message() == "apiserver is shutting down";
+        waits_for_storage || lost_storage
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HTTP {}: {}", self.code, self.message())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_that_is_not_known_is_told_from_other_failures_of_webhooks() {
+        let is_unknown = |code, message: &str| {
+            let body = json!({"kind": "Status", "message": message});
+            let answer = Answer {
+                code,
+                body,
+                retry_after: None,
+            };
+            assert!(!answer.is_outage(), "{message}");
+            answer.is_service_unknown()
+        };
+        let call = "Post \"https://hook.system.svc:443/convert?timeout=30s\"";
+        let conversion = format!("conversion webhook for example.com/v1, Kind=A failed: {call}");
+        assert!(is_unknown(
+            500,
+            &format!("{conversion}: service \"hook\" not found")
+        ));
+        let admission = format!("Internal error occurred: failed calling webhook \"a.example.com\": {call}");
+        assert!(is_unknown(
+            500,
+            &format!("{admission}: service \"hook\" not found")
+        ));
+        assert!(!is_unknown(
+            500,
+            &format!("{conversion}: connect: connection refused")
+        ));
+        assert!(!is_unknown(404, "services \"hook\" not found"));
+    }
+}

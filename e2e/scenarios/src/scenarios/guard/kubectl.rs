@@ -1,0 +1,171 @@
+//! What a user of kubectl sees of the guard.
+
+use std::{path::PathBuf, process::Stdio};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::{
+    install_sample,
+    replicas::{self, Replica},
+    writes::{CONVERSION, DELETION, DENIED, LABELLED, OWNER},
+};
+use crate::{
+    bed::Bed,
+    sample::{self, NAMESPACE},
+    steps::delete,
+};
+
+/// The program.
+const KUBECTL: &str = "kubectl";
+
+/// What `kubectl edit` opens.
+const EDITOR: &str = "sed -i s,/convert,/elsewhere,";
+
+/// kubectl, as the cluster's admin types it.
+struct Kubectl {
+    kubeconfig: PathBuf,
+    cache: PathBuf,
+}
+
+pub(crate) async fn kubectl_shows_what_the_guard_says(bed: &Bed) -> anyhow::Result<()> {
+    let kubectl = Kubectl {
+        kubeconfig: bed.command.kubeconfig.clone(),
+        cache: bed.write("kubectl", "")?.with_extension("cache"),
+    };
+    if !kubectl.is_there().await {
+        tracing::warn!("There is no kubectl to try: left out");
+        return Ok(());
+    }
+    replicas::install_guard(bed).await?;
+    let replica = Replica::start(bed, "one").await?;
+    install_sample(bed).await?;
+    replica.join(bed).await?;
+
+    let live = sample::definition(bed).await?;
+    let file = |name: &str, object: &Value| -> anyhow::Result<String> {
+        Ok(bed.write(name, &object.to_string())?.display().to_string())
+    };
+    let plain = file("plain.json", &edited(&live, |_| {}))?;
+    let elsewhere = file(
+        "elsewhere.json",
+        &edited(&live, |object| {
+            object["spec"]["conversion"] = live["spec"]["conversion"].clone();
+            object["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["path"] = json!("/elsewhere");
+        }),
+    )?;
+    let merge = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
+    let replace = r#"[{"op":"replace","path":"/spec/conversion/webhook/clientConfig/service/path","value":"/elsewhere"}]"#;
+    let crd = ["crd", sample::WIDGETS];
+    let refused: &[(&[&str], &[&str])] = &[
+        (&["apply", "-f", &elsewhere], &[CONVERSION]),
+        (
+            &["apply", "--server-side", "--force-conflicts", "-f", &elsewhere],
+            &[CONVERSION],
+        ),
+        (&["replace", "-f", &plain], &[CONVERSION, LABELLED]),
+        (&["replace", "--force", "-f", &plain], &[DELETION]),
+        (
+            &["patch", crd[0], crd[1], "--type=merge", "-p", merge],
+            &[CONVERSION],
+        ),
+        (
+            &["patch", crd[0], crd[1], "--type=json", "-p", replace],
+            &[CONVERSION],
+        ),
+        (&["edit", crd[0], crd[1]], &[CONVERSION]),
+        (
+            &["label", crd[0], crd[1], "windlass.dev/bundle-deployment-"],
+            &[LABELLED],
+        ),
+        (
+            &[
+                "label",
+                "--overwrite",
+                crd[0],
+                crd[1],
+                "windlass.dev/bundle-deployment=other",
+            ],
+            &[LABELLED],
+        ),
+        (&["delete", crd[0], crd[1]], &[DELETION]),
+        (&["delete", "-f", &plain], &[DELETION]),
+        (
+            &["delete", "crd", "-l", "windlass.dev/bundle-deployment"],
+            &[DELETION],
+        ),
+    ];
+    for (arguments, expected) in refused {
+        let (succeeded, said) = kubectl.run(arguments).await?;
+        anyhow::ensure!(!succeeded, "kubectl {arguments:?} passed: {said}");
+        for part in expected.iter().chain([&DENIED]) {
+            anyhow::ensure!(
+                said.contains(part),
+                "kubectl {arguments:?} does not say {part:?}: {said}"
+            );
+        }
+        let now = sample::definition(bed).await?;
+        anyhow::ensure!(
+            now["spec"] == live["spec"] && now["metadata"]["uid"] == live["metadata"]["uid"],
+            "kubectl {arguments:?} has changed the definition"
+        );
+    }
+    let passes: &[&[&str]] = &[
+        &["annotate", crd[0], crd[1], "example.com/by=kubectl"],
+        &["label", crd[0], crd[1], "example.com/by=kubectl"],
+        &["apply", "-f", &plain],
+        &["apply", "--server-side", "--force-conflicts", "-f", &plain],
+    ];
+    for arguments in passes {
+        let (succeeded, said) = kubectl.run(arguments).await?;
+        anyhow::ensure!(succeeded, "kubectl {arguments:?}: {said}");
+    }
+    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
+    let (succeeded, said) = kubectl.run(&["delete", crd[0], crd[1]]).await?;
+    anyhow::ensure!(succeeded, "it stays after {OWNER} in {NAMESPACE} is gone: {said}");
+    Ok(())
+}
+
+// === impl Kubectl ===
+
+impl Kubectl {
+    async fn is_there(&self) -> bool {
+        let version = Command::new(KUBECTL)
+            .args(["version", "--client"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        version.await.is_ok_and(|status| status.success())
+    }
+
+    /// Whether it succeeded, and what it said.
+    async fn run(&self, arguments: &[&str]) -> anyhow::Result<(bool, String)> {
+        let output = Command::new(KUBECTL)
+            .args(arguments)
+            .arg("--cache-dir")
+            .arg(&self.cache)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("KUBE_EDITOR", EDITOR)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .with_context(|| format!("running kubectl {arguments:?}"))?;
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ok((output.status.success(), said.concat()))
+    }
+}
+
+/// The definition as its author has it in a file: without what the API server and Windlass added.
+fn edited(live: &Value, edit: impl FnOnce(&mut Value)) -> Value {
+    let mut object = json!({
+        "apiVersion": live["apiVersion"], "kind": live["kind"],
+        "metadata": {"name": sample::WIDGETS}, "spec": live["spec"],
+    });
+    if let Some(spec) = object["spec"].as_object_mut() {
+        spec.remove("conversion");
+    }
+    edit(&mut object);
+    object
+}

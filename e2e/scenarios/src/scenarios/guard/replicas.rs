@@ -1,0 +1,130 @@
+//! Replicas of the operator that answer for the guard.
+//!
+//! They are processes here, and no pods: their Service selects nothing, and their endpoints are written by hand.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::writes;
+use crate::{
+    bed::{self, Bed},
+    operator::{self, Operator, Running},
+    request::text,
+    steps::{PATIENCE, delete, succeed, until},
+};
+
+/// The guard's Service, and the ServingCertificate that is made for it.
+pub(super) const SERVICE: &str = "windlass";
+
+/// The guard's configuration.
+pub(super) const CONFIGURATION: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/windlass";
+
+/// The EndpointSlices of the operator's namespace.
+const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/windlass-system/endpointslices";
+
+/// A replica that answers, if it is asked.
+pub(crate) struct Replica {
+    /// The process.
+    pub(crate) running: Running,
+    stopped: Stopped,
+}
+
+/// A replica that does not run.
+pub(super) struct Stopped {
+    operator: Operator,
+    address: SocketAddr,
+}
+
+/// Creates the Service and the configuration of `windlass manifests`.
+pub(crate) async fn install_guard(bed: &Bed) -> anyhow::Result<()> {
+    let mut found = 0;
+    for mut object in windlass::commands::manifests::objects()? {
+        let kind = text(&object, "/kind");
+        if !["Service", "ValidatingWebhookConfiguration"].contains(&kind) {
+            continue;
+        }
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.remove("selector");
+        }
+        bed::apply(&bed.client, &object).await?;
+        found += 1;
+    }
+    anyhow::ensure!(found == 2, "the guard is {found} objects");
+    Ok(())
+}
+
+// === impl Replica ===
+
+impl Replica {
+    /// Starts a replica in `pod`. Nobody asks it yet.
+    pub(crate) async fn start(bed: &Bed, pod: &str) -> anyhow::Result<Self> {
+        let address = free_address(bed.cluster.address())?;
+        let mut operator = bed.operator.replica(pod);
+        operator
+            .arguments
+            .extend(["--admission-bind".to_owned(), address.to_string()]);
+        Stopped { operator, address }.start()
+    }
+
+    /// Makes it an endpoint, and waits until it is asked.
+    pub(crate) async fn join(&self, bed: &Bed) -> anyhow::Result<()> {
+        let Stopped { operator, address } = &self.stopped;
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": format!("{SERVICE}-{}", operator.pod), "labels": {
+                "kubernetes.io/service-name": SERVICE, "endpointslice.kubernetes.io/managed-by": "windlass-e2e",
+            }},
+            "ports": [{"name": "admission", "port": address.port(), "protocol": "TCP"}],
+            "endpoints": [{"addresses": [address.ip()], "conditions": {"ready": true}}],
+        });
+        succeed(&bed.client, "POST", SLICES, Some(&slice)).await?;
+        bed.settled(operator::NAMESPACE, SERVICE).await?;
+        until("the guard is asked", PATIENCE, async || {
+            let answer = writes::try_out(bed).await?;
+            Ok(if answer.is_denied() {
+                Ok(())
+            } else {
+                Err(answer.to_string())
+            })
+        })
+        .await
+    }
+
+    /// Makes it no endpoint any more.
+    pub(super) async fn leave(&self, bed: &Bed) -> anyhow::Result<()> {
+        delete(
+            &bed.client,
+            &format!("{SLICES}/{SERVICE}-{}", self.stopped.operator.pod),
+        )
+        .await
+    }
+
+    /// `kill -9`. It stays an endpoint.
+    pub(super) async fn kill(self) -> anyhow::Result<Stopped> {
+        self.running.kill().await?;
+        Ok(self.stopped)
+    }
+}
+
+// === impl Stopped ===
+
+impl Stopped {
+    /// Starts it where it was.
+    pub(super) fn start(self) -> anyhow::Result<Replica> {
+        Ok(Replica {
+            running: self.operator.start()?,
+            stopped: self,
+        })
+    }
+}
+
+/// A port that nobody listens on, at an address of its own where there can be several.
+fn free_address(host: Ipv4Addr) -> anyhow::Result<SocketAddr> {
+    // Pods have their webhooks on other ports: it is no harm if one gets the same address.
+    let ip = Ipv4Addr::from_bits(host.to_bits() + u32::from(rand::random::<u8>() % 200));
+    let listener = TcpListener::bind((ip, 0)).with_context(|| format!("listening on {ip}"))?;
+    Ok(listener.local_addr()?)
+}

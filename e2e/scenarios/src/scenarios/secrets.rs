@@ -1,0 +1,184 @@
+//! Secrets that are deleted, damaged or left to expire under the operator.
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_trust::pki::{Certificate, Credentials, pem};
+
+use super::{expired, traffic};
+use crate::{
+    bed::Bed,
+    operator,
+    request::text,
+    sample::{self, CERTIFICATE},
+    steps::{MUTATING, PATIENCE, VALIDATING, condition, get, list, succeed, until},
+};
+
+pub(super) async fn a_deleted_serving_secret_is_issued_again(bed: &Bed) -> anyhow::Result<()> {
+    deleted_under_load(bed, &serving_secret()).await
+}
+
+pub(super) async fn a_deleted_ca_secret_is_made_again(bed: &Bed) -> anyhow::Result<()> {
+    deleted_under_load(bed, &authority_secret()).await
+}
+
+async fn deleted_under_load(bed: &Bed, path: &str) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    sample::install(bed, "sample.v1").await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    let before = get(&bed.client, path).await?.context("no such Secret")?["metadata"]["uid"].clone();
+    succeed(&bed.client, "DELETE", path, None).await?;
+    until(&format!("{path} is there again"), PATIENCE, async || {
+        Ok(match get(&bed.client, path).await? {
+            Some(secret) if secret["metadata"]["uid"] != before => Ok(()),
+            _ => Err("gone".to_owned()),
+        })
+    })
+    .await?;
+    sample::settled(bed).await?;
+    load.at_least(100).await?;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+pub(super) async fn a_key_that_is_not_the_certificates_is_replaced(bed: &Bed) -> anyhow::Result<()> {
+    let key = rcgen::KeyPair::generate()?.serialize_pem();
+    damaged_under_load(bed, &serving_secret(), "tls.key", key.as_bytes()).await
+}
+
+pub(super) async fn a_garbage_trust_bundle_is_put_right_and_reaches_no_target(
+    bed: &Bed,
+) -> anyhow::Result<()> {
+    damaged_under_load(bed, &serving_secret(), "ca.crt", b"garbage").await
+}
+
+pub(super) async fn a_damaged_ca_secret_is_replaced(bed: &Bed) -> anyhow::Result<()> {
+    damaged_under_load(bed, &authority_secret(), "state.json", b"{").await
+}
+
+/// All that was issued ended while the operator was away: it begins anew, and publishes nothing that has ended.
+pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Result<()> {
+    let operator = bed.operator.start()?;
+    sample::install(bed, "sample.v1").await?;
+    operator.kill().await?;
+    let expired = expired::secrets(CERTIFICATE, "sample-system")?;
+    for (path, data) in [
+        (authority_secret(), expired.authority),
+        (serving_secret(), expired.serving),
+    ] {
+        let patch = json!([{"op": "replace", "path": "/data", "value": data}]);
+        succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    }
+    let _operator = bed.operator.start()?;
+    let is_replaced = "a certificate is issued that has not ended, and none that has ended is injected";
+    until(is_replaced, PATIENCE, async || {
+        for bundle in injected(bed).await? {
+            let ended = bundle
+                .iter()
+                .find(|authority| authority.not_after() < Timestamp::now());
+            anyhow::ensure!(ended.is_none(), "{ended:?} was injected");
+        }
+        let secret = get(&bed.client, &serving_secret())
+            .await?
+            .context("no serving Secret")?;
+        let credentials = Credentials::from_pem(&data(&secret, "tls.crt")?, &data(&secret, "tls.key")?)?;
+        let end = credentials.leaf().not_after();
+        Ok(if end > Timestamp::now() {
+            Ok(())
+        } else {
+            Err(format!("ended {end}"))
+        })
+    })
+    .await?;
+    // Until then the status is that of before.
+    let path = sample::SERVING_CERTIFICATE;
+    until("the CA that signs is another", PATIENCE, async || {
+        let status = get(&bed.client, path).await?.unwrap_or_default()["status"].take();
+        Ok(
+            if status["ca"]["current"]["generation"].as_i64() > Some(expired::GENERATION) {
+                Ok(())
+            } else {
+                Err(status.to_string())
+            },
+        )
+    })
+    .await?;
+    sample::settled(bed).await?;
+    condition(&bed.client, path, "Ready", "True", PATIENCE).await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+/// Damages one value of a Secret: what is in the Secret comes to make sense again, nothing else is ever injected, and no
+/// call fails.
+async fn damaged_under_load(bed: &Bed, path: &str, key: &str, garbage: &[u8]) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    sample::install(bed, "sample.v1").await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    let garbage = STANDARD.encode(garbage);
+    let patch = json!({"data": {key: garbage}});
+    succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
+    until(&format!("{key} of {path} is another"), PATIENCE, async || {
+        for bundle in injected(bed).await? {
+            anyhow::ensure!(
+                !bundle.is_empty(),
+                "an empty or garbage trust bundle was injected"
+            );
+        }
+        let secret = get(&bed.client, path).await?.unwrap_or_default();
+        let value = text(&secret["data"], &format!("/{key}"));
+        Ok(if value.is_empty() || value == garbage {
+            Err(value.to_owned())
+        } else {
+            Ok(())
+        })
+    })
+    .await?;
+    sample::settled(bed).await?;
+    let secret = get(&bed.client, &serving_secret())
+        .await?
+        .context("no serving Secret")?;
+    let credentials = Credentials::from_pem(&data(&secret, "tls.crt")?, &data(&secret, "tls.key")?)?;
+    let trust = pem::parse(&data(&secret, "ca.crt")?)?;
+    anyhow::ensure!(
+        trust
+            .iter()
+            .any(|authority| credentials.leaf().is_signed_by(authority)),
+        "the serving certificate is not of the trust bundle beside it"
+    );
+    load.at_least(100).await?;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+/// The certificates that each target of the sample carries.
+async fn injected(bed: &Bed) -> anyhow::Result<Vec<Vec<Certificate>>> {
+    let crd = sample::definition(bed).await?;
+    let mut bundles = vec![text(&crd, "/spec/conversion/webhook/clientConfig/caBundle").to_owned()];
+    for collection in [VALIDATING, MUTATING] {
+        for configuration in list(&bed.client, collection).await? {
+            bundles.push(text(&configuration, "/webhooks/0/clientConfig/caBundle").to_owned());
+        }
+    }
+    let parse = |bundle: String| Ok(pem::parse(&STANDARD.decode(bundle)?)?);
+    bundles.into_iter().map(parse).collect()
+}
+
+fn data(secret: &Value, key: &str) -> anyhow::Result<Vec<u8>> {
+    Ok(STANDARD.decode(text(&secret["data"], &format!("/{key}")))?)
+}
+
+fn serving_secret() -> String {
+    format!("/api/v1/namespaces/sample-system/secrets/{CERTIFICATE}-cert")
+}
+
+/// Named after the ServingCertificate and its namespace.
+fn authority_secret() -> String {
+    let namespace = operator::NAMESPACE;
+    format!("/api/v1/namespaces/{namespace}/secrets/sample-system.{CERTIFICATE}")
+}

@@ -1,0 +1,184 @@
+//! Services that are missing, renamed, without endpoints, or with endpoints that do not serve: it is said in words, and
+//! heals.
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use windlass_object::names;
+use windlass_trust::{
+    pki::{Credentials, DnsNames, pem},
+    rotation::Reason,
+};
+
+use super::traffic;
+use crate::{
+    bed::Bed,
+    request::text,
+    sample::{self, CERTIFICATE},
+    steps::{PATIENCE, delete, get, ready, serving_certificates, succeed, until},
+};
+
+/// The namespace of what no bundle brings.
+const NAMESPACE: &str = "platform";
+
+/// Addresses where nobody is (RFC 5737).
+const NOWHERE: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
+
+pub(super) async fn a_certificate_follows_its_service(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    traffic::namespace(bed, NAMESPACE).await?;
+    let certificates = serving_certificates(NAMESPACE);
+    let certificate = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "hook"},
+        "spec": {"serviceName": "hook", "secretName": "hook-cert"},
+    });
+    succeed(&bed.client, "POST", &certificates, Some(&certificate)).await?;
+    let path = format!("{certificates}/hook");
+    // It is issued all the same: pods that mount the Secret wait for it.
+    served_as(bed, "hook").await?;
+    let is_not_ready = async |reason, name: &str| says(bed, &path, "Ready", "False", reason, name).await;
+    is_not_ready(Reason::NoService, "Service hook").await?;
+
+    let services = format!("/api/v1/namespaces/{NAMESPACE}/services");
+    succeed(&bed.client, "POST", &services, Some(&service("hook"))).await?;
+    is_not_ready(Reason::NoReadyEndpoints, "Service hook").await?;
+
+    let slices = slices(NAMESPACE);
+    succeed(&bed.client, "POST", &slices, Some(&slice("hook", "https"))).await?;
+    says(bed, &path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
+    delete(&bed.client, &format!("{slices}/nowhere")).await?;
+    is_not_ready(Reason::NoReadyEndpoints, "Service hook").await?;
+
+    delete(&bed.client, &format!("{services}/hook")).await?;
+    succeed(&bed.client, "POST", &services, Some(&service("renamed"))).await?;
+    is_not_ready(Reason::NoService, "spec.serviceName").await?;
+    let patch = json!({"spec": {"serviceName": "renamed"}});
+    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+    served_as(bed, "renamed").await?;
+    is_not_ready(Reason::NoReadyEndpoints, "Service renamed").await
+}
+
+/// Half of the endpoints of a Service do not answer: they are named, what the others serve goes on, and targets are
+/// repaired although dialling them takes its time.
+pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    sample::install(bed, "sample.v1").await?;
+    let slices = slices("sample-system");
+    let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
+    let nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
+    succeed(&bed.client, "POST", &slices, Some(&nowhere)).await?;
+    let path = sample::SERVING_CERTIFICATE;
+    says(bed, path, "Ready", "True", Reason::Updating, "").await?;
+    says(bed, path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
+    let certificate = get(&bed.client, path).await?.context("no ServingCertificate")?;
+    anyhow::ensure!(
+        certificate["status"]["endpoints"] == json!({"ready": 4, "current": 2}),
+        "{}",
+        certificate["status"]["endpoints"]
+    );
+    delete(&bed.client, &format!("{slices}/nowhere")).await?;
+    sample::settled(bed).await?;
+    says(bed, path, "Ready", "True", Reason::Current, "").await?;
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+/// Kubernetes stops looking after the endpoints of a Service just when its pods are replaced: it is made to look again, and
+/// the upgrade ends.
+pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(bed: &Bed) -> anyhow::Result<()> {
+    let _operator = bed.operator.start()?;
+    sample::install(bed, "sample.v1").await?;
+    sample::settled(bed).await?;
+    let faults = bed.cluster.faults()?;
+    faults.ignore_pods();
+    bed.bundle("sample.v2")?;
+    sample::set_source(bed, "sample.v2").await?;
+    ready(&bed.client, "sample", PATIENCE).await?;
+    faults.heed_pods();
+    let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
+    anyhow::ensure!(
+        service["metadata"]["annotations"][names::ENDPOINTS_REFRESHED].is_string(),
+        "nothing was forgotten: {}",
+        service["metadata"]
+    );
+    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+fn slices(namespace: &str) -> String {
+    format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices")
+}
+
+/// A Service whose endpoints somebody else writes.
+fn service(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+        "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 9443, "protocol": "TCP"}]},
+    })
+}
+
+/// Endpoints of a Service where nobody is, said to be ready.
+fn slice(service: &str, port: &str) -> Value {
+    let endpoints = NOWHERE.map(|address| json!({"addresses": [address], "conditions": {"ready": true}}));
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": "nowhere", "labels": {
+            "kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": "windlass-e2e",
+        }},
+        "ports": [{"name": port, "port": 9443, "protocol": "TCP"}],
+        "endpoints": endpoints,
+    })
+}
+
+/// Waits until a condition has a status and a reason, and its message speaks of `name`.
+async fn says(
+    bed: &Bed,
+    path: &str,
+    condition_type: &str,
+    status: &str,
+    reason: Reason,
+    name: &str,
+) -> anyhow::Result<()> {
+    let what = format!("{path} says {condition_type}={status} {reason} about {name:?}");
+    until(&what, PATIENCE, async || {
+        let object = get(&bed.client, path).await?.unwrap_or_default();
+        let conditions = object["status"]["conditions"].as_array();
+        let is_said = conditions.into_iter().flatten().any(|condition| {
+            condition["type"] == condition_type
+                && condition["status"] == status
+                && condition["reason"] == reason.to_string()
+                && text(condition, "/message").contains(name)
+        });
+        Ok(if is_said {
+            Ok(())
+        } else {
+            Err(crate::steps::conditions(&object))
+        })
+    })
+    .await
+}
+
+/// Waits until the Secret holds a certificate for that Service. At no time does it hold garbage.
+async fn served_as(bed: &Bed, service: &str) -> anyhow::Result<()> {
+    let names = DnsNames::of_service(service, NAMESPACE, &[])?;
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/hook-cert");
+    until(&format!("a certificate is for {service}"), PATIENCE, async || {
+        let Some(secret) = get(&bed.client, &path).await? else {
+            return Ok(Err("no Secret".to_owned()));
+        };
+        let data = |key: &str| STANDARD.decode(text(&secret["data"], &format!("/{key}")));
+        let credentials = Credentials::from_pem(&data("tls.crt")?, &data("tls.key")?)?;
+        anyhow::ensure!(!pem::parse(&data("ca.crt")?)?.is_empty(), "no trust bundle");
+        let leaf = credentials.leaf();
+        Ok(if leaf.is_for(&names) {
+            Ok(())
+        } else {
+            Err(format!("it is for {:?}", leaf.dns_names()))
+        })
+    })
+    .await
+}

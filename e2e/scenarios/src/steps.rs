@@ -1,0 +1,319 @@
+//! What scenarios do and wait for, in the words of a user of the cluster.
+
+use std::{
+    future::Future,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+use windlass_object::names;
+
+use crate::request::{self, Answer};
+
+/// How long a scenario waits for something that should happen, unless it says otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The collection of BundleDeployments.
+pub const BUNDLE_DEPLOYMENTS: &str = "/apis/windlass.dev/v1alpha1/bundledeployments";
+
+/// The Lease by which one replica of the operator leads.
+pub const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass";
+
+/// The collection of CustomResourceDefinitions.
+pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The collection of ValidatingWebhookConfigurations.
+pub const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+/// The collection of MutatingWebhookConfigurations.
+pub const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+
+/// The collection of ServingCertificates of a namespace.
+pub fn serving_certificates(namespace: &str) -> String {
+    format!("/apis/windlass.dev/v1alpha1/namespaces/{namespace}/servingcertificates")
+}
+
+/// The object at `path`; `None` when there is none.
+///
+/// # Errors
+///
+/// When the API server answers anything else.
+pub async fn get(client: &Client, path: &str) -> anyhow::Result<Option<Value>> {
+    let answer = request::send_patiently(client, "GET", path, None).await?;
+    match answer.code {
+        200 => Ok(Some(answer.body)),
+        404 => Ok(None),
+        _ => bail!("GET {path}: {answer}"),
+    }
+}
+
+/// The items of the collection at `path`.
+///
+/// # Errors
+///
+/// When the API server refuses.
+pub async fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Value>> {
+    let answer = succeed(client, "GET", path, None).await?;
+    Ok(answer.body["items"].as_array().cloned().unwrap_or_default())
+}
+
+/// Sends a request that must succeed.
+///
+/// # Errors
+///
+/// When it does not.
+pub async fn succeed(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> anyhow::Result<Answer> {
+    let answer = request::send_patiently(client, method, path, body).await?;
+    if answer.code >= 300 {
+        bail!("{method} {path}: {answer}");
+    }
+    Ok(answer)
+}
+
+/// Waits until `look` finds something.
+///
+/// # Errors
+///
+/// When `look` fails, or finds nothing within `patience`: then the last thing that it said is in the error.
+pub async fn until<T, F>(what: &str, patience: Duration, mut look: impl FnMut() -> F) -> anyhow::Result<T>
+where
+    F: Future<Output = anyhow::Result<Result<T, String>>>,
+{
+    let started = Instant::now();
+    loop {
+        match look().await.with_context(|| format!("waiting until {what}"))? {
+            Ok(found) => return Ok(found),
+            Err(seen) if started.elapsed() > patience => {
+                bail!("not within {patience:?}: {what}; last seen: {seen}")
+            }
+            Err(_) => tokio::time::sleep(LOOK).await,
+        }
+    }
+}
+
+/// The seconds that an environment variable says, or else `usual`.
+///
+/// # Errors
+///
+/// When it says something else than a number.
+pub fn duration_in(variable: &str, usual: Duration) -> anyhow::Result<Duration> {
+    let Ok(seconds) = std::env::var(variable) else {
+        return Ok(usual);
+    };
+    let seconds = seconds.parse();
+    Ok(Duration::from_secs(seconds.with_context(|| {
+        format!("{variable} must be a number of seconds")
+    })?))
+}
+
+/// A BundleDeployment whose source is a folder below the operator's `--bundle-dir`.
+pub fn bundle_deployment(name: &str, namespace: &str, directory: &str) -> Value {
+    json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": name},
+        "spec": {"namespace": namespace, "source": {"directory": {"path": directory}}},
+    })
+}
+
+/// Creates a BundleDeployment and waits until it is ready.
+///
+/// # Errors
+///
+/// When it does not become ready.
+pub async fn install(
+    client: &Client,
+    name: &str,
+    namespace: &str,
+    directory: &Path,
+) -> anyhow::Result<Value> {
+    let directory = directory
+        .file_name()
+        .and_then(|name| name.to_str())
+        .context("the bundle has no name")?;
+    let object = bundle_deployment(name, namespace, directory);
+    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(client, name, PATIENCE).await
+}
+
+/// Gives a BundleDeployment another folder below the operator's `--bundle-dir` as its source.
+///
+/// # Errors
+///
+/// When the API server refuses.
+pub async fn set_source(client: &Client, name: &str, directory: &str) -> anyhow::Result<()> {
+    let patch = json!({"spec": {"source": {"directory": {"path": directory}}}});
+    let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
+    succeed(client, "PATCH", &path, Some(&patch)).await?;
+    Ok(())
+}
+
+/// Waits until a BundleDeployment is ready as it is now.
+///
+/// # Errors
+///
+/// When it does not become ready in time; its conditions are in the error.
+pub async fn ready(client: &Client, name: &str, patience: Duration) -> anyhow::Result<Value> {
+    condition(
+        client,
+        &format!("{BUNDLE_DEPLOYMENTS}/{name}"),
+        "Ready",
+        "True",
+        patience,
+    )
+    .await
+}
+
+/// Waits until an object has a condition with a status, observed at its present generation.
+///
+/// # Errors
+///
+/// When that does not happen in time; its conditions are in the error.
+pub async fn condition(
+    client: &Client,
+    path: &str,
+    condition_type: &str,
+    status: &str,
+    patience: Duration,
+) -> anyhow::Result<Value> {
+    let what = format!("{path} has {condition_type}={status}");
+    until(&what, patience, async || {
+        let Some(object) = get(client, path).await? else {
+            return Ok(Err("no such object".to_owned()));
+        };
+        let met = current(&object, condition_type, status).is_some();
+        Ok(if met { Ok(object) } else { Err(conditions(&object)) })
+    })
+    .await
+}
+
+/// The condition of an object with a type and a status, observed at its present generation.
+pub fn current<'a>(object: &'a Value, condition_type: &str, status: &str) -> Option<&'a Value> {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().find(|condition| {
+        condition["type"] == condition_type
+            && condition["status"] == status
+            && condition["observedGeneration"] == object["metadata"]["generation"]
+    })
+}
+
+/// Whether a ServingCertificate is stable, with every endpoint and every target current.
+pub fn is_settled(certificate: &Value) -> bool {
+    certificate["status"]["phase"] == "Stable" && all_current(certificate)
+}
+
+/// The conditions of an object in words.
+pub fn conditions(object: &Value) -> String {
+    let listed = object["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let words = listed.iter().map(|condition| {
+        let text = |field| request::text(condition, field);
+        format!(
+            "{}={} {}: {}",
+            text("/type"),
+            text("/status"),
+            text("/reason"),
+            text("/message")
+        )
+    });
+    match words.collect::<Vec<_>>() {
+        words if words.is_empty() => "no conditions".to_owned(),
+        words => words.join("; "),
+    }
+}
+
+/// Deletes an object and waits until it is gone.
+///
+/// # Errors
+///
+/// When it does not go.
+pub async fn delete(client: &Client, path: &str) -> anyhow::Result<()> {
+    succeed(client, "DELETE", path, None).await?;
+    gone(client, path).await
+}
+
+/// Waits until an object is gone.
+///
+/// # Errors
+///
+/// When it stays; its conditions are in the error.
+pub async fn gone(client: &Client, path: &str) -> anyhow::Result<()> {
+    until(&format!("{path} is gone"), PATIENCE, async || {
+        Ok(match get(client, path).await? {
+            Some(object) => Err(conditions(&object)),
+            None => Ok(()),
+        })
+    })
+    .await
+}
+
+/// Asks for a rotation (`leaf` or `ca`).
+///
+/// # Errors
+///
+/// When there is no such ServingCertificate.
+pub async fn ask_for_rotation(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    what: &str,
+) -> anyhow::Result<()> {
+    let path = format!("{}/{name}", serving_certificates(namespace));
+    // Each value is done once, so every rotation needs one of its own.
+    let reason = format!("{what}:asked for at {}", Timestamp::now());
+    let patch = json!({"metadata": {"annotations": {names::ROTATE: reason}}});
+    succeed(client, "PATCH", &path, Some(&patch)).await?;
+    Ok(())
+}
+
+/// Asks for a rotation (`leaf` or `ca`) and waits until it is done.
+///
+/// # Errors
+///
+/// When it is not done in time.
+pub async fn rotate(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    what: &str,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    let path = format!("{}/{name}", serving_certificates(namespace));
+    let before = get(client, &path).await?.context("no such ServingCertificate")?;
+    ask_for_rotation(client, namespace, name, what).await?;
+    let mark = |object: &Value| match what {
+        "leaf" => object["status"]["notAfter"].clone(),
+        _ => object["status"]["ca"]["current"]["generation"].clone(),
+    };
+    let old = mark(&before);
+    until(&format!("{path} has rotated its {what}"), patience, async || {
+        let object = get(client, &path)
+            .await?
+            .context("the ServingCertificate is gone")?;
+        let done = mark(&object) != old && is_settled(&object);
+        Ok(if done {
+            Ok(())
+        } else {
+            Err(object["status"].to_string())
+        })
+    })
+    .await
+}
+
+fn all_current(certificate: &Value) -> bool {
+    let status = &certificate["status"];
+    status["endpoints"]["ready"] == status["endpoints"]["current"]
+        && status["targets"]["total"] == status["targets"]["current"]
+}

@@ -1,0 +1,88 @@
+//! One scenario in a bed of its own, as a test.
+
+use std::{path::Path, time::Instant};
+
+use anyhow::Context;
+use futures::future::LocalBoxFuture;
+use libtest_mimic::Failed;
+
+use crate::{
+    bed::{Bed, Options},
+    cluster::Cluster,
+    lending::Lending,
+    scenarios::Scenario,
+};
+
+/// What is logged while scenarios run. The client's own errors are answers that scenarios ask for.
+pub const LOG_FILTER: &str = "warn,windlass_scenarios=info,kube_client::client::builder=off";
+
+/// Runs a scenario on a sandbox of its own; `program` is the executable of [`Options::program`].
+///
+/// # Errors
+///
+/// What went wrong, the end of the operator's log, and where the other logs and the objects are kept.
+pub fn run_on_sandbox(scenario: &Scenario, program: &Path) -> Result<(), Failed> {
+    try_out(scenario, program, Box::pin(Cluster::sandbox())).0
+}
+
+/// Runs a scenario on a cluster that is lent to it, and gives that back if nothing of the scenario is left in it.
+///
+/// # Errors
+///
+/// As [`run_on_sandbox`]; also when no cluster is left.
+pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &Lending) -> Result<(), Failed> {
+    let lent = lending.lend()?;
+    let (outcome, is_clean) = try_out(scenario, program, Box::pin(lent.cluster()));
+    if is_clean {
+        lent.give_back();
+    }
+    outcome
+}
+
+/// How a scenario ended, and whether the cluster is as it was before.
+fn try_out(
+    scenario: &Scenario,
+    program: &Path,
+    cluster: LocalBoxFuture<'_, anyhow::Result<Cluster>>,
+) -> (Result<(), Failed>, bool) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return (Err(error.into()), true),
+    };
+    runtime.block_on(async {
+        let started = Instant::now();
+        let bed = async { Bed::on(cluster.await?, Options::new(program)).await };
+        let mut bed = match bed.await {
+            Ok(bed) => bed,
+            Err(error) => return (Err(format!("{error:?}").into()), false),
+        };
+        let outcome = scenario.run(&bed).await;
+        let evidence = match &outcome {
+            Ok(()) => String::new(),
+            Err(_) => evidence(&mut bed).await,
+        };
+        let stopped = bed.stop().await.context("cleaning up");
+        tracing::info!(
+            scenario = scenario.name,
+            seconds = started.elapsed().as_secs_f32(),
+            "Ended"
+        );
+        let is_clean = stopped.is_ok();
+        let outcome = outcome.and(stopped);
+        let outcome = outcome.map_err(|error| format!("{error:?}\n{evidence}").into());
+        (outcome, is_clean)
+    })
+}
+
+async fn evidence(bed: &mut Bed) -> String {
+    let tail = bed.log_tail();
+    let kept = match bed.keep().await {
+        Ok(folder) => format!("Logs and objects are kept in {}", folder.display()),
+        Err(error) => format!("Not everything could be kept: {error:#}"),
+    };
+    format!("The end of the operator's log:\n{tail}\n{kept}")
+}

@@ -1,0 +1,112 @@
+//! A node for the API server of the current kubeconfig.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use windlass_node::{Network, Options, Program};
+use windlass_scenarios::programs;
+
+/// A simulated node: runs the pods of the cluster in the current kubeconfig as local processes.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The node's name.
+    #[arg(long, default_value = "node")]
+    name: String,
+
+    /// The IPv4 network of the node and its pods; all of it must be local to this machine or network namespace.
+    #[arg(long, value_name = "CIDR", default_value = "127.244.0.0/16")]
+    addresses: Network,
+
+    /// Where pods find the API server. Default: the Service default/kubernetes.
+    #[arg(long, value_name = "IP:PORT")]
+    api_server: Option<SocketAddr>,
+
+    /// Run a local program in place of an image; may be repeated.
+    #[arg(long = "image", value_name = "IMAGE=PROGRAM [ARGUMENT]...", value_parser = image)]
+    images: Vec<(String, Program)>,
+
+    /// What runs for every other image. Default: the sample operator, as a stand-in.
+    #[arg(long, value_name = "PROGRAM [ARGUMENT]...", value_parser = program)]
+    stand_in: Option<Program>,
+
+    /// How long a changed Secret or ConfigMap may take to reach the pods that mount it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
+    refresh_delay: f64,
+
+    /// How much faster than written probe delays, preStop sleeps and restart back-off pass.
+    #[arg(long, default_value_t = 1.0)]
+    speed: f64,
+
+    /// Where volumes and logs are written. Default: a new folder for temporary files.
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// Runs until SIGTERM or SIGINT.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, or an argument is wrong.
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let client = kube::Client::try_default()
+        .await
+        .context("cannot connect to the cluster")?;
+    let shutdown = CancellationToken::new();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let asked = shutdown.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        asked.cancel();
+    });
+    windlass_node::run(client, arguments.options()?, shutdown).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+// === impl Arguments ===
+
+impl Arguments {
+    fn options(self) -> anyhow::Result<Options> {
+        let longest = Duration::try_from_secs_f64(self.refresh_delay).context("--refresh-delay")?;
+        let defaults = Options::default();
+        let stand_in = match self.stand_in {
+            Some(program) => program,
+            None => Program {
+                path: std::env::current_exe()?,
+                arguments: [programs::SAMPLE_OPERATOR, "--stand-in"]
+                    .map(str::to_owned)
+                    .into(),
+            },
+        };
+        Ok(Options {
+            name: self.name,
+            addresses: self.addresses,
+            api_server: self.api_server,
+            images: self.images.into_iter().collect(),
+            stand_in,
+            refresh_delay: Duration::ZERO..=longest,
+            speed: self.speed,
+            directory: self.directory.unwrap_or(defaults.directory),
+        })
+    }
+}
+
+fn image(text: &str) -> Result<(String, Program), String> {
+    let (image, words) = text.split_once('=').ok_or("expected IMAGE=PROGRAM")?;
+    Ok((image.to_owned(), program(words)?))
+}
+
+fn program(text: &str) -> Result<Program, String> {
+    let mut words = text.split_whitespace().map(ToOwned::to_owned);
+    let path = words.next().ok_or("expected a program")?.into();
+    Ok(Program {
+        path,
+        arguments: words.collect(),
+    })
+}

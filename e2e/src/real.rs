@@ -1,0 +1,131 @@
+//! Every scenario on clusters that are there already, on each of them one after the other. `e2e/real` starts some.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use libtest_mimic::Trial;
+use windlass_scenarios::{
+    audit,
+    cluster::{Access, Trouble},
+    lending::{Existing, Lending},
+    scenarios::{SCENARIOS, Scenario},
+    trial,
+};
+
+/// Runs scenarios on clusters that are there already. To have some started for them, use e2e/real.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Names of scenarios, or parts of names. Default: all.
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+
+    /// Lists the scenarios that would run.
+    #[arg(long)]
+    list: bool,
+
+    #[command(flatten)]
+    access: Access,
+
+    /// The folders of control planes, separated by colons, instead of that cluster: see e2e/controlplane/with. Each
+    /// scenario gets one for itself. Their audit logs must show that the operator was allowed whatever it asked for
+    /// and, where all scenarios run, that it used each right that it has.
+    #[arg(long, env = "E2E_CONTROL_PLANES", value_name = "DIR", value_delimiter = ':')]
+    control_planes: Vec<PathBuf>,
+}
+
+/// Runs them.
+///
+/// # Errors
+///
+/// When a scenario or a cluster that is named does not exist.
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let selected = selected(&arguments.scenarios)?;
+    if arguments.list {
+        for scenario in selected {
+            println!("{}", scenario.name);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let clusters = clusters(&arguments)?;
+    let program = std::env::current_exe()?;
+    let can = |trouble: &Trouble| match trouble {
+        Trouble::Restart | Trouble::Pause => clusters.iter().all(Existing::may_be_killed),
+        Trouble::Faults => false,
+    };
+    let did_everything = selected.len() == SCENARIOS.len();
+    let lending = Arc::new(Lending::new(clusters.clone()));
+    let trials: Vec<Trial> = selected
+        .into_iter()
+        .map(|scenario| {
+            let missing = scenario.needs.iter().find(|trouble| !can(trouble));
+            if let Some(trouble) = missing {
+                println!("{} is left out: {}", scenario.name, why_not(*trouble));
+            }
+            let (lending, program) = (lending.clone(), program.clone());
+            Trial::test(scenario.name, move || {
+                trial::run_on_lent(scenario, &program, &lending)
+            })
+            .with_ignored_flag(missing.is_some())
+        })
+        .collect();
+    let one_each = libtest_mimic::Arguments {
+        test_threads: Some(clusters.len()),
+        ..libtest_mimic::Arguments::default()
+    };
+    let mut conclusion = libtest_mimic::run(&one_each, trials);
+    let logs: Vec<PathBuf> = clusters.iter().filter_map(Existing::audit_log).collect();
+    if !logs.is_empty() {
+        let rights = Trial::test("the_operator_has_the_rights_that_it_needs", move || {
+            audit::check(&logs, did_everything).map_err(|error| format!("{error:#}").into())
+        });
+        let rights = libtest_mimic::run(&one_each, vec![rights]);
+        conclusion.num_failed += rights.num_failed;
+    }
+    Ok(conclusion.exit_code())
+}
+
+/// The clusters that are named.
+fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
+    if !arguments.control_planes.is_empty() {
+        let folders = arguments.control_planes.iter();
+        return folders.map(|folder| Existing::in_folder(folder)).collect();
+    }
+    let Access {
+        kubeconfig,
+        pod_network,
+    } = &arguments.access;
+    let kubeconfig = kubeconfig
+        .clone()
+        .context("no cluster: start this with e2e/real, or name one with --kubeconfig")?;
+    Ok(vec![Existing {
+        kubeconfig,
+        pods: *pod_network,
+        folder: None,
+    }])
+}
+
+/// Why a cluster cannot be made to suffer this.
+fn why_not(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::Restart | Trouble::Pause => {
+            "nothing says where the etcd and kube-apiserver of this cluster run: --control-planes does"
+        }
+        Trouble::Faults => "only the sandbox misbehaves when it is told to",
+    }
+}
+
+/// The scenarios with these names or parts of names; all when there are none.
+fn selected(names: &[String]) -> anyhow::Result<Vec<&'static Scenario>> {
+    let matches = |name: &str, scenario: &Scenario| scenario.name.contains(name);
+    for name in names {
+        if !SCENARIOS.iter().any(|scenario| matches(name, scenario)) {
+            bail!("there is no scenario {name:?}; --list names all");
+        }
+    }
+    let all = names.is_empty();
+    Ok(SCENARIOS
+        .iter()
+        .filter(|scenario| all || names.iter().any(|name| matches(name, scenario)))
+        .collect())
+}

@@ -1,0 +1,41 @@
+//! A cluster of one process, for kubectl and for trying things out.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context;
+use clap::Args;
+use windlass_sandbox::{Options, Sandbox};
+
+/// Starts a sandbox and writes a kubeconfig for it; it lives until it is interrupted.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where to write the administrator's kubeconfig.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: PathBuf,
+    /// The port on loopback; a free one by default.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+}
+
+/// Serves until it is interrupted.
+///
+/// # Errors
+///
+/// When the port cannot be had, or the kubeconfig cannot be written.
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let sandbox = Sandbox::start(Options {
+        port: arguments.port,
+        ..Options::default()
+    })
+    .await?;
+    let kubeconfig = sandbox.kubeconfig("kubernetes-admin", &["system:masters"])?;
+    std::fs::write(&arguments.kubeconfig, kubeconfig)
+        .with_context(|| format!("cannot write {}", arguments.kubeconfig.display()))?;
+    println!(
+        "https://{}: kubectl --kubeconfig {} get namespaces",
+        sandbox.address(),
+        arguments.kubeconfig.display()
+    );
+    tokio::signal::ctrl_c().await?;
+    Ok(ExitCode::SUCCESS)
+}

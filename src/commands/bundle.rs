@@ -1,0 +1,109 @@
+//! The bundle that a command is about, and how it is to be installed.
+
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use windlass_bundle::{
+    Bundle, Files, check,
+    render::{self, Certificates, DeploymentConfig, Options, Rendered},
+    rule, sources,
+};
+use windlass_object::Problem;
+
+use crate::commands::arguments::namespace;
+
+/// A bundle and how it is to be installed.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct InstallArgs {
+    /// The bundle: a folder with manifests/ and metadata/, a .tar.gz of it, or - for such an archive on standard input.
+    pub(super) bundle: PathBuf,
+
+    /// The namespace to install into.
+    #[arg(short, long, value_parser = namespace)]
+    pub(super) namespace: String,
+
+    /// A namespace that the operator is to watch; may be given several times [default: all namespaces].
+    #[arg(long = "watch-namespace", value_name = "NAMESPACE", value_parser = namespace)]
+    pub(super) watch_namespaces: Vec<String>,
+
+    /// A file with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
+    /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
+    /// rollingUpdate and canary: each turns off with false what is done for Deployments that serve webhooks.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+/// A bundle that has no problem and can be installed as it is asked for.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// Its files.
+    pub(super) files: Files,
+    /// What they say.
+    pub(super) bundle: Bundle,
+    /// What an install applies.
+    pub(super) rendered: Rendered,
+    /// The changes to the Deployments as they were written; null where there are none.
+    pub(super) config: Value,
+}
+
+/// The files of the bundle at `path`.
+///
+/// # Errors
+///
+/// What keeps it from being read.
+pub(super) fn load(path: &Path) -> Result<Files, Vec<Problem>> {
+    sources::load(path)
+        .map_err(|error| vec![Problem::of_bundle(error.file(), rule::SOURCE, error.to_string())])
+}
+
+// === impl InstallArgs ===
+
+impl InstallArgs {
+    /// Reads the bundle, checks it, and renders it.
+    ///
+    /// # Errors
+    ///
+    /// A line for everything that is wrong with it, or with how it is to be installed.
+    pub(super) fn check(&self, certificates: Certificates) -> Result<Checked, Vec<String>> {
+        let files = load(&self.bundle).map_err(lines)?;
+        let bundle = check::parse(&files).map_err(lines)?;
+        let (file, config) = self.read_config().map_err(lines)?;
+        let options = Options {
+            namespace: self.namespace.clone(),
+            watch_namespaces: self.watch_namespaces.clone(),
+            config: DeploymentConfig::from_value(&file, &config).map_err(lines)?,
+            certificates,
+        };
+        let rendered = render::render(&bundle, &options).map_err(lines)?;
+        Ok(Checked {
+            files,
+            bundle,
+            rendered,
+            config,
+        })
+    }
+
+    /// The name of the file with changes to the Deployments, and what it holds.
+    fn read_config(&self) -> Result<(String, Value), Vec<Problem>> {
+        let Some(path) = &self.config else {
+            return Ok((String::new(), Value::Null));
+        };
+        let file = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|error| {
+            vec![Problem::of_bundle(
+                &file,
+                rule::SOURCE,
+                format!("cannot be read: {error}"),
+            )]
+        })?;
+        let config = DeploymentConfig::document(&file, &bytes)?;
+        Ok((file, config))
+    }
+}
+
+fn lines(problems: Vec<impl Display>) -> Vec<String> {
+    problems.into_iter().map(|problem| problem.to_string()).collect()
+}

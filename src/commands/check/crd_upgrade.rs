@@ -1,0 +1,71 @@
+//! `windlass check --crd-upgrade`: what the way from some CustomResourceDefinitions to others breaks.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use windlass_bundle::{
+    crds,
+    sources::{self, Contents},
+};
+use windlass_crd::crd_upgrade::{self, Definitions, Exception, Finding, Policy};
+use windlass_object::Problem;
+
+/// What is compared with what.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    pub(super) old: PathBuf,
+    pub(super) new: PathBuf,
+    pub(super) exceptions: Option<PathBuf>,
+}
+
+// === impl Comparison ===
+
+impl Comparison {
+    /// Compares the definitions.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the inputs, with file and field, one a line.
+    pub(super) fn findings(&self) -> anyhow::Result<Vec<Finding>> {
+        let old = definitions(&self.old)?;
+        let new = definitions(&self.new)?;
+        let exceptions = self.exceptions.as_deref().map(exceptions).transpose()?;
+        let policy = Policy {
+            lenient: false,
+            exceptions: exceptions.unwrap_or_default(),
+        };
+        Ok(crd_upgrade::compare_all(&old, &new, &policy))
+    }
+}
+
+fn definitions(path: &Path) -> anyhow::Result<Definitions> {
+    let name = path.display().to_string();
+    let contents = sources::load_any(path).map_err(|error| match error.file() {
+        file if file == name => anyhow::anyhow!("{file}: {error}"),
+        file => anyhow::anyhow!("{name}: {file}: {error}"),
+    })?;
+    match contents {
+        Contents::Bundle(files) => {
+            crds::from_bundle(&files).map_err(|problems| wrong(&problems, &format!("{name}: ")))
+        }
+        Contents::File(bytes) => crds::from_file(&name, &bytes).map_err(|problems| wrong(&problems, "")),
+    }
+}
+
+fn exceptions(path: &Path) -> anyhow::Result<Vec<Exception>> {
+    let name = path.display().to_string();
+    let bytes = fs::read(path).with_context(|| format!("{name}: cannot be read"))?;
+    Exception::parse(&name, &bytes).map_err(|problems| wrong(&problems, ""))
+}
+
+/// `prefix` names the bundle whose files have the problems.
+fn wrong(problems: &[Problem], prefix: &str) -> anyhow::Error {
+    let lines: Vec<String> = problems
+        .iter()
+        .map(|problem| format!("{prefix}{problem}"))
+        .collect();
+    anyhow::anyhow!(lines.join("\n"))
+}

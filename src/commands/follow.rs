@@ -1,0 +1,140 @@
+//! Waiting for one object to become what is wanted.
+
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
+
+use anyhow::{anyhow, bail};
+use clap::ArgAction;
+use futures::StreamExt;
+use kube::{
+    Api, Resource,
+    api::{ApiResource, DynamicObject},
+    core::Status,
+    runtime::{WatchStreamExt, watcher},
+};
+use serde_json::Value;
+use windlass_cluster::{Cluster, RequestError, telemetry::chain};
+use windlass_object::{GoDuration, ObjectKey, object, text::OneLine};
+
+use crate::{commands::cluster::explained, terminal::Progress};
+
+/// How often a judge is asked that has seen nothing new: time alone may decide.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Whether a command waits for what it asked for, and how long.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct WaitArgs {
+    /// Wait until it is done.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true",
+          require_equals = true)]
+    pub(super) wait: bool,
+
+    /// How long to wait at the most.
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    pub(super) timeout: GoDuration,
+}
+
+/// What is to be done about an object as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Judgement<T> {
+    /// Go on waiting; how things are, in words.
+    Wait(String),
+    /// Waiting has an end.
+    Done(T),
+}
+
+/// Watches the object `key`, one of ours of kind `K`, until `judge` is done. It is shown the object as it is (`None` when there is none), and how
+/// long it has been waited for.
+///
+/// # Errors
+///
+/// When that takes longer than `patience` (the error says how things are), or when the object may not be watched.
+pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
+    cluster: &Cluster,
+    key: &ObjectKey,
+    patience: GoDuration,
+    progress: &mut Progress,
+    mut judge: impl FnMut(Option<&Value>, Duration) -> anyhow::Result<Judgement<T>>,
+) -> anyhow::Result<T> {
+    let (client, resource) = (cluster.client().clone(), ApiResource::erase::<K>(&()));
+    let api: Api<DynamicObject> = match &key.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let mut versions = pin!(watcher::watch_object(api, &key.name).default_backoff());
+    let started = Instant::now();
+    let mut again = tokio::time::interval(ASK_AGAIN);
+    let mut seen: Option<Option<Value>> = None;
+    let mut what = String::new();
+    loop {
+        tokio::select! {
+            version = versions.next() => match version {
+                Some(Ok(version)) => seen = Some(version.map(serde_json::to_value).transpose()?),
+                Some(Err(error)) => {
+                    if let Some(status) = refusal(&error) {
+                        let (operation, object) = ("watch", key.to_string());
+                        let status = Box::new(status.clone());
+                        return Err(explained(RequestError::Refused { operation, object, status }));
+                    }
+                    // Whether what was seen last still holds is not known.
+                    seen = None;
+                    what = format!("the cluster does not answer: {}", chain(&error));
+                }
+                None => bail!("the watch of {key} ended"),
+            },
+            _ = again.tick() => {}
+        }
+        if let Some(version) = &seen {
+            match judge(version.as_ref(), started.elapsed())? {
+                Judgement::Done(outcome) => return Ok(outcome),
+                Judgement::Wait(for_what) => what = for_what,
+            }
+        }
+        if !what.is_empty() {
+            progress.wait_for(&what);
+        }
+        if started.elapsed() > patience.0.unsigned_abs() {
+            let text = format!("not done within {patience}: {what}");
+            return Err(anyhow!("{}", OneLine(&text)));
+        }
+    }
+}
+
+/// What the API server answered, if it would answer the same when asked again.
+fn refusal(error: &watcher::Error) -> Option<&Status> {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
+        return None;
+    };
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 401 | 403 | 404) => Some(status),
+        _ => None,
+    }
+}
+
+/// A condition that speaks of the present generation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Condition<'a> {
+    /// `True`, `False` or `Unknown`.
+    pub(super) status: &'a str,
+    /// One word.
+    pub(super) reason: &'a str,
+    /// A sentence.
+    pub(super) message: &'a str,
+}
+
+/// The condition of a type, if it speaks of the object as it is now.
+pub(super) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<Condition<'a>> {
+    let generation = &object["metadata"]["generation"];
+    if object["status"]["observedGeneration"] != *generation {
+        return None;
+    }
+    let found = object::condition(object, condition_type)?;
+    let text = |pointer| object::text(found, pointer).unwrap_or_default();
+    Some(Condition {
+        status: text("/status"),
+        reason: text("/reason"),
+        message: text("/message"),
+    })
+}

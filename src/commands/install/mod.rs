@@ -1,0 +1,262 @@
+//! `windlass install`: a bundle of this machine, into a cluster.
+//!
+//! ```text
+//! bundle -> checked -> ConfigMaps -> BundleDeployment -> their owner -> ready -> ConfigMaps of before deleted
+//! ```
+//!
+//! Any of these writes may be the last one. ConfigMaps are named by what they hold and never change, so what a
+//! BundleDeployment refers to is always there, the old bundle or the new one, and the same command goes on from where
+//! another has ended.
+
+mod outcome;
+mod parts;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use kube::Resource;
+use serde_json::{Value, json};
+use windlass_api::{self, BundleDeployment};
+use windlass_bundle::render::Certificates;
+use windlass_cluster::{Cluster, RequestError, kinds};
+use windlass_crd::claims::Adoption;
+use windlass_object::{ObjectKey, names, object, text::OneLine};
+
+pub(super) use self::parts::stored;
+use self::{outcome::Watched, parts::Parts};
+use super::{
+    arguments,
+    bundle::{Checked, InstallArgs},
+    cluster::{ClusterArgs, OperatorArgs, explained},
+    follow::{WaitArgs, follow},
+};
+use crate::terminal::Progress;
+
+/// Installs a bundle, or upgrades to it where another one is installed under the name.
+///
+/// The bundle is checked first; what is wrong with it is printed, a line each, and nothing is written then. It goes into
+/// ConfigMaps beside the operator, where it is read from. What is waited for is said on the way. Ends when every webhook
+/// of the bundle is proven and armed, and with 1 when the bundle is refused or that takes too long.
+///
+/// Options that are not given again when the bundle is upgraded go back to their defaults.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    install: InstallArgs,
+
+    /// The name of the BundleDeployment [default: the package of the bundle].
+    #[arg(long, value_parser = arguments::bundle_deployment)]
+    name: Option<String>,
+
+    /// Whether a change of a CustomResourceDefinition that would break clients or stored objects is refused [default:
+    /// strict].
+    #[arg(long, value_enum)]
+    crd_upgrade_safety: Option<CrdUpgradeSafety>,
+
+    /// Take over an object of the bundle that exists already and was not created by Windlass, for example
+    /// CustomResourceDefinition/widgets.example.com. May be given several times.
+    #[arg(long, value_name = "KIND/NAME")]
+    adopt: Vec<Adoption>,
+
+    /// What becomes of the CustomResourceDefinitions of the bundle, and so of every object of them, when it is removed
+    /// [default: keep-crds].
+    #[arg(long, value_enum)]
+    deletion_policy: Option<DeletionPolicy>,
+
+    /// Take over fields of the BundleDeployment that somebody else has set.
+    #[arg(long)]
+    force_conflicts: bool,
+
+    #[command(flatten)]
+    waiting: WaitArgs,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CrdUpgradeSafety {
+    /// It is refused.
+    Strict,
+    /// Everything is applied that the API server takes.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DeletionPolicy {
+    /// They stay.
+    KeepCrds,
+    /// They are deleted.
+    DeleteCrds,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Installs the bundle.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster does not take it; what is wrong with the bundle is printed and in the exit code.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let install = self.install.clone();
+        let checked = tokio::task::spawn_blocking(move || install.check(Certificates::default()))
+            .await
+            .context("checking the bundle")?;
+        let checked = match checked {
+            Ok(checked) => checked,
+            Err(lines) => {
+                for line in lines {
+                    eprintln!("{line}");
+                }
+                return Ok(ExitCode::FAILURE);
+            }
+        };
+        let name = self.name_for(&checked)?;
+        let parts = Parts::of(&name, &self.operator.operator_namespace, &checked.files)?;
+        let cluster = self.cluster.connect().await?;
+        let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
+        let before = cluster.read(&key).await.map_err(explained)?;
+        check_before(&key, before.as_ref())?;
+
+        let mut progress = Progress::new();
+        let namespace = &self.operator.operator_namespace;
+        progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
+        parts.store(&cluster).await?;
+        let written = self
+            .apply(&cluster, &self.deployment(&name, &checked, &parts))
+            .await?;
+        parts.own(&cluster, &written).await?;
+        progress.done(&format!(
+            "{} {key}: {} in {}",
+            done(before.as_ref(), &written),
+            checked.bundle.csv().name(),
+            self.install.namespace
+        ));
+        if !self.waiting.wait {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let installed = self
+            .wait(&cluster, &key, before.as_ref(), &written, &mut progress)
+            .await?;
+        parts.delete_others(&cluster, &installed).await?;
+        drop(progress);
+        println!("{}", OneLine(&outcome::summary(&installed)));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn name_for(&self, checked: &Checked) -> anyhow::Result<String> {
+        let name = self.name.as_ref().unwrap_or(&checked.bundle.package);
+        arguments::bundle_deployment(name).map_err(|error| {
+            anyhow::anyhow!(
+                "the package {} of the bundle is no name, so choose one with --name: {error}",
+                OneLine(name)
+            )
+        })
+    }
+
+    /// The BundleDeployment as this command wants it: what it leaves out stays as others have set it.
+    fn deployment(&self, name: &str, checked: &Checked, parts: &Parts) -> Value {
+        let config_maps: Vec<_> = parts.names().map(|name| json!({ "name": name })).collect();
+        let mut deployment = json!({
+            "apiVersion": names::API_VERSION,
+            "kind": BundleDeployment::kind(&()),
+            "metadata": { "name": name },
+            "spec": { "namespace": self.install.namespace, "source": { "configMaps": config_maps } },
+        });
+        if !self.adopt.is_empty() {
+            deployment["spec"]["adopt"] = json!(self.adopt);
+        }
+        if let Some(policy) = self.deletion_policy {
+            deployment["spec"]["deletionPolicy"] = json!(match policy {
+                DeletionPolicy::KeepCrds => windlass_api::DeletionPolicy::KeepCRDs,
+                DeletionPolicy::DeleteCrds => windlass_api::DeletionPolicy::DeleteCRDs,
+            });
+        }
+        if !self.install.watch_namespaces.is_empty() {
+            deployment["spec"]["watchNamespaces"] = json!(self.install.watch_namespaces);
+        }
+        if !checked.config.is_null() {
+            deployment["spec"]["config"] = checked.config.clone();
+        }
+        if let Some(safety) = self.crd_upgrade_safety {
+            deployment["spec"]["crdUpgradeSafety"] = json!(match safety {
+                CrdUpgradeSafety::Strict => windlass_api::CrdUpgradeSafety::Strict,
+                CrdUpgradeSafety::None => windlass_api::CrdUpgradeSafety::None,
+            });
+        }
+        deployment
+    }
+
+    async fn apply(&self, cluster: &Cluster, deployment: &Value) -> anyhow::Result<Value> {
+        let applied = cluster
+            .apply(deployment, names::COMMAND, self.force_conflicts)
+            .await;
+        applied.map_err(|error| {
+            let hint = if error.is_conflict() {
+                "; --force-conflicts takes these fields over"
+            } else {
+                ""
+            };
+            anyhow::anyhow!("{}{hint}", explained(error))
+        })
+    }
+
+    async fn wait(
+        &self,
+        cluster: &Cluster,
+        key: &ObjectKey,
+        before: Option<&Value>,
+        written: &Value,
+        progress: &mut Progress,
+    ) -> anyhow::Result<Value> {
+        let mut watched = Watched::new(before, written, &self.operator.operator_namespace);
+        let judge = |object: Option<&Value>, after| watched.judge(object, after);
+        follow::<BundleDeployment, _>(cluster, key, self.waiting.timeout, progress, judge).await
+    }
+}
+
+/// What became of the BundleDeployment that was there `before`.
+fn done(before: Option<&Value>, written: &Value) -> &'static str {
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    match before {
+        None => "Created",
+        Some(before) if version(before) == version(written) => "Found as asked for:",
+        Some(_) => "Changed",
+    }
+}
+
+/// Whether the BundleDeployment that is there can become what this command wants.
+fn check_before(key: &ObjectKey, before: Option<&Value>) -> anyhow::Result<()> {
+    let Some(before) = before else { return Ok(()) };
+    if object::is_terminating(before) {
+        bail!(
+            "{key} is being removed: wait until it is gone, for example with windlass uninstall {}",
+            key.name
+        );
+    }
+    for field in ["directory", "image"] {
+        if before["spec"]["source"].get(field).is_some() {
+            bail!(
+                "{key} has a source of another kind, {field}, which somebody else has set: change it there, or choose \
+                 another --name"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Explains why an object of the operator's namespace cannot be written or read.
+fn explained_in(namespace: &str, error: RequestError) -> anyhow::Error {
+    if error.is_not_found() {
+        return anyhow::anyhow!(
+            "there is no namespace {namespace}: install the operator first (windlass manifests | kubectl apply -f -), or \
+             say where it runs with --operator-namespace"
+        );
+    }
+    explained(error)
+}

@@ -1,0 +1,291 @@
+//! What the status of a BundleDeployment says about the install that was asked for.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use serde_json::Value;
+use windlass_object::{
+    object::{is_terminating, items, text},
+    text::OneLine,
+};
+
+use crate::commands::follow::{Condition, Judgement, condition};
+
+/// How long a failure must last where it may be one of before that has just been put right, or is over by itself soon.
+const LASTING: Duration = Duration::from_secs(15);
+
+/// When an operator that has not looked at a BundleDeployment is missed.
+const MISSED: Duration = Duration::from_secs(60);
+
+/// The steps of an install that are waited for in turn.
+const STEPS: [&str; 5] = ["Accepted", "Installed", "Available", "Armed", "Migrated"];
+
+/// A BundleDeployment whose install is waited for.
+#[derive(Debug)]
+pub(super) struct Watched {
+    uid: String,
+    source: Value,
+    /// Whether the spec was changed: what the status says about it is news then.
+    is_changed: bool,
+    operator_namespace: String,
+    /// The failure that was seen last, and when first.
+    failing: Option<(String, Duration)>,
+}
+
+// === impl Watched ===
+
+impl Watched {
+    /// What was there `before` has been made what was `written`.
+    pub(super) fn new(before: Option<&Value>, written: &Value, operator_namespace: &str) -> Self {
+        let generation = before.map(|before| &before["metadata"]["generation"]);
+        Self {
+            uid: text(written, "/metadata/uid").unwrap_or_default().to_owned(),
+            source: written["spec"]["source"].clone(),
+            is_changed: generation != Some(&written["metadata"]["generation"]),
+            operator_namespace: operator_namespace.to_owned(),
+            failing: None,
+        }
+    }
+
+    /// How far the install is: `Done` is the installed BundleDeployment.
+    ///
+    /// # Errors
+    ///
+    /// When it goes no further unless somebody does something.
+    pub(super) fn judge(
+        &mut self,
+        object: Option<&Value>,
+        after: Duration,
+    ) -> anyhow::Result<Judgement<Value>> {
+        let Some(object) = object.filter(|object| text(object, "/metadata/uid") == Some(&self.uid)) else {
+            bail!("the BundleDeployment has been deleted meanwhile");
+        };
+        if is_terminating(object) {
+            bail!("the BundleDeployment is being deleted meanwhile");
+        }
+        if object["spec"]["source"] != self.source {
+            bail!("somebody has given the BundleDeployment another source meanwhile");
+        }
+        let Some(ready) = condition(object, "Ready") else {
+            return Ok(Judgement::Wait(self.unseen(after)));
+        };
+        if ready.status == "True" {
+            return Ok(Judgement::Done(object.clone()));
+        }
+        let progressing = condition(object, "Progressing");
+        let is_failure = progressing.is_some_and(|progressing| progressing.status == "False");
+        let said = said(object, &ready);
+        if is_failure {
+            self.fail(object, &said, after)?;
+        } else {
+            self.failing = None;
+        }
+        Ok(Judgement::Wait(said))
+    }
+
+    /// Ends the wait if a failure is there to stay.
+    fn fail(&mut self, object: &Value, said: &str, after: Duration) -> anyhow::Result<()> {
+        let since = match &self.failing {
+            Some((failure, since)) if failure == said => *since,
+            _ => after,
+        };
+        self.failing = Some((said.to_owned(), since));
+        let accepted = condition(object, "Accepted");
+        let is_refused = accepted.is_some_and(|accepted| accepted.status == "False");
+        if (is_refused && self.is_changed) || after.saturating_sub(since) >= LASTING {
+            let what = if is_refused {
+                "the install is refused"
+            } else {
+                "the install has failed"
+            };
+            bail!("{what}: {}", OneLine(said));
+        }
+        Ok(())
+    }
+
+    fn unseen(&self, after: Duration) -> String {
+        let unseen = "the operator has not said anything about it yet";
+        if after < MISSED {
+            return unseen.to_owned();
+        }
+        format!(
+            "{unseen}: does it run? kubectl --namespace {} get pods",
+            self.operator_namespace
+        )
+    }
+}
+
+/// The step that is under way, its reason and its message.
+fn said(object: &Value, ready: &Condition<'_>) -> String {
+    let step = STEPS
+        .into_iter()
+        .find(|step| condition(object, step).is_none_or(|condition| condition.status != "True"));
+    let step = step.unwrap_or("Ready");
+    format!("{step}: {} ({})", ready.message, ready.reason)
+}
+
+/// What is installed, in a sentence.
+pub(super) fn summary(object: &Value) -> String {
+    let bundle = text(object, "/status/bundle/name").unwrap_or("the bundle");
+    let namespace = text(object, "/spec/namespace").unwrap_or_default();
+    let count = |field: &str| items(object, field).len();
+    let (conversions, webhooks) = (count("/status/conversions"), count("/status/webhooks"));
+    format!(
+        "{bundle} is installed in {namespace}; armed: {}, {}",
+        counted(conversions, "conversion"),
+        counted(webhooks, "webhook configuration")
+    )
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const START: Duration = Duration::ZERO;
+
+    fn deployment(generation: i64, observed: i64, conditions: &[(&str, &str)]) -> Value {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(name, status)| {
+                json!({"type": name, "status": status, "reason": "Why", "message": "what\nto do",
+                    "observedGeneration": observed})
+            })
+            .collect();
+        json!({
+            "metadata": {"uid": "u", "generation": generation}, "spec": {"source": {}},
+            "status": {"observedGeneration": observed, "conditions": conditions},
+        })
+    }
+
+    fn watched(before: Option<i64>) -> Watched {
+        let before = before.map(|generation| deployment(generation, generation, &[]));
+        Watched::new(before.as_ref(), &deployment(2, 1, &[]), "windlass-system")
+    }
+
+    fn judged(watched: &mut Watched, object: &Value, after: Duration) -> Result<Judgement<Value>, String> {
+        watched
+            .judge(Some(object), after)
+            .map_err(|error| error.to_string())
+    }
+
+    fn waits(judgement: Result<Judgement<Value>, String>) -> String {
+        match judgement {
+            Ok(Judgement::Wait(said)) => said,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_status_about_the_generation_before_says_nothing() {
+        let old = deployment(2, 1, &[("Ready", "True")]);
+        let said = waits(judged(&mut watched(Some(1)), &old, START));
+        assert_eq!(said, "the operator has not said anything about it yet");
+        let said = waits(judged(&mut watched(Some(1)), &old, MISSED));
+        assert!(
+            said.ends_with("does it run? kubectl --namespace windlass-system get pods"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_is_waited_for_is_the_first_step_that_is_not_done() {
+        let object = deployment(
+            2,
+            2,
+            &[
+                ("Accepted", "True"),
+                ("Installed", "False"),
+                ("Progressing", "True"),
+                ("Ready", "False"),
+            ],
+        );
+        let said = waits(judged(&mut watched(None), &object, START));
+        assert_eq!(said, "Installed: what\nto do (Why)");
+    }
+
+    #[test]
+    fn ready_is_done() {
+        let object = deployment(2, 2, &[("Ready", "True")]);
+        assert_eq!(
+            judged(&mut watched(Some(1)), &object, START),
+            Ok(Judgement::Done(object))
+        );
+    }
+
+    #[test]
+    fn a_refusal_of_what_was_written_ends_the_wait_at_once() {
+        let refused = deployment(
+            2,
+            2,
+            &[
+                ("Accepted", "False"),
+                ("Progressing", "False"),
+                ("Ready", "False"),
+            ],
+        );
+        for before in [None, Some(1)] {
+            assert_eq!(
+                judged(&mut watched(before), &refused, START),
+                Err("the install is refused: Accepted: what\\nto do (Why)".to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_before_may_have_been_put_right() {
+        let refused = deployment(
+            2,
+            2,
+            &[
+                ("Accepted", "False"),
+                ("Progressing", "False"),
+                ("Ready", "False"),
+            ],
+        );
+        let mut watched = watched(Some(2));
+        waits(judged(&mut watched, &refused, START));
+        assert!(judged(&mut watched, &refused, LASTING).is_err());
+    }
+
+    #[test]
+    fn a_failure_of_a_later_step_counts_when_it_lasts() {
+        let failing = deployment(
+            2,
+            2,
+            &[
+                ("Accepted", "True"),
+                ("Installed", "False"),
+                ("Progressing", "False"),
+                ("Ready", "False"),
+            ],
+        );
+        let mut going_on = failing.clone();
+        going_on["status"]["conditions"][2]["status"] = json!("True");
+        let mut watched = watched(None);
+        waits(judged(&mut watched, &failing, START));
+        waits(judged(&mut watched, &going_on, LASTING));
+        waits(judged(&mut watched, &failing, LASTING));
+        assert!(judged(&mut watched, &failing, 2 * LASTING).is_err());
+    }
+
+    #[test]
+    fn one_that_has_gone_or_changed_is_not_waited_for() {
+        let mut watched = watched(None);
+        assert!(watched.judge(None, START).is_err());
+        let mut other = deployment(2, 2, &[("Ready", "True")]);
+        other["metadata"]["uid"] = json!("other");
+        assert!(judged(&mut watched, &other, START).is_err());
+        let mut moved = deployment(3, 3, &[("Ready", "True")]);
+        moved["spec"]["source"] = json!({"configMaps": []});
+        assert!(judged(&mut watched, &moved, START).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! The flags of leader election.
+
+use anyhow::bail;
+use clap::{ArgAction, Args};
+use windlass_cluster::lease::Timing;
+use windlass_object::GoDuration;
+
+/// How one replica is chosen to lead; named and set as kube-controller-manager's, whose longer names do too.
+#[derive(Clone, Debug, Args)]
+pub struct LeaderElection {
+    /// Whether to work only while holding the Lease `windlass` in the operator's namespace, so that of several replicas
+    /// one works and the others stand by. Without it there must never be two.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    pub leader_elect: bool,
+    /// How long those who stand by wait after the last renewal of the Lease that they have seen; in whole seconds.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "15s",
+        alias = "leader-elect-lease-duration"
+    )]
+    pub lease_duration: GoDuration,
+    /// How long the leader tries to renew the Lease before it stops to work and ends.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        alias = "leader-elect-renew-deadline"
+    )]
+    pub renew_deadline: GoDuration,
+    /// How long between two tries to take or renew the Lease.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "2s",
+        alias = "leader-elect-retry-period"
+    )]
+    pub retry_period: GoDuration,
+}
+
+// === impl LeaderElection ===
+
+impl LeaderElection {
+    /// How long things take; `None` where there is to be no election.
+    ///
+    /// # Errors
+    ///
+    /// When the durations do not fit together: every problem, with the flags that cause it.
+    pub fn timing(&self) -> anyhow::Result<Option<Timing>> {
+        if !self.leader_elect {
+            return Ok(None);
+        }
+        let (lease, deadline, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
+        let mut problems = Vec::new();
+        if lease.0.is_zero() || lease.0.subsec_nanos() != 0 {
+            problems.push(format!(
+                "--lease-duration {lease} must be whole seconds, at least 1s"
+            ));
+        }
+        if lease <= deadline {
+            problems.push(format!(
+                "--lease-duration {lease} must be longer than --renew-deadline {deadline}, or two replicas could lead at once"
+            ));
+        }
+        if retry.0.is_zero() {
+            problems.push(format!("--retry-period {retry} must be longer than 0s"));
+        }
+        if deadline.0 < retry.0 * 2 {
+            problems.push(format!(
+                "--renew-deadline {deadline} must be at least twice --retry-period {retry}, or one failed try ends the process"
+            ));
+        }
+        if !problems.is_empty() {
+            bail!("{}", problems.join("\n"));
+        }
+        let plain = |duration: GoDuration| duration.0.unsigned_abs();
+        Ok(Some(Timing {
+            lease_duration: plain(lease),
+            renew_deadline: plain(deadline),
+            retry_period: plain(retry),
+        }))
+    }
+
+    /// Who stands for election: the pod, and what tells this process from one before it in the same pod.
+    pub fn identity(&self) -> String {
+        let pod = ["POD_NAME", "HOSTNAME"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        let pod = pod.unwrap_or_else(|| env!("CARGO_PKG_NAME").to_owned());
+        format!("{pod}_{:016x}", rand::random::<u64>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::commands::run;
+
+    fn election(arguments: &[&str]) -> LeaderElection {
+        run::Args::parse_from(["run"].iter().chain(arguments)).election
+    }
+
+    #[test]
+    fn there_is_an_election_unless_it_is_turned_off() {
+        for (arguments, expected) in [
+            (&[][..], true),
+            (&["--leader-elect"], true),
+            (&["--leader-elect=true"], true),
+            (&["--leader-elect=false"], false),
+        ] {
+            let timing = election(arguments).timing().unwrap();
+            assert_eq!(timing.is_some(), expected, "{arguments:?}");
+        }
+        let one = election(&[]);
+        assert_ne!(one.identity(), one.identity());
+    }
+
+    #[test]
+    fn durations_that_do_not_fit_together_are_refused_with_both_flags() {
+        for (arguments, expected) in [
+            (
+                &["--lease-duration=10s"][..],
+                &["--lease-duration 10s", "--renew-deadline 10s"][..],
+            ),
+            (
+                &["--retry-period=6s"],
+                &["--renew-deadline 10s", "--retry-period 6s"],
+            ),
+            (&["--retry-period=0"], &["--retry-period 0s"]),
+            (&["--lease-duration=15500ms"], &["whole seconds"]),
+            (
+                &[
+                    "--leader-elect-lease-duration=0",
+                    "--leader-elect-retry-period=20s",
+                ],
+                &[
+                    "whole seconds",
+                    "--renew-deadline 10s must be at least twice --retry-period 20s",
+                ],
+            ),
+        ] {
+            let error = election(arguments).timing().unwrap_err().to_string();
+            for part in expected {
+                assert!(error.contains(part), "{arguments:?}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The guard: the webhook that keeps others from changing what Windlass converts.
+
+use serde_json::json;
+use windlass_object::names;
+use windlass_operator::admission::{PATH, SECRET, SERVICE};
+
+use super::{Document, NAME, NAMESPACE, labels};
+
+/// The port on which the operator answers.
+pub(super) const PORT: u16 = 9443;
+
+/// The name of that port in the Deployment and in the Service.
+pub(super) const PORT_NAME: &str = "admission";
+
+/// The Service and the webhook configuration.
+pub(super) fn documents() -> Vec<Document> {
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": SERVICE,
+            "namespace": NAMESPACE,
+            "labels": labels(),
+            "annotations": { names::SERVING_CERT_SECRET: SECRET },
+        },
+        "spec": {
+            "selector": labels(),
+            "ports": [{ "name": PORT_NAME, "port": 443, "targetPort": PORT_NAME }],
+        },
+    });
+    let operator = format!("system:serviceaccount:{NAMESPACE}:{NAME}");
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {
+            "name": NAME,
+            "labels": labels(),
+            "annotations": { names::INJECT_CA_FROM: format!("{NAMESPACE}/{SERVICE}") },
+        },
+        "webhooks": [{
+            "name": "guard.windlass.dev",
+            "clientConfig": { "service": { "name": SERVICE, "namespace": NAMESPACE, "path": PATH, "port": 443 } },
+            "rules": [{
+                "apiGroups": ["apiextensions.k8s.io"],
+                "apiVersions": ["v1"],
+                "resources": ["customresourcedefinitions"],
+                "operations": ["UPDATE", "DELETE"],
+                "scope": "Cluster",
+            }],
+            "objectSelector": { "matchExpressions": [{ "key": names::BUNDLE_DEPLOYMENT, "operator": "Exists" }] },
+            "matchConditions": [{
+                "name": "not-by-windlass",
+                "expression": format!("request.userInfo.username != '{operator}'"),
+            }],
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": 3,
+            "admissionReviewVersions": ["v1"],
+        }],
+    });
+    vec![
+        Document::commented(CERTIFICATE, service),
+        Document::commented(GUARD, configuration),
+    ]
+}
+
+/// Where the certificate comes from.
+const CERTIFICATE: &str = "Every replica answers here. The certificate is Windlass's own, rotated as any other, and so is the caBundle below.";
+
+/// What the guard is for, and what it costs where it fails.
+const GUARD: &str = "Keeps others from changing what Windlass converts: only CustomResourceDefinitions of BundleDeployments are asked about.
+While no replica answers, changes pass, and Windlass undoes them: nobody's change depends on it. Whoever must get past it
+deletes this.";

@@ -1,0 +1,74 @@
+//! `windlass render`: what an install of a bundle would apply.
+
+mod output;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use windlass_bundle::render;
+
+use self::output::Output;
+use crate::commands::bundle::InstallArgs;
+
+/// Prints what an install of a bundle would apply, as YAML.
+///
+/// The bundle is checked first. Beside a running operator, which issues the certificates, it can be installed with
+/// `windlass render … | kubectl apply --server-side -f -`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    install: InstallArgs,
+
+    /// Who gives webhooks their certificates.
+    #[arg(long, value_enum, default_value_t = Certificates::Windlass)]
+    certificates: Certificates,
+
+    /// Write one file an object into DIR, which must be empty or not there.
+    #[arg(short = 'o', long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Certificates {
+    /// Windlass: ServingCertificates, mounted where operators look for them.
+    Windlass,
+    /// Nobody: what OLM v1 renders without a certificate provider.
+    None,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Renders the bundle.
+    ///
+    /// # Errors
+    ///
+    /// When the output cannot be written; what is wrong with the input is printed and in the exit code.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        tokio::task::spawn_blocking(move || self.render())
+            .await
+            .context("rendering the bundle")?
+    }
+
+    fn render(&self) -> anyhow::Result<ExitCode> {
+        // Where nothing can be written, nothing else matters.
+        let output = Output::new(self.output_dir.clone())?;
+        let certificates = match self.certificates {
+            Certificates::Windlass => render::Certificates::default(),
+            Certificates::None => render::Certificates::None,
+        };
+        match self.install.check(certificates) {
+            Ok(checked) => {
+                output.write(&checked.rendered.manifests())?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(lines) => {
+                for line in lines {
+                    eprintln!("{line}");
+                }
+                Ok(ExitCode::FAILURE)
+            }
+        }
+    }
+}

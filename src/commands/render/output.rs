@@ -1,0 +1,166 @@
+//! Where rendered objects go.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use windlass_object::ObjectKey;
+
+use crate::terminal::yaml;
+
+/// Where rendered objects go: to standard output, or into a folder.
+#[derive(Debug)]
+pub(super) struct Output(Option<PathBuf>);
+
+// === impl Output ===
+
+impl Output {
+    /// Into `folder`, else to standard output.
+    ///
+    /// # Errors
+    ///
+    /// When the folder is something else, or not empty: what is in it would be taken for a part of the output.
+    pub(super) fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
+        if let Some(folder) = &folder {
+            let is_empty = match fs::read_dir(folder) {
+                Ok(mut entries) => entries.next().is_none(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+                Err(error) => return Err(error).context(format!("cannot write into {}", folder.display())),
+            };
+            if !is_empty {
+                bail!("{} is not empty: name an empty or a new folder", folder.display());
+            }
+        }
+        Ok(Self(folder))
+    }
+
+    /// Writes all objects, or none into a folder.
+    ///
+    /// # Errors
+    ///
+    /// When that fails.
+    pub(super) fn write(&self, objects: &[Value]) -> anyhow::Result<()> {
+        let documents: Vec<_> = objects
+            .iter()
+            .map(|object| Ok((file_name(object), yaml::document(object)?)))
+            .collect::<anyhow::Result<_>>()?;
+        let Some(folder) = &self.0 else {
+            let texts: Vec<_> = documents.into_iter().map(|(_, text)| text).collect();
+            let mut stdout = io::stdout().lock();
+            return stdout
+                .write_all(texts.join("---\n").as_bytes())
+                .and_then(|()| stdout.flush())
+                .context("cannot write to standard output");
+        };
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let mut written = Vec::new();
+        let result = write_files(folder, &documents, &mut written);
+        if result.is_err() {
+            // What is left of them is of no use to anyone, and neither would be a second error.
+            written.iter().for_each(|path| drop(fs::remove_file(path)));
+        }
+        result
+    }
+}
+
+/// Writes each document into a hidden file first, so that no file is ever seen half-written.
+fn write_files(
+    folder: &Path,
+    documents: &[(String, String)],
+    written: &mut Vec<PathBuf>,
+) -> anyhow::Result<()> {
+    let mut moves = Vec::new();
+    for (name, text) in documents {
+        let partial = folder.join(format!(".{name}.partial"));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&partial)
+            .with_context(|| format!("cannot create {}", partial.display()))?;
+        written.push(partial.clone());
+        file.write_all(text.as_bytes())
+            .with_context(|| format!("cannot write {}", partial.display()))?;
+        moves.push((partial, folder.join(name)));
+    }
+    for (partial, path) in moves {
+        fs::rename(&partial, &path).with_context(|| format!("cannot create {}", path.display()))?;
+        written.push(path);
+    }
+    Ok(())
+}
+
+/// `kind_namespace_name.yaml`, or `kind_name.yaml` for a cluster-scoped object, in lower case.
+fn file_name(object: &Value) -> String {
+    let parts = ObjectKey::of(object).map_or_else(Vec::new, |key| {
+        [Some(key.kind), key.namespace, Some(key.name)]
+            .into_iter()
+            .flatten()
+            .collect()
+    });
+    format!("{}.yaml", parts.join("_").to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns"}})
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn each_object_is_a_file() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("new/out");
+        let role = json!({"apiVersion": "v1", "kind": "ClusterRole", "metadata": {"name": "system:A.b"}});
+        let output = Output::new(Some(folder.clone())).unwrap();
+        output.write(&[object("a"), role]).unwrap();
+        assert_eq!(
+            names(&folder),
+            ["clusterrole_system:a.b.yaml", "configmap_ns_a.yaml"]
+        );
+        let text = fs::read_to_string(folder.join("configmap_ns_a.yaml")).unwrap();
+        assert_eq!(
+            text,
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n"
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_not_empty_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let error = Output::new(Some(folder.path().to_owned())).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("is not empty: name an empty or a new folder")
+        );
+        let error = Output::new(Some(folder.path().join("file"))).unwrap_err();
+        assert!(error.to_string().starts_with("cannot write into "));
+    }
+
+    #[test]
+    fn where_one_file_cannot_be_written_none_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Output::new(Some(folder.path().to_owned())).unwrap();
+        // Names differ in case only, so that the second has no file of its own.
+        assert!(output.write(&[object("a"), object("b"), object("A")]).is_err());
+        assert!(names(folder.path()).is_empty());
+    }
+}

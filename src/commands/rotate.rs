@@ -1,0 +1,202 @@
+//! `windlass rotate`: a new certificate, or a new CA, now.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_api::{self, ServingCertificate};
+use windlass_cluster::{Cluster, kinds};
+use windlass_object::{
+    GoDuration, ObjectKey, names, object, patch,
+    text::{OneLine, is_hostile},
+};
+
+use super::{
+    arguments::namespaced,
+    cluster::{ClusterArgs, explained},
+    follow::{Judgement, condition, follow},
+};
+use crate::terminal::Progress;
+
+/// Rotates a serving certificate now, or the CA that signs it. No call fails for that.
+///
+/// The CA that takes over is trusted already, so there is nothing to prepare.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The ServingCertificate.
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = namespaced)]
+    certificate: (String, String),
+
+    /// Rotate the CA, and with it what it signed.
+    #[arg(long)]
+    ca: bool,
+
+    /// Why: kept with the ServingCertificate, together with the time. With --ca, a reason that begins with "compromised"
+    /// gives up trust in the CA that signs as soon as endpoints have had the time to change; with "compromised-all", in
+    /// the next one, too.
+    #[arg(long, value_name = "TEXT", default_value = "requested", value_parser = reason)]
+    reason: String,
+
+    /// Wait until every endpoint serves the new certificate and every target trusts it.
+    #[arg(long)]
+    wait: bool,
+
+    /// How long to wait at the most.
+    #[arg(long, default_value = "15m", value_name = "DURATION")]
+    timeout: GoDuration,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// How often a change that another one came in between is tried.
+const TRIES: usize = 5;
+
+// === impl Args ===
+
+impl Args {
+    /// Asks for the rotation.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such ServingCertificate, or the rotation takes too long.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let cluster = self.cluster.connect().await?;
+        let (namespace, name) = &self.certificate;
+        let key = kinds::SERVING_CERTIFICATE.object(Some(namespace), name);
+        let request = request(self.ca, &self.reason, Timestamp::now());
+        ask(&cluster, &key, &request).await?;
+        if !self.wait {
+            eprintln!("Asked {key} for {request:?}; windlass certs tells how far it is");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut progress = Progress::new();
+        let judge = |object: Option<&Value>, _| judge(object, &request);
+        let rotated =
+            follow::<ServingCertificate, _>(&cluster, &key, self.timeout, &mut progress, judge).await?;
+        drop(progress);
+        println!("{}", OneLine(&summary(&key, &rotated)));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A reason on one line.
+fn reason(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 200 || text.chars().any(is_hostile) {
+        return Err("write up to 200 bytes on one line".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// The value of the annotation. Each is carried out once, so there is a time in it.
+fn request(ca: bool, reason: &str, now: Timestamp) -> String {
+    let what = if ca { "ca" } else { "leaf" };
+    format!("{what}:{reason} at {}", now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"))
+}
+
+async fn ask(cluster: &Cluster, key: &ObjectKey, request: &str) -> anyhow::Result<()> {
+    for _ in 0..TRIES {
+        let Some(live) = cluster.read(key).await.map_err(explained)? else {
+            bail!("there is no {key}: windlass certs lists those that there are");
+        };
+        let annotations = json!({ names::ROTATE: request });
+        let patch = patch::relabelled(&live, &json!({}), &annotations);
+        match cluster.patch(key, &patch, names::COMMAND).await {
+            Ok(_) => return Ok(()),
+            // Its status is written often while it rotates.
+            Err(error) if error.is_invalid() || error.is_conflict() => {}
+            Err(error) => return Err(explained(error)),
+        }
+    }
+    bail!("{key} changes all the time: try again");
+}
+
+/// How far the rotation is: `Done` is the rotated ServingCertificate.
+fn judge(object: Option<&Value>, request: &str) -> anyhow::Result<Judgement<Value>> {
+    let Some(object) = object else {
+        bail!("the ServingCertificate has been deleted meanwhile");
+    };
+    if object::text(object, "/status/rotated") == Some(request) {
+        return Ok(Judgement::Done(object.clone()));
+    }
+    if object::annotation(object, names::ROTATE) != Some(request) {
+        bail!("somebody has asked for another rotation meanwhile");
+    }
+    let phase = object::text(object, "/status/phase").unwrap_or("unknown");
+    let of = |field: &str, total: &str| {
+        let count = |name: &str| object["status"][field][name].as_u64().unwrap_or_default();
+        format!("{} of {} {field}", count("current"), count(total))
+    };
+    let ready = condition(object, "Ready");
+    let why = ready.map(|ready| format!("; {} ({})", ready.message, ready.reason));
+    Ok(Judgement::Wait(format!(
+        "phase {phase}: {} and {} are current{}",
+        of("endpoints", "ready"),
+        of("targets", "total"),
+        why.unwrap_or_default()
+    )))
+}
+
+fn summary(key: &ObjectKey, rotated: &Value) -> String {
+    let text = |pointer| object::text(rotated, pointer).unwrap_or("?");
+    let generation = &rotated["status"]["ca"]["current"]["generation"];
+    format!(
+        "{key} has rotated: valid until {}, signed by CA #{generation}, which ends at {}",
+        text("/status/notAfter"),
+        text("/status/ca/current/notAfter"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_trust::rotation::Request;
+
+    #[test]
+    fn each_request_is_another_and_means_what_was_asked_for() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let (one, two) = (at("2026-11-21T12:00:00.001Z"), at("2026-11-21T12:00:00.002Z"));
+        assert_eq!(
+            request(false, "requested", one),
+            "leaf:requested at 2026-11-21T12:00:00.001Z"
+        );
+        assert_ne!(request(false, "x", one), request(false, "x", two));
+        for (ca, reason, expected) in [
+            (false, "compromised", Request::Leaf),
+            (true, "requested", Request::Authority),
+            (true, "compromised laptop", Request::Compromised),
+            (true, "compromised-all", Request::AllCompromised),
+        ] {
+            assert_eq!(request(ca, reason, one).parse(), Ok(expected), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_rotation_is_done_when_the_status_says_so_of_this_request() {
+        let object = |rotated: &str| {
+            json!({
+                "metadata": {"generation": 1, "annotations": {"windlass.dev/rotate": "ca:x"}},
+                "status": {"observedGeneration": 1, "phase": "Signing", "rotated": rotated,
+                    "endpoints": {"ready": 2, "current": 1}, "targets": {"total": 3, "current": 3}},
+            })
+        };
+        let waiting = judge(Some(&object("ca:w")), "ca:x").unwrap();
+        assert_eq!(
+            waiting,
+            Judgement::Wait("phase Signing: 1 of 2 endpoints and 3 of 3 targets are current".to_owned())
+        );
+        let done = object("ca:x");
+        assert_eq!(judge(Some(&done), "ca:x").unwrap(), Judgement::Done(done.clone()));
+        assert!(judge(Some(&object("ca:w")), "ca:y").is_err());
+        assert!(judge(None, "ca:x").is_err());
+    }
+
+    #[test]
+    fn a_reason_is_one_line() {
+        assert!(reason("key leaked").is_ok());
+        for text in ["", "a\nb", "\u{1b}[2J", &"a".repeat(201)] {
+            assert!(reason(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! `windlass status`: which bundles are installed, and how they are.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use jiff::Timestamp;
+use serde::Serialize;
+use windlass_api::{BundleDeployment, BundleDeploymentStatus, WebhookState};
+use windlass_cluster::kinds;
+use windlass_object::text::OneLine;
+use windlass_operator::install::status::Conditions;
+
+use super::{
+    age::{age, until},
+    arguments,
+    cluster::{ClusterArgs, explained, list, typed},
+};
+use crate::terminal::{Format, Table, print};
+
+/// Shows the bundles that are installed, or everything about one of them: its conditions, its webhooks, and until when
+/// its certificates hold.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// One BundleDeployment [default: all].
+    #[arg(value_parser = arguments::bundle_deployment)]
+    name: Option<String>,
+
+    /// How to print them.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// A BundleDeployment, as programs get it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    name: String,
+    namespace: String,
+    watch_namespaces: Vec<String>,
+    created: Option<Timestamp>,
+    generation: Option<i64>,
+    /// Whether the last thing that the operator said about it, and of its present generation, is that it is ready.
+    ready: bool,
+    #[serde(flatten)]
+    status: BundleDeploymentStatus,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Prints what is there.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or there is none of that name.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let cluster = self.cluster.connect().await?;
+        let now = Timestamp::now();
+        let Some(name) = self.name else {
+            let listed = list(&cluster, &kinds::BUNDLE_DEPLOYMENT, None).await?;
+            let entries: Vec<_> = listed.into_iter().map(Entry::of).collect();
+            print(self.output, &entries, || overview(&entries, now))?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
+        let Some(object) = cluster.read(&key).await.map_err(explained)? else {
+            bail!("there is no {key}");
+        };
+        let entry = Entry::of(typed(object)?);
+        print(self.output, &entry, || entry.details(now))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn of(deployment: BundleDeployment) -> Self {
+        let BundleDeployment {
+            metadata,
+            spec,
+            status,
+        } = deployment;
+        let status = status.unwrap_or_default();
+        Self {
+            name: metadata.name.unwrap_or_default(),
+            namespace: spec.namespace,
+            watch_namespaces: spec.watch_namespaces,
+            created: metadata.creation_timestamp.map(|time| time.0),
+            generation: metadata.generation,
+            ready: status.observed_generation == metadata.generation && status.conditions.holds("Ready"),
+            status,
+        }
+    }
+
+    fn bundle(&self) -> &str {
+        self.status.bundle.as_ref().map_or("", |bundle| &bundle.name)
+    }
+
+    /// How many conversions and webhooks are armed, of how many.
+    fn armed(&self) -> String {
+        let conversions = self.status.conversions.iter().map(|conversion| conversion.state);
+        let webhooks = self.status.webhooks.iter().map(|webhook| webhook.state);
+        let states: Vec<_> = conversions.chain(webhooks).collect();
+        let armed = states
+            .iter()
+            .filter(|state| **state == WebhookState::Armed)
+            .count();
+        format!("{armed}/{}", states.len())
+    }
+
+    /// What it is ready for, or why it is not ready.
+    fn said(&self) -> String {
+        if self.status.observed_generation != self.generation {
+            return "the operator has not said anything about it yet".to_owned();
+        }
+        match self.status.conditions.find("Ready") {
+            Some(ready) if self.ready => ready.message.clone(),
+            Some(ready) => format!("{}: {}", ready.reason, ready.message),
+            None => String::new(),
+        }
+    }
+
+    fn details(&self, now: Timestamp) -> String {
+        let watched = match self.watch_namespaces.as_slice() {
+            [] => "all namespaces".to_owned(),
+            some => some.join(", "),
+        };
+        let mut facts = vec![
+            ("Name", self.name.clone()),
+            ("Bundle", self.bundle().to_owned()),
+            ("Namespace", self.namespace.clone()),
+            ("Watches", watched),
+            (
+                "Ready",
+                format!("{}: {}", if self.ready { "yes" } else { "no" }, self.said()),
+            ),
+        ];
+        facts.retain(|(_, fact)| !fact.is_empty());
+        let facts: String = facts
+            .iter()
+            .map(|(name, fact)| format!("{:<10} {}\n", format!("{name}:"), OneLine(fact)))
+            .collect();
+
+        let mut conditions = Table::new(&["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"]);
+        for condition in &self.status.conditions {
+            conditions.add([
+                &condition.type_,
+                &condition.status,
+                &age(condition.last_transition_time.0, now),
+                &condition.reason,
+                &condition.message,
+            ]);
+        }
+        let mut webhooks = Table::new(&["WEBHOOK", "TYPE", "STATE"]);
+        for conversion in &self.status.conversions {
+            webhooks.add([
+                &conversion.crd,
+                &"ConversionWebhook",
+                &format!("{:?}", conversion.state),
+            ]);
+        }
+        for webhook in &self.status.webhooks {
+            webhooks.add([
+                &webhook.name,
+                &webhook.webhook_type,
+                &format!("{:?}", webhook.state),
+            ]);
+        }
+        let mut certificates = Table::new(&["CERTIFICATE", "UNTIL", "RENEWAL"]);
+        for certificate in &self.status.certificates {
+            let moment = |time: &Option<_>| until(time.as_ref(), now);
+            certificates.add([
+                &format!("{}/{}", self.namespace, certificate.name),
+                &moment(&certificate.not_after),
+                &moment(&certificate.renewal_time),
+            ]);
+        }
+        let tables = [
+            (conditions, self.status.conditions.len()),
+            (
+                webhooks,
+                self.status.conversions.len() + self.status.webhooks.len(),
+            ),
+            (certificates, self.status.certificates.len()),
+        ];
+        let tables: String = tables
+            .iter()
+            .filter(|(_, rows)| *rows > 0)
+            .map(|(table, _)| format!("\n{table}"))
+            .collect();
+        format!("{facts}{tables}")
+    }
+}
+
+fn overview(entries: &[Entry], now: Timestamp) -> String {
+    if entries.is_empty() {
+        return "No bundle is installed\n".to_owned();
+    }
+    let mut table = Table::new(&["NAME", "BUNDLE", "NAMESPACE", "ARMED", "READY", "AGE", "STATUS"]);
+    for entry in entries {
+        let created = entry.created.map(|created| age(created, now));
+        table.add([
+            &entry.name,
+            &entry.bundle(),
+            &entry.namespace,
+            &entry.armed(),
+            &if entry.ready { "True" } else { "False" },
+            &created.unwrap_or_default(),
+            &entry.said(),
+        ]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-21T12:00:00Z".parse().unwrap()
+    }
+
+    fn entry(message: &str) -> Entry {
+        let condition = |name: &str, status: &str| {
+            json!({"type": name, "status": status, "reason": "Ready", "message": message,
+                "lastTransitionTime": "2026-11-21T11:58:00Z"})
+        };
+        let deployment = serde_json::from_value(json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment",
+            "metadata": {"name": "argocd-operator", "generation": 1, "creationTimestamp": "2026-11-20T12:00:00Z"},
+            "spec": {"namespace": "argocd-operator-system", "source": {"configMaps": [{"name": "x"}]}},
+            "status": {
+                "observedGeneration": 1,
+                "bundle": {"package": "argocd-operator", "name": "argocd-operator.v0.10.1", "version": "0.10.1",
+                    "digest": "sha256:0"},
+                "conversions": [{"crd": "argocds.argoproj.io", "state": "Armed"}],
+                "webhooks": [{"name": "v.argocd", "type": "ValidatingAdmissionWebhook", "state": "Disarmed"}],
+                "certificates": [{"name": "argocd-operator-webhook-service", "notAfter": "2027-02-19T12:00:00Z"}],
+                "conditions": [condition("Accepted", "True"), condition("Ready", "True")],
+            },
+        }));
+        Entry::of(deployment.unwrap())
+    }
+
+    #[test]
+    fn the_overview_has_a_line_for_each() {
+        insta::assert_snapshot!(overview(&[entry("installed, available and armed")], now()));
+    }
+
+    #[test]
+    fn the_details_say_who_trusts_what_until_when() {
+        insta::assert_snapshot!(entry("installed, available and armed").details(now()));
+    }
+
+    #[test]
+    fn programs_get_the_fields_of_our_objects() {
+        insta::assert_json_snapshot!(entry("installed, available and armed"));
+    }
+
+    #[test]
+    fn a_hostile_message_stays_in_its_place() {
+        let entry = entry("\u{1b}[2Jone\ntwo\u{202e}");
+        for text in [
+            overview(std::slice::from_ref(&entry), now()),
+            entry.details(now()),
+        ] {
+            assert!(text.contains("\\u{1b}[2Jone\\ntwo\\u{202e}"), "{text}");
+            assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
+        }
+    }
+}

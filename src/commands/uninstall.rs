@@ -1,0 +1,175 @@
+//! `windlass uninstall`: takes a bundle out of a cluster.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use serde_json::{Value, json};
+use windlass_api::{self, BundleDeployment};
+use windlass_cluster::{Cluster, kinds};
+use windlass_object::{ObjectKey, names, object, patch::guarded, text::OneLine};
+
+use super::{
+    arguments,
+    cluster::{ClusterArgs, OperatorArgs, explained},
+    follow::{Judgement, WaitArgs, condition, follow},
+    install::stored,
+};
+use crate::terminal::Progress;
+
+/// Removes what a BundleDeployment installed: first its webhooks, then everything else.
+///
+/// CustomResourceDefinitions stay, with every object of them, unless --delete-crds is given or spec.deletionPolicy says
+/// DeleteCRDs; the namespace always stays. A conversion that stored objects need is not taken away; what to do then is
+/// said.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The BundleDeployment.
+    #[arg(value_parser = arguments::bundle_deployment)]
+    name: String,
+
+    /// Delete the CustomResourceDefinitions too, and so every object of them in the whole cluster.
+    #[arg(long)]
+    delete_crds: bool,
+
+    #[command(flatten)]
+    waiting: WaitArgs,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Removes it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such BundleDeployment, or it does not go in time.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let cluster = self.cluster.connect().await?;
+        let key = kinds::BUNDLE_DEPLOYMENT.object(None, &self.name);
+        let deployment = cluster.read(&key).await.map_err(explained)?;
+        // Those that are there now: what comes later is of another install.
+        let config_maps = stored(&cluster, &self.operator.operator_namespace, &self.name).await;
+        let Some(deployment) = deployment else {
+            let left = config_maps.unwrap_or_default();
+            if left.is_empty() {
+                bail!("{}", absent(&cluster, &key).await?);
+            }
+            delete(&cluster, &left).await?;
+            println!("There was no {key}, only what an install that was interrupted had left; it is gone");
+            return Ok(ExitCode::SUCCESS);
+        };
+        let uid = object::text(&deployment, "/metadata/uid").unwrap_or_default();
+        if self.delete_crds {
+            let policy = json!(windlass_api::DeletionPolicy::DeleteCRDs);
+            let patch = guarded(&[("/metadata/uid", &json!(uid))], "/spec/deletionPolicy", &policy);
+            let patched = cluster.patch(&key, &patch, names::COMMAND).await;
+            patched.map_err(explained)?;
+        }
+        cluster.delete(&key, Some(uid)).await.map_err(explained)?;
+        if !self.waiting.wait {
+            eprintln!("{key} is being removed");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut progress = Progress::new();
+        let patience = self.waiting.timeout;
+        let judge = |object: Option<&Value>, _| Ok(judge(object, uid));
+        follow::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
+        match config_maps {
+            Ok(config_maps) => delete(&cluster, &config_maps).await?,
+            // They have an owner and go with it.
+            Err(error) => progress.done(&format!(
+                "its ConfigMaps are left to the garbage collector: {error}"
+            )),
+        }
+        drop(progress);
+        println!("{key} is removed");
+        let kept = kept(&cluster, &self.name).await;
+        if !kept.is_empty() {
+            println!("These stay, with everything in them:");
+        }
+        for object in kept {
+            println!("  {}", OneLine(&object));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Whether the BundleDeployment is gone, or what keeps it.
+fn judge(object: Option<&Value>, uid: &str) -> Judgement<()> {
+    let Some(object) = object.filter(|object| object::text(object, "/metadata/uid") == Some(uid)) else {
+        return Judgement::Done(());
+    };
+    Judgement::Wait(match condition(object, "Ready") {
+        Some(ready) => format!("{} ({})", ready.message, ready.reason),
+        None => "the operator has not said anything about it yet".to_owned(),
+    })
+}
+
+async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> {
+    for config_map in config_maps {
+        let Some(key) = ObjectKey::of(config_map) else {
+            continue;
+        };
+        match cluster
+            .delete(&key, object::text(config_map, "/metadata/uid"))
+            .await
+        {
+            // Its name has been taken by another.
+            Err(error) if error.is_conflict() => {}
+            deleted => deleted.map_err(explained)?,
+        }
+    }
+    Ok(())
+}
+
+async fn absent(cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<String> {
+    let listed = cluster.list(&kinds::BUNDLE_DEPLOYMENT, None, None).await;
+    let names: Vec<String> = listed
+        .map_err(explained)?
+        .iter()
+        .filter_map(|deployment| object::text(deployment, "/metadata/name").map(str::to_owned))
+        .collect();
+    Ok(if names.is_empty() {
+        format!("there is no {key}, nor any other")
+    } else {
+        format!("there is no {key}; there are: {}", names.join(", "))
+    })
+}
+
+/// What was released and stays. A user who may not see it is not told.
+async fn kept(cluster: &Cluster, name: &str) -> Vec<String> {
+    let mut kept = Vec::new();
+    for kind in [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::NAMESPACE] {
+        let objects = cluster.list(&kind, None, None).await.unwrap_or_default();
+        kept.extend(
+            objects
+                .iter()
+                .filter(|object| object::annotation(object, names::RELEASED_BY) == Some(name))
+                .filter_map(|object| Some(ObjectKey::of(object)?.to_string())),
+        );
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_gone_when_another_has_its_name() {
+        let object = json!({"metadata": {"uid": "old", "generation": 2}, "status": {"observedGeneration": 2,
+            "conditions": [{"type": "Ready", "status": "False", "reason": "Removing", "message": "waiting"}]}});
+        assert_eq!(
+            judge(Some(&object), "old"),
+            Judgement::Wait("waiting (Removing)".to_owned())
+        );
+        assert_eq!(judge(Some(&object), "new"), Judgement::Done(()));
+        assert_eq!(judge(None, "old"), Judgement::Done(()));
+    }
+}

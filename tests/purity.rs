@@ -1,0 +1,140 @@
+//! The pure crates do no IO, know no time and draw nothing at random: all of that they get as arguments.
+//!
+//! Who may use whom is said by each Cargo.toml.
+
+#![expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The folders of the pure crates.
+const PURE: &[&str] = &[
+    "object",
+    "bundle",
+    "crd",
+    "trust",
+    "json-path",
+    "structural-schema",
+];
+
+/// What none of them may be made of, not even by what it depends on.
+const FORBIDDEN: &[&str] = &["tokio", "kube", "kube-client", "kube-runtime", "hyper", "reqwest"];
+
+/// What does IO, or knows the time, or draws at random.
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "fs::{",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "std::env",
+    "std::process",
+    "SystemTime::now",
+    "Instant::now",
+    "Timestamp::now",
+    "Zoned::now",
+    "rand::rng",
+    "rand::random",
+    "println!",
+    "tracing::",
+];
+
+/// Folders whose subject is files, with what they may do.
+const EXCEPTIONS: &[(&str, &[&str])] = &[("bundle/src/sources", &["std::fs", "fs::{"])];
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates")
+}
+
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push((path.clone(), fs::read_to_string(&path).unwrap()));
+        }
+    }
+    found
+}
+
+/// The code without comments and without the tests at its end, which may do what they like.
+fn code(source: &str) -> String {
+    let code = source
+        .split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or_default();
+    code.lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Whether a file is compiled for tests alone: it is in a folder of tests, or the module around it says so.
+fn is_test(path: &Path) -> bool {
+    let name = path.file_stem().unwrap().to_string_lossy();
+    let parents = ["mod.rs", "lib.rs"].map(|parent| fs::read_to_string(path.with_file_name(parent)));
+    let is_for_tests = |parent: &String| parent.contains(&format!("#[cfg(test)]\nmod {name};"));
+    parents.iter().flatten().any(is_for_tests) || path.iter().any(|folder| folder == "tests")
+}
+
+fn is_excepted(path: &Path, impure: &str) -> bool {
+    EXCEPTIONS
+        .iter()
+        .any(|(folder, allowed)| path.starts_with(crates().join(folder)) && allowed.contains(&impure))
+}
+
+#[test]
+fn pure_crates_do_no_io() {
+    let mut wrong = Vec::new();
+    for (path, source) in PURE
+        .iter()
+        .flat_map(|name| sources(&crates().join(name).join("src")))
+    {
+        if is_test(&path) {
+            continue;
+        }
+        let code = code(&source);
+        let found = IMPURE
+            .iter()
+            .filter(|impure| code.contains(**impure) && !is_excepted(&path, impure));
+        wrong.extend(found.map(|impure| format!("{}: {impure}", path.display())));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn pure_crates_are_made_of_nothing_that_does_io() {
+    for name in PURE {
+        let output = Command::new(env!("CARGO"))
+            .args([
+                "tree",
+                "--offline",
+                "--edges",
+                "normal",
+                "--prefix",
+                "none",
+                "--format",
+                "{p}",
+            ])
+            .arg("--manifest-path")
+            .arg(crates().join(name).join("Cargo.toml"))
+            .output()
+            .unwrap();
+        let tree = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let packages: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert!(packages.contains(&"serde_json"), "{name}: {tree}");
+        for forbidden in FORBIDDEN {
+            assert!(!packages.contains(forbidden), "{name} depends on {forbidden}");
+        }
+    }
+}
