@@ -42,7 +42,7 @@ pub struct Outcome {
 pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Outcome>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
     Box::pin(async move {
-        let progress = Progress::new();
+        let progress = Progress::start();
         progress.say(&arguments.to_string());
         let mut bed = progress
             .step("Setting up a cluster and a node", set_up(&arguments, program))

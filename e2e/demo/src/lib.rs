@@ -108,7 +108,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             [] => vec![sample::bundle("sample.v1"), sample::bundle("sample.v2")],
             given => given.to_vec(),
         };
-        let progress = Progress::new();
+        let progress = Progress::start();
         let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
         let first = parsed.first().context("there is no bundle")?;
         let mut options = Options::new(program);

@@ -31,7 +31,7 @@ pub struct Progress {
 
 impl Progress {
     /// Shows nothing yet.
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         Self {
             started: Instant::now(),
             live: std::io::stdout().is_terminal(),
