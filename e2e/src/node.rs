@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use windlass_node::{Network, Options, Program};
+use windlass_node::{Network, NodeOptions, Program};
 use windlass_scenarios::programs;
 
 /// A simulated node: runs the pods of the cluster in the current kubeconfig as local processes.
@@ -72,9 +72,9 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 // === impl Arguments ===
 
 impl Arguments {
-    fn options(self) -> anyhow::Result<Options> {
+    fn options(self) -> anyhow::Result<NodeOptions> {
         let longest = Duration::try_from_secs_f64(self.refresh_delay).context("--refresh-delay")?;
-        let defaults = Options::default();
+        let defaults = NodeOptions::default();
         let stand_in = match self.stand_in {
             Some(program) => program,
             None => Program {
@@ -84,7 +84,7 @@ impl Arguments {
                     .into(),
             },
         };
-        Ok(Options {
+        Ok(NodeOptions {
             name: self.name,
             addresses: self.addresses,
             api_server: self.api_server,

@@ -7,8 +7,8 @@ use clap::Args;
 use libtest_mimic::Trial;
 use windlass_scenarios::{
     audit,
-    cluster::{Access, Trouble},
-    lending::{Existing, Lending},
+    cluster::{Access, Disruption},
+    lending::{ClusterPool, Existing},
     scenarios::{SCENARIOS, Scenario},
     trial,
 };
@@ -49,12 +49,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let clusters = clusters(&arguments)?;
     let program = std::env::current_exe()?;
-    let can = |trouble: &Trouble| match trouble {
-        Trouble::Restart | Trouble::Pause => clusters.iter().all(Existing::may_be_killed),
-        Trouble::Faults => false,
+    let can = |trouble: &Disruption| match trouble {
+        Disruption::Restart | Disruption::Pause => clusters.iter().all(Existing::may_be_killed),
+        Disruption::Faults => false,
     };
     let did_everything = selected.len() == SCENARIOS.len();
-    let lending = Arc::new(Lending::new(clusters.clone()));
+    let lending = Arc::new(ClusterPool::new(clusters.clone()));
     let trials: Vec<Trial> = selected
         .into_iter()
         .map(|scenario| {
@@ -106,12 +106,12 @@ fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
 }
 
 /// Why a cluster cannot be made to suffer this.
-fn why_not(trouble: Trouble) -> &'static str {
+fn why_not(trouble: Disruption) -> &'static str {
     match trouble {
-        Trouble::Restart | Trouble::Pause => {
+        Disruption::Restart | Disruption::Pause => {
             "nothing says where the etcd and kube-apiserver of this cluster run: --control-planes does"
         }
-        Trouble::Faults => "only the sandbox misbehaves when it is told to",
+        Disruption::Faults => "only the sandbox misbehaves when it is told to",
     }
 }
 

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use clap::Args;
-use windlass_sandbox::{Options, Sandbox};
+use windlass_sandbox::{Sandbox, SandboxOptions};
 
 /// Starts a sandbox and writes a kubeconfig for it; it lives until it is interrupted.
 #[derive(Debug, Args)]
@@ -23,9 +23,9 @@ pub(crate) struct Arguments {
 ///
 /// When the port cannot be had, or the kubeconfig cannot be written.
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let sandbox = Sandbox::start(Options {
+    let sandbox = Sandbox::start(SandboxOptions {
         port: arguments.port,
-        ..Options::default()
+        ..SandboxOptions::default()
     })
     .await?;
     let kubeconfig = sandbox.kubeconfig("kubernetes-admin", &["system:masters"])?;

@@ -20,7 +20,7 @@ use tokio::{
     net::TcpListener,
 };
 use tokio_rustls::TlsAcceptor;
-use windlass_api::{PrivateKey as KeySpec, PrivateKeyAlgorithm};
+use windlass_api::{PrivateKeyAlgorithm, PrivateKeySpec as KeySpec};
 use windlass_cluster::keys;
 use windlass_trust::{
     pki::{CertificateAuthority, Credentials, DnsNames, PrivateKey, Terms, Validity},

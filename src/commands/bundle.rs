@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use windlass_bundle::{
     Bundle, Files, check,
-    render::{self, Certificates, DeploymentConfig, Options, Rendered},
+    render::{self, CertificateProvider, DeploymentConfig, InstallOptions, Rendered},
     rule, sources,
 };
 use windlass_object::Problem;
@@ -67,11 +67,11 @@ impl InstallArgs {
     /// # Errors
     ///
     /// A line for everything that is wrong with it, or with how it is to be installed.
-    pub(super) fn check(&self, certificates: Certificates) -> Result<Checked, Vec<String>> {
+    pub(super) fn check(&self, certificates: CertificateProvider) -> Result<Checked, Vec<String>> {
         let files = load(&self.bundle).map_err(lines)?;
         let bundle = check::parse(&files).map_err(lines)?;
         let (file, config) = self.read_config().map_err(lines)?;
-        let options = Options {
+        let options = InstallOptions {
             namespace: self.namespace.clone(),
             watch_namespaces: self.watch_namespaces.clone(),
             config: DeploymentConfig::from_value(&file, &config).map_err(lines)?,

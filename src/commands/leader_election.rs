@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use clap::{ArgAction, Args};
-use windlass_cluster::lease::Timing;
+use windlass_cluster::lease::LeaderElectionConfig;
 use windlass_object::GoDuration;
 
 /// How one replica is chosen to lead; named and set as kube-controller-manager's, whose longer names do too.
@@ -54,7 +54,7 @@ impl LeaderElection {
     /// # Errors
     ///
     /// When the durations do not fit together: every problem, with the flags that cause it.
-    pub fn timing(&self) -> anyhow::Result<Option<Timing>> {
+    pub fn timing(&self) -> anyhow::Result<Option<LeaderElectionConfig>> {
         if !self.leader_elect {
             return Ok(None);
         }
@@ -82,7 +82,7 @@ impl LeaderElection {
             bail!("{}", problems.join("\n"));
         }
         let plain = |duration: GoDuration| duration.0.unsigned_abs();
-        Ok(Some(Timing {
+        Ok(Some(LeaderElectionConfig {
             lease_duration: plain(lease),
             renew_deadline: plain(deadline),
             retry_period: plain(retry),

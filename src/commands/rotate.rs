@@ -151,7 +151,7 @@ fn summary(key: &ObjectKey, rotated: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_trust::rotation::Request;
+    use windlass_trust::rotation::ManualRotation;
 
     #[test]
     fn each_request_is_another_and_means_what_was_asked_for() {
@@ -163,10 +163,10 @@ mod tests {
         );
         assert_ne!(request(false, "x", one), request(false, "x", two));
         for (ca, reason, expected) in [
-            (false, "compromised", Request::Leaf),
-            (true, "requested", Request::Authority),
-            (true, "compromised laptop", Request::Compromised),
-            (true, "compromised-all", Request::AllCompromised),
+            (false, "compromised", ManualRotation::Leaf),
+            (true, "requested", ManualRotation::Authority),
+            (true, "compromised laptop", ManualRotation::Compromised),
+            (true, "compromised-all", ManualRotation::AllCompromised),
         ] {
             assert_eq!(request(ca, reason, one).parse(), Ok(expected), "{reason}");
         }

@@ -223,7 +223,7 @@ impl Args {
             namespace: self.namespace,
             bundle_directory,
         });
-        let timing = bundle_deployment::Timing {
+        let timing = bundle_deployment::Delays {
             disarmed: self.disarm_delay.0.unsigned_abs(),
             stored: self.storage_delay.0.unsigned_abs(),
             look_again: self.look_again.0.unsigned_abs(),

@@ -20,9 +20,9 @@ pub use bundle_deployment::{
     ImageSource, Source, WebhookState, WebhookStatus,
 };
 pub use serving_certificate::{
-    CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase, PrivateKey,
-    PrivateKeyAlgorithm, Reload, ReloadStrategy, ServingCertificate, ServingCertificateSpec,
-    ServingCertificateStatus, TargetsStatus,
+    CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, PrivateKeyAlgorithm,
+    PrivateKeySpec, Reload, ReloadStrategy, ServingCertificate, ServingCertificatePhase,
+    ServingCertificateSpec, ServingCertificateStatus, TargetsStatus,
 };
 /// Labels, annotations and finalizers are as much a part of the API as its fields; the domain needs them, too.
 pub use windlass_object::names;

@@ -99,7 +99,7 @@ pub struct ServingCertificateSpec {
     pub ca: CaSpec,
     /// What kind of key the certificate has.
     #[serde(default)]
-    pub private_key: PrivateKey,
+    pub private_key: PrivateKeySpec,
     /// How the server comes to read a new certificate.
     #[serde(default)]
     pub reload: Reload,
@@ -117,7 +117,7 @@ pub struct CaSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.size) || (self.algorithm == 'RSA' ? self.size in [2048, 3072, 4096] : self.size == 256)").message("size: 256 with ECDSA; 2048, 3072 or 4096 with RSA"))]
-pub struct PrivateKey {
+pub struct PrivateKeySpec {
     /// The algorithm.
     #[serde(default)]
     pub algorithm: PrivateKeyAlgorithm,
@@ -162,7 +162,7 @@ pub enum ReloadStrategy {
 
 /// Where a rotation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub enum Phase {
+pub enum ServingCertificatePhase {
     /// The next CA is trusted everywhere and signs nothing yet.
     Stable,
     /// The next CA has signed; endpoints are coming to serve what it signed.
@@ -182,7 +182,7 @@ pub struct ServingCertificateStatus {
     pub observed_generation: Option<i64>,
     /// Where the rotation stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<Phase>,
+    pub phase: Option<ServingCertificatePhase>,
     /// When the serving certificate in the Secret ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,

@@ -13,6 +13,6 @@ pub mod sources;
 pub mod upgrade;
 
 pub use parse::{
-    Bundle, ClusterServiceVersion, DeploymentSpec, Files, InstallMode, Manifest, Permission, Reading,
+    Bundle, ClusterServiceVersion, DeploymentSpec, Files, InstallMode, Manifest, ParsedBundle, Permission,
     WebhookDefinition, WebhookType, crds, read_definitions, rule,
 };

@@ -4,7 +4,7 @@ use rand::RngCore;
 use rcgen::KeyPair;
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 use thiserror::Error;
-use windlass_api::{PrivateKey, PrivateKeyAlgorithm};
+use windlass_api::{PrivateKeyAlgorithm, PrivateKeySpec};
 use windlass_trust::pki::KeyAlgorithm;
 
 /// Why no key came to be.
@@ -32,7 +32,7 @@ const RSA_BITS: u32 = 2048;
 /// # Errors
 ///
 /// When the generator fails.
-pub async fn generate(key: &PrivateKey) -> Result<KeyPair, GenerateKeyError> {
+pub async fn generate(key: &PrivateKeySpec) -> Result<KeyPair, GenerateKeyError> {
     match key.algorithm {
         PrivateKeyAlgorithm::Ecdsa => Ok(KeyPair::generate()?),
         PrivateKeyAlgorithm::Rsa => {
@@ -43,7 +43,7 @@ pub async fn generate(key: &PrivateKey) -> Result<KeyPair, GenerateKeyError> {
 }
 
 /// Whether a key of that kind is what `key` asks for.
-pub fn is_of(key: &PrivateKey, algorithm: KeyAlgorithm) -> bool {
+pub fn is_of(key: &PrivateKeySpec, algorithm: KeyAlgorithm) -> bool {
     match key.algorithm {
         PrivateKeyAlgorithm::Ecdsa => algorithm == KeyAlgorithm::Ecdsa(256),
         PrivateKeyAlgorithm::Rsa => {
@@ -75,10 +75,10 @@ mod tests {
 
     #[tokio::test]
     async fn keys_are_of_the_kind_that_was_asked_for() {
-        let asks_for_ecdsa = PrivateKey::default();
+        let asks_for_ecdsa = PrivateKeySpec::default();
         let ecdsa = generate(&asks_for_ecdsa).await.unwrap();
         assert_eq!(ecdsa.algorithm(), &rcgen::PKCS_ECDSA_P256_SHA256);
-        let asks_for_rsa = PrivateKey {
+        let asks_for_rsa = PrivateKeySpec {
             algorithm: PrivateKeyAlgorithm::Rsa,
             size: None,
         };

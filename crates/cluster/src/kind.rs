@@ -18,7 +18,7 @@ pub struct Kind {
 
 /// Where a kind is served.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Served {
+pub(super) struct ServedKind {
     pub(super) resource: ApiResource,
     pub(super) namespaced: bool,
 }
@@ -26,7 +26,7 @@ pub(super) struct Served {
 /// What discovery said about each group version that was asked for so far.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
-    known: RwLock<HashMap<Kind, Served>>,
+    known: RwLock<HashMap<Kind, ServedKind>>,
 }
 
 /// The kinds that Windlass reads or writes by itself.
@@ -133,7 +133,7 @@ impl fmt::Display for Kind {
 // === impl Resources ===
 
 impl Resources {
-    pub(super) fn find(&self, kind: &Kind) -> Option<Served> {
+    pub(super) fn find(&self, kind: &Kind) -> Option<ServedKind> {
         self.known.read().get(kind).cloned()
     }
 
@@ -157,7 +157,7 @@ impl Resources {
                 kind: kind.to_owned().into(),
             };
             let (group, version) = kind.group_version();
-            let served = Served {
+            let served = ServedKind {
                 resource: ApiResource {
                     group: group.to_owned(),
                     version: version.to_owned(),

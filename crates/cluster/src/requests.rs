@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use windlass_object::ObjectKey;
 
 use crate::{
-    kind::{Kind, Resources, Served},
+    kind::{Kind, Resources, ServedKind},
     lease::NotLeading,
 };
 
@@ -299,7 +299,7 @@ impl Cluster {
     }
 
     /// Where a kind is served, by what discovery says.
-    pub(super) async fn served(&self, kind: &Kind) -> Result<Served, RequestError> {
+    pub(super) async fn served(&self, kind: &Kind) -> Result<ServedKind, RequestError> {
         if let Some(served) = self.resources.find(kind) {
             return Ok(served);
         }

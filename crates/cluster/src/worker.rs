@@ -39,17 +39,17 @@ struct State<K> {
 
 /// When a key is to be looked at again if nothing changes before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum Action {
     /// When something changes.
-    Change,
+    AwaitChange,
     /// After so long.
-    After(Duration),
+    Requeue(Duration),
 }
 
 /// Names what is reconciled.
-pub trait Key: Clone + Display + Eq + Hash + Send + 'static {}
+pub trait QueueKey: Clone + Display + Eq + Hash + Send + 'static {}
 
-impl<K: Clone + Display + Eq + Hash + Send + 'static> Key for K {}
+impl<K: Clone + Display + Eq + Hash + Send + 'static> QueueKey for K {}
 
 /// How a controller works.
 #[derive(Clone, Copy, Debug)]
@@ -166,10 +166,10 @@ pub async fn run<K, E, R, F>(
     shutdown: CancellationToken,
 ) -> Result<(), JoinError>
 where
-    K: Key,
+    K: QueueKey,
     E: std::error::Error + Send + 'static,
     R: Fn(K) -> F,
-    F: Future<Output = Result<Next, E>> + Send + 'static,
+    F: Future<Output = Result<Action, E>> + Send + 'static,
 {
     let mut tasks = JoinSet::new();
     let mut failures: HashMap<K, u32> = HashMap::new();
@@ -184,14 +184,14 @@ where
                 tasks.spawn(async move { (key, work.await, started.elapsed()) }.instrument(span));
             }
             Some(ended) = tasks.join_next() => {
-                let (key, result, took): (K, Result<Next, E>, _) = ended?;
+                let (key, result, took): (K, Result<Action, E>, _) = ended?;
                 if !result.as_ref().is_err_and(|error| NotLeading::caused(error)) {
                     metrics.reconciled(settings.controller, result.is_ok(), took);
                 }
                 match result {
                     Ok(next) => {
                         failures.remove(&key);
-                        if let Next::After(delay) = next {
+                        if let Action::Requeue(delay) = next {
                             queue.add_after(key.clone(), delay);
                         }
                         debug!(controller = settings.controller, object = %key, ?took, ?next, "Reconciled");
@@ -274,7 +274,7 @@ mod tests {
             if failure.is_none() {
                 shutdown.cancel();
             }
-            async { failure.map_or(Ok(Next::Change), Err) }
+            async { failure.map_or(Ok(Action::AwaitChange), Err) }
         };
         run(SETTINGS, queue, metrics.clone(), reconcile, shutdown.clone())
             .await

@@ -11,7 +11,7 @@ use tracing::info;
 use windlass_cluster::{
     Change, Index, Kind, RequestError, kinds,
     watches::Watch,
-    worker::{self, Next, Queue},
+    worker::{self, Action, Queue},
 };
 use windlass_object::{ObjectKey, names, object};
 
@@ -43,10 +43,10 @@ pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'sta
     })
 }
 
-async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, ReconcileError> {
+async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, ReconcileError> {
     let Some(service) = context.index.find(&key) else {
         // What was made for it goes with it.
-        return Ok(Next::Change);
+        return Ok(Action::AwaitChange);
     };
     let certificate = kinds::SERVING_CERTIFICATE.object(key.namespace.as_deref(), &key.name);
     let live = context.index.find(&certificate);
@@ -56,22 +56,22 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, Reconc
     let made = live.as_deref().filter(|live| is_made_for(live, &service));
     let secret = asked(&service);
     let problem = match (secret, &live) {
-        (None, _) if made.is_none() => return Ok(Next::Change),
+        (None, _) if made.is_none() => return Ok(Action::AwaitChange),
         (None, _) => {
             context.cluster.delete(&certificate, uid).await?;
             info!(%certificate, "Removed the ServingCertificate of a Service that no longer asks for it");
-            return Ok(Next::Change);
+            return Ok(Action::AwaitChange);
         }
         (Some(secret), Some(live)) => {
             if object::text(live, "/spec/secretName") == Some(secret)
                 && object::text(live, "/spec/serviceName") == Some(&key.name)
             {
-                return Ok(Next::Change);
+                return Ok(Action::AwaitChange);
             }
             if made.is_some() {
                 // Its Secret cannot change: another one is made when it is gone.
                 context.cluster.delete(&certificate, uid).await?;
-                return Ok(Next::Change);
+                return Ok(Action::AwaitChange);
             }
             format!(
                 "{certificate} exists and was not made for the Service: remove it, or the annotation {}",
@@ -86,10 +86,10 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, Reconc
             match made {
                 Ok(_) => {
                     info!(%certificate, "Made the ServingCertificate that a Service asks for");
-                    return Ok(Next::Change);
+                    return Ok(Action::AwaitChange);
                 }
                 // The watch tells of the one that is there.
-                Err(error) if error.is_conflict() => return Ok(Next::Change),
+                Err(error) if error.is_conflict() => return Ok(Action::AwaitChange),
                 Err(error) if error.is_invalid() => error.to_string(),
                 Err(error) => return Err(error.into()),
             }
@@ -99,7 +99,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, Reconc
         .events
         .warn(&service, "Issue", "NoServingCertificate", &problem)
         .await;
-    Ok(Next::Change)
+    Ok(Action::AwaitChange)
 }
 
 /// The Secret that a Service asks for.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
-use windlass_cluster::worker::{self, Key, Next, Queue, Settings};
+use windlass_cluster::worker::{self, Action, Queue, QueueKey, Settings};
 
 use super::Context;
 
@@ -25,10 +25,10 @@ pub(super) async fn run<K, E, R, F>(
     shutdown: CancellationToken,
 ) -> Result<(), JoinError>
 where
-    K: Key,
+    K: QueueKey,
     E: std::error::Error + Send + 'static,
     R: Fn(K) -> F,
-    F: Future<Output = Result<Next, E>> + Send + 'static,
+    F: Future<Output = Result<Action, E>> + Send + 'static,
 {
     let work = async {
         // Half a view of the cluster is none: what was not seen yet looks as if it were gone.

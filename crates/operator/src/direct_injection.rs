@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 use windlass_cluster::{
     Index, RequestError, kinds,
     watches::{Selector, Watch},
-    worker::{self, Next, Queue},
+    worker::{self, Action, Queue},
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
-    injection::{Injection, Request},
+    injection::{CaSource, Injection},
     trust_bundle::TrustBundle,
 };
 
@@ -55,13 +55,13 @@ pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'sta
     })
 }
 
-async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, ReconcileError> {
+async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, ReconcileError> {
     let Some(secret) = context.index.find(&key) else {
-        return Ok(Next::Change);
+        return Ok(Action::AwaitChange);
     };
     let trust = read_trust(&context, &secret, &key);
     if trust.is_ok() && object::label(&secret, names::SERVING_CERTIFICATE).is_some() {
-        return Ok(Next::Change);
+        return Ok(Action::AwaitChange);
     }
     for target in asking(&context.index, &key) {
         let problem = match &trust {
@@ -81,7 +81,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Next, Reconc
             .warn(&target, "Inject", "NoTrustBundle", &problem)
             .await;
     }
-    Ok(Next::Change)
+    Ok(Action::AwaitChange)
 }
 
 /// The trust bundle of a Secret that lets targets have it.
@@ -109,8 +109,8 @@ fn asking(index: &Index, secret: &ObjectKey) -> Vec<Arc<Value>> {
 
 /// The Secret that a target asks for.
 fn asked(target: &Value) -> Option<ObjectKey> {
-    match Request::of(target) {
-        Ok(Some(Request::Secret { namespace, name })) => Some(kinds::SECRET.object(Some(&namespace), &name)),
+    match CaSource::of(target) {
+        Ok(Some(CaSource::Secret { namespace, name })) => Some(kinds::SECRET.object(Some(&namespace), &name)),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tracing::info;
 use windlass_cluster::{Cluster, Kind, RequestError, kinds};
 use windlass_object::{ObjectKey, names};
-use windlass_trust::injection::{Injection, Step};
+use windlass_trust::injection::{Injection, TargetPatch};
 
 /// The kinds of targets, in the version that is read and written.
 pub(super) static TARGET_KINDS: [Kind; 6] = [
@@ -60,7 +60,7 @@ pub(super) async fn inject(
     for _ in 0..TRIES {
         let patch = match injection.plan(&target) {
             Ok(None) => return Ok(outcome),
-            Ok(Some(Step::Inject(patch) | Step::Release(patch))) => patch,
+            Ok(Some(TargetPatch::Inject(patch) | TargetPatch::Release(patch))) => patch,
             Err(error) => return Ok(Injected::Refused(error.to_string())),
         };
         match cluster.patch(&key, &patch, names::INJECT).await {

@@ -6,7 +6,7 @@ use kube_cel::{CompiledSchema, ErrorKind, Validator, compile_schema};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::field::{Fault, FieldError};
+use crate::field::{FieldError, Violation};
 
 /// The compiled rules of a schema.
 pub(super) struct Rules {
@@ -42,10 +42,10 @@ impl Rules {
             .into_iter()
             .map(|error| {
                 let fault = match error.reason.as_deref() {
-                    Some("FieldValueForbidden") => Fault::Forbidden,
-                    Some("FieldValueRequired") => Fault::Required,
-                    Some("FieldValueDuplicate") => Fault::Duplicate(at(object, &error.field_path)),
-                    _ => Fault::Invalid(shown(at(object, &error.field_path))),
+                    Some("FieldValueForbidden") => Violation::Forbidden,
+                    Some("FieldValueRequired") => Violation::Required,
+                    Some("FieldValueDuplicate") => Violation::Duplicate(at(object, &error.field_path)),
+                    _ => Violation::Invalid(shown(at(object, &error.field_path))),
                 };
                 Broken {
                     error: FieldError::new(error.field_path.clone(), fault, error.message.clone()),
@@ -82,7 +82,7 @@ fn collect(schema: &Value, field: &str, found: &mut Vec<FieldError>) {
             });
             found.push(FieldError::new(
                 format!("{field}.rule"),
-                Fault::Invalid(shown),
+                Violation::Invalid(shown),
                 problem,
             ));
         }
@@ -96,7 +96,7 @@ fn collect(schema: &Value, field: &str, found: &mut Vec<FieldError>) {
                           are declared)";
             found.push(FieldError::new(
                 format!("{field}.messageExpression"),
-                Fault::Forbidden,
+                Violation::Forbidden,
                 detail,
             ));
         }

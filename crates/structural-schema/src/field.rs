@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What is wrong with a field.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fault {
+pub enum Violation {
     /// `Required value`.
     Required,
     /// `Invalid value: VALUE`.
@@ -35,14 +35,14 @@ pub struct FieldError {
     /// The path, for example `spec.ports[0].port`.
     pub field: String,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: Violation,
     /// More words; may be empty.
     pub detail: String,
 }
 
 // === impl Fault ===
 
-impl Fault {
+impl Violation {
     /// The cause's reason, for example `FieldValueInvalid`.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
@@ -94,7 +94,7 @@ impl fmt::Display for Fault {
 
 impl FieldError {
     /// An error of `field`.
-    pub fn new(field: impl Into<String>, fault: Fault, detail: impl Into<String>) -> Self {
+    pub fn new(field: impl Into<String>, fault: Violation, detail: impl Into<String>) -> Self {
         Self {
             field: field.into(),
             fault,
@@ -118,7 +118,7 @@ impl FieldError {
         }
         words.push(self.fault.name());
         let mut detail = self.detail.as_str();
-        if let Fault::Invalid(Value::String(value)) = &self.fault {
+        if let Violation::Invalid(Value::String(value)) = &self.fault {
             detail = detail.strip_suffix(&format!(": {value:?}")).unwrap_or(detail);
         }
         if !detail.is_empty() {

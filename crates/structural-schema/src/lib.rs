@@ -9,7 +9,7 @@ mod validation;
 
 use serde_json::Value;
 
-pub use field::{Fault, FieldError};
+pub use field::{FieldError, Violation};
 pub use list_type::ListType;
 
 use validation::Patterns;
@@ -23,7 +23,7 @@ pub struct Structural {
 
 /// What is wrong with an object, as far as that can be known here.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct Validation {
     /// What is wrong.
     pub errors: Vec<FieldError>,
     /// Rules that cannot be evaluated here, each at the field that it is about: the API server may know better.
@@ -70,12 +70,12 @@ impl Structural {
     }
 
     /// [`Structural::validate`] of a new object, with what only an API server can know told apart.
-    pub fn judge(&self, object: &Value) -> Verdict {
+    pub fn judge(&self, object: &Value) -> Validation {
         let errors = validation::validate(&self.schema, &self.patterns, object, None);
         if !errors.is_empty() {
-            return Verdict {
+            return Validation {
                 errors,
-                ..Verdict::default()
+                ..Validation::default()
             };
         }
         let (decided, undecided): (Vec<_>, Vec<_>) = self
@@ -84,7 +84,7 @@ impl Structural {
             .into_iter()
             .partition(|broken| broken.decided);
         let errors = |broken: Vec<cel::Broken>| broken.into_iter().map(|broken| broken.error).collect();
-        Verdict {
+        Validation {
             errors: errors(decided),
             undecided: errors(undecided),
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::{Fault, FieldError, ListType};
+use crate::{FieldError, ListType, Violation};
 
 /// The patterns of a schema, compiled. Those that are none are left out, and fit everything.
 pub(super) struct Patterns(HashMap<String, Regex>);
@@ -116,7 +116,7 @@ fn check_type(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldE
 
 fn type_error(path: &str, wanted: &str, actual: &str) -> FieldError {
     let detail = format!("{path} in body must be of type {wanted}: {actual:?}");
-    FieldError::new(path, Fault::TypeInvalid(json!(actual)), detail)
+    FieldError::new(path, Violation::TypeInvalid(json!(actual)), detail)
 }
 
 fn check_enum(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -126,14 +126,18 @@ fn check_enum(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldE
     if !allowed.contains(value) {
         let list: Vec<String> = allowed.iter().map(Value::to_string).collect();
         let detail = format!("supported values: {}", list.join(", "));
-        errors.push(FieldError::new(path, Fault::Unsupported(value.clone()), detail));
+        errors.push(FieldError::new(
+            path,
+            Violation::Unsupported(value.clone()),
+            detail,
+        ));
     }
 }
 
 fn check_string(schema: &Value, patterns: &Patterns, text: &str, path: &str, errors: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
     let mut invalid =
-        |detail: String| errors.push(FieldError::new(path, Fault::Invalid(json!(text)), detail));
+        |detail: String| errors.push(FieldError::new(path, Violation::Invalid(json!(text)), detail));
     if let Some(minimum) = schema["minLength"].as_u64().filter(|minimum| length < *minimum) {
         invalid(format!("{path} in body should be at least {minimum} chars long"));
     }
@@ -148,7 +152,7 @@ fn check_string(schema: &Value, patterns: &Patterns, text: &str, path: &str, err
     if let Some(maximum) = schema["maxLength"].as_u64().filter(|maximum| length > *maximum) {
         errors.push(FieldError::new(
             path,
-            Fault::TooLong,
+            Violation::TooLong,
             format!("may not be more than {maximum} bytes"),
         ));
     }
@@ -159,7 +163,7 @@ fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<Fiel
     let mut invalid = |detail: String| {
         errors.push(FieldError::new(
             path,
-            Fault::Invalid(value.clone()),
+            Violation::Invalid(value.clone()),
             format!("{path} in body {detail}"),
         ));
     };
@@ -198,14 +202,18 @@ fn check_list(
         .filter(|minimum| (items.len() as u64) < *minimum)
     {
         let detail = format!("{path} in body should have at least {minimum} items");
-        errors.push(FieldError::new(path, Fault::Invalid(json!(items.len())), detail));
+        errors.push(FieldError::new(
+            path,
+            Violation::Invalid(json!(items.len())),
+            detail,
+        ));
     }
     if let Some(maximum) = schema["maxItems"]
         .as_u64()
         .filter(|maximum| items.len() as u64 > *maximum)
     {
         let detail = format!("must have at most {maximum} items");
-        errors.push(FieldError::new(path, Fault::TooMany(items.len()), detail));
+        errors.push(FieldError::new(path, Violation::TooMany(items.len()), detail));
     }
     let list_type = ListType::of(schema);
     let mut seen = BTreeSet::new();
@@ -220,7 +228,7 @@ fn check_list(
         {
             errors.push(FieldError::new(
                 format!("{path}[{index}]"),
-                Fault::Duplicate(identity),
+                Violation::Duplicate(identity),
                 "",
             ));
         }
@@ -283,7 +291,7 @@ fn check_object(
         .filter_map(Value::as_str)
     {
         if !fields.contains_key(required) {
-            errors.push(FieldError::new(below(required), Fault::Required, ""));
+            errors.push(FieldError::new(below(required), Violation::Required, ""));
         }
     }
     let count = fields.len() as u64;
@@ -292,14 +300,14 @@ fn check_object(
         .filter(|minimum| count < *minimum)
     {
         let detail = format!("{path} in body should have at least {minimum} properties");
-        errors.push(FieldError::new(path, Fault::Invalid(json!(count)), detail));
+        errors.push(FieldError::new(path, Violation::Invalid(json!(count)), detail));
     }
     if let Some(maximum) = schema["maxProperties"]
         .as_u64()
         .filter(|maximum| count > *maximum)
     {
         let detail = format!("must have at most {maximum} properties");
-        errors.push(FieldError::new(path, Fault::TooMany(fields.len()), detail));
+        errors.push(FieldError::new(path, Violation::TooMany(fields.len()), detail));
     }
     for (name, field) in fields {
         let before = old.and_then(|old| old.get(name));
@@ -328,7 +336,7 @@ fn check_combinations(
             value.clone()
         };
         let detail = format!("{path:?} {detail}");
-        errors.push(FieldError::new(path, Fault::Invalid(shown), detail));
+        errors.push(FieldError::new(path, Violation::Invalid(shown), detail));
     };
     if !list("allOf").iter().all(fits) {
         invalid("must validate all the schemas (allOf)");

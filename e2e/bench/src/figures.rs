@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use windlass_scenarios::{audit::Right, load::Report};
 
 use super::{
-    table::Table,
-    targets::{Snapshot, Writes},
+    table::FiguresTable,
+    targets::{TargetsSeen, Writes},
 };
 
 /// What a run has measured.
@@ -49,7 +49,7 @@ pub(super) enum LapKind {
 
 impl Figures {
     /// Notes what one CA rotation wrote: each target's bundle once, and nothing else but, on a CRD, its managedFields.
-    pub(super) fn note_rotation(&mut self, number: u32, before: &Snapshot, after: &Snapshot) {
+    pub(super) fn note_rotation(&mut self, number: u32, before: &TargetsSeen, after: &TargetsSeen) {
         for (path, seen) in after {
             let writes = before
                 .get(path)
@@ -69,7 +69,7 @@ impl Figures {
     }
 
     /// Notes what the renewals of the serving certificate wrote: nothing.
-    pub(super) fn note_renewals(&mut self, before: &Snapshot, after: &Snapshot) {
+    pub(super) fn note_renewals(&mut self, before: &TargetsSeen, after: &TargetsSeen) {
         for (path, seen) in after {
             let writes = before
                 .get(path)
@@ -99,8 +99,8 @@ impl Figures {
         })
     }
 
-    fn traffic(&self, total: &Report) -> Table {
-        let mut table = Table::new([
+    fn traffic(&self, total: &Report) -> FiguresTable {
+        let mut table = FiguresTable::new([
             "",
             "requests",
             "failed",
@@ -143,8 +143,8 @@ impl Figures {
         table
     }
 
-    fn targets(&self) -> Table {
-        let mut table = Table::new(["target", "CA rotations", "changes", "of metadata alone"]);
+    fn targets(&self) -> FiguresTable {
+        let mut table = FiguresTable::new(["target", "CA rotations", "changes", "of metadata alone"]);
         for (title, writes) in &self.writes {
             table.row([
                 title.clone(),
@@ -192,9 +192,9 @@ impl Figures {
 }
 
 /// The operator's requests by what they ask for, and how many that makes for each of so many.
-pub(super) fn requests(requests: &BTreeMap<Right, u64>, each: &str, of: usize) -> Table {
+pub(super) fn requests(requests: &BTreeMap<Right, u64>, each: &str, of: usize) -> FiguresTable {
     let share = |count: u64| format!("{:.2}", Average { count, of });
-    let mut table = Table::new(["requests of the operator", "all", each]);
+    let mut table = FiguresTable::new(["requests of the operator", "all", each]);
     let mut sorted: Vec<_> = requests.iter().collect();
     sorted.sort_by_key(|(right, count)| (std::cmp::Reverse(**count), *right));
     for (right, count) in sorted {
@@ -251,7 +251,7 @@ mod tests {
 
     fn missed(title: &str, changes: i64, metadata_only: u64) -> Vec<String> {
         let snapshot = |generation: i64, versions: u64| {
-            Snapshot::from([("path".to_owned(), Seen::sample(title, versions, generation))])
+            TargetsSeen::from([("path".to_owned(), Seen::sample(title, versions, generation))])
         };
         let mut figures = Figures::default();
         let versions = 5 + changes.unsigned_abs() + metadata_only;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_scenarios::{
-    bed::Bed,
-    progress::Progress,
+    bed::TestCluster,
+    progress::StepPrinter,
     steps::{VALIDATING, list, serving_certificates, succeed, until},
 };
 
 use super::{
-    Outcome,
+    Measurement,
     arguments::Arguments,
     figures::{requests, since},
     started::Started,
@@ -28,9 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Measures idleness.
 pub(super) async fn measure(
     arguments: &Arguments,
-    bed: &Bed,
-    progress: &Progress,
-) -> anyhow::Result<Outcome> {
+    bed: &TestCluster,
+    progress: &StepPrinter,
+) -> anyhow::Result<Measurement> {
     let bundle = bed.bundle("sample.v1")?;
     let started = Started::new(bed, &bundle, progress).await?;
     let title = format!("Settling {} ServingCertificates", arguments.certificates);
@@ -58,7 +58,7 @@ pub(super) async fn measure(
             log[first..].join(", ")
         ));
     }
-    Ok(Outcome {
+    Ok(Measurement {
         tables: requests(&sent, "a minute", minutes).to_string(),
         failures: Vec::new(),
         missed,
@@ -72,7 +72,7 @@ pub(super) async fn measure(
 }
 
 /// Makes so many ServingCertificates, the sample bundle's included, and waits until the operator is done with them.
-async fn settle(count: u32, bed: &Bed, started: &Started) -> anyhow::Result<()> {
+async fn settle(count: u32, bed: &TestCluster, started: &Started) -> anyhow::Result<()> {
     let client = &bed.client;
     succeed(
         client,

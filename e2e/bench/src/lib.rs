@@ -18,16 +18,16 @@ use std::{fmt, path::PathBuf};
 use anyhow::Context;
 use futures::future::LocalBoxFuture;
 use windlass_scenarios::{
-    bed::{Bed, Options, Waits},
-    cluster::Cluster,
-    progress::Progress,
+    bed::{TestCluster, TestClusterOptions, Waits},
+    cluster::BackingCluster,
+    progress::StepPrinter,
 };
 
 pub use arguments::{Arguments, Delay, ParseDelayError};
 
 /// What was measured.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct Measurement {
     tables: String,
     failures: Vec<String>,
     missed: Vec<String>,
@@ -39,10 +39,10 @@ pub struct Outcome {
 /// # Errors
 ///
 /// When it cannot be set up. What was missed is in the outcome.
-pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Outcome>> {
+pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Measurement>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
     Box::pin(async move {
-        let progress = Progress::start();
+        let progress = StepPrinter::start();
         progress.say(&arguments.to_string());
         let mut bed = progress
             .step("Setting up a cluster and a node", set_up(&arguments, program))
@@ -54,7 +54,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         } else {
             rotations::measure(&arguments, &bed, &progress).await
         };
-        if !outcome.as_ref().is_ok_and(Outcome::is_good) {
+        if !outcome.as_ref().is_ok_and(Measurement::is_good) {
             eprintln!("The end of the operator's log:\n{}", bed.log_tail());
             eprintln!("Logs and objects are kept in {}", bed.keep().await?.display());
         }
@@ -63,32 +63,32 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
     })
 }
 
-async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<Bed> {
+async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<TestCluster> {
     let cluster = if arguments.sandbox {
-        Cluster::sandbox().await?
+        BackingCluster::sandbox().await?
     } else {
         let kubeconfig = arguments.access.kubeconfig.as_deref();
         let kubeconfig = kubeconfig.context("no cluster: start this with e2e/soak, or use --sandbox")?;
-        Cluster::named(kubeconfig, arguments.access.pod_network).await?
+        BackingCluster::named(kubeconfig, arguments.access.pod_network).await?
     };
-    let options = Options {
+    let options = TestClusterOptions {
         refresh_delay: arguments.scaled_delay(),
         waits: Waits::Scaled(arguments.time_scale),
-        ..Options::new(program)
+        ..TestClusterOptions::new(program)
     };
-    Bed::on(cluster, options).await
+    TestCluster::on(cluster, options).await
 }
 
 // === impl Outcome ===
 
-impl Outcome {
+impl Measurement {
     /// Whether no request failed and nothing was missed.
     pub fn is_good(&self) -> bool {
         self.failures.is_empty() && self.missed.is_empty()
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n{}", self.tables)?;
         for failure in &self.failures {

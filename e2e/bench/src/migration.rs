@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use windlass_scenarios::{
     audit::Right,
-    bed::Bed,
-    gate::Gate,
+    bed::TestCluster,
+    gate::Proxy,
     load::{Load, Report},
-    progress::Progress,
+    progress::StepPrinter,
     resource::{Expectation, Resource},
     sample,
     steps::{BUNDLE_DEPLOYMENTS, current, get, set_source, succeed},
@@ -21,7 +21,7 @@ use windlass_scenarios::{
 };
 
 use super::{
-    Outcome,
+    Measurement,
     arguments::Arguments,
     figures::{mebibytes, requests, short, since},
     started::{Started, set_replicas},
@@ -73,9 +73,9 @@ struct Kill {
 pub(super) async fn measure(
     arguments: &Arguments,
     objects: u32,
-    bed: &Bed,
-    progress: &Progress,
-) -> anyhow::Result<Outcome> {
+    bed: &TestCluster,
+    progress: &StepPrinter,
+) -> anyhow::Result<Measurement> {
     let bundle = bed.bundle("sample.v1")?;
     let newest = sample::storing_newest(bed)?;
     for bundle in [&bundle, &bed.operator.bundle_dir.join(&newest)] {
@@ -127,7 +127,7 @@ pub(super) async fn measure(
     }
     let seen = seen.into_inner();
     missed.extend(seen.missed(arguments));
-    Ok(Outcome {
+    Ok(Measurement {
         tables: seen.tables(count, &report),
         failures: report.told(),
         missed,
@@ -140,7 +140,7 @@ async fn upgrade(
     arguments: &Arguments,
     objects: u32,
     bundle: &str,
-    bed: &Bed,
+    bed: &TestCluster,
     mut started: Started,
     seen: &Mutex<Seen>,
 ) -> anyhow::Result<Started> {
@@ -180,13 +180,13 @@ async fn upgrade(
     }
 }
 
-async fn says_stored_anew(bed: &Bed) -> anyhow::Result<bool> {
+async fn says_stored_anew(bed: &TestCluster) -> anyhow::Result<bool> {
     let definition = sample::definition(bed).await?;
     Ok(definition["status"]["storedVersions"] == json!(["v2"]))
 }
 
 /// Checks that each object is as it was, was written, and is stored in the new version. That ends the operator.
-async fn check(bed: &Bed, started: Started, before: &[Value]) -> anyhow::Result<()> {
+async fn check(bed: &TestCluster, started: Started, before: &[Value]) -> anyhow::Result<()> {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     let after = stored::read(&bed.client, STORED, "v1").await?;
     for (before, after) in stored::compare(before, &after)? {
@@ -208,7 +208,7 @@ fn rewritten(migration: &Value) -> u64 {
 
 impl Seen {
     /// Notes what the status says of the migration.
-    fn note(&mut self, migration: &Value, gate: &Gate) {
+    fn note(&mut self, migration: &Value, gate: &Proxy) {
         let total = migration["total"].as_u64().unwrap_or_default();
         self.progress = (rewritten(migration), total);
         if !migration["resourceVersion"].is_null() {
@@ -224,7 +224,7 @@ impl Seen {
     }
 
     /// Notes that everything is stored anew.
-    fn note_end(&mut self, gate: &Gate) {
+    fn note_end(&mut self, gate: &Proxy) {
         let ended = self.ended.get_or_insert_with(|| Moment::of(gate)).clone();
         if let Some(kill) = self.kills.last_mut() {
             kill.after.get_or_insert((ended.at, None));
@@ -298,7 +298,7 @@ impl Seen {
 // === impl Moment ===
 
 impl Moment {
-    fn of(gate: &Gate) -> Self {
+    fn of(gate: &Proxy) -> Self {
         Self {
             at: Instant::now(),
             requests: gate.requests(),
@@ -338,7 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_life_that_begins_anew_is_told_from_one_that_goes_on() {
-        let gate = Gate::open(
+        let gate = Proxy::open(
             kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap(),
         );
         let gate = gate.await.unwrap();

@@ -8,16 +8,16 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::json;
 use windlass_scenarios::{
-    bed::Bed,
+    bed::TestCluster,
     load::Load,
-    progress::Progress,
+    progress::StepPrinter,
     resource::{Expectation, Resource},
     sample::{self, CERTIFICATE, NAMESPACE},
     steps::{rotate, succeed},
 };
 
 use super::{
-    Outcome,
+    Measurement,
     arguments::Arguments,
     figures::{Figures, Lap, LapKind, since},
     started::{Started, set_replicas},
@@ -32,8 +32,8 @@ const KEPT: u128 = 99;
 
 struct Run<'a> {
     arguments: &'a Arguments,
-    bed: &'a Bed,
-    progress: &'a Progress,
+    bed: &'a TestCluster,
+    progress: &'a StepPrinter,
     started: &'a Started,
     load: Load,
     targets: Targets,
@@ -43,9 +43,9 @@ struct Run<'a> {
 /// Measures rotations.
 pub(super) async fn measure(
     arguments: &Arguments,
-    bed: &Bed,
-    progress: &Progress,
-) -> anyhow::Result<Outcome> {
+    bed: &TestCluster,
+    progress: &StepPrinter,
+) -> anyhow::Result<Measurement> {
     let bundle = bed.bundle("sample.v1")?;
     set_replicas(bed, &bundle, arguments.replicas)?;
     let started = Started::new(bed, &bundle, progress).await?;
@@ -96,7 +96,7 @@ pub(super) async fn measure(
             arguments.rotations
         ));
     }
-    Ok(Outcome {
+    Ok(Measurement {
         tables: figures.tables(&total),
         failures: total.told(),
         missed: figures.missed,

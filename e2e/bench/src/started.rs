@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use windlass_scenarios::{
-    bed::Bed,
-    gate::Gate,
+    bed::TestCluster,
+    gate::Proxy,
     operator::{Operator, Running},
-    progress::Progress,
+    progress::StepPrinter,
     steps,
 };
 
 /// The operator and the gate before it.
 pub(super) struct Started {
-    pub(super) gate: Gate,
+    pub(super) gate: Proxy,
     pub(super) operator: Running,
     program: Operator,
 }
@@ -21,7 +21,11 @@ pub(super) struct Started {
 
 impl Started {
     /// Starts the operator, and installs the sample `bundle`.
-    pub(super) async fn new(bed: &Bed, bundle: &Path, progress: &Progress) -> anyhow::Result<Self> {
+    pub(super) async fn new(
+        bed: &TestCluster,
+        bundle: &Path,
+        progress: &StepPrinter,
+    ) -> anyhow::Result<Self> {
         let (program, gate) = bed.gated(&bed.operator).await?;
         let operator = program.start()?;
         let installed = steps::install(&bed.client, "sample", "sample-system", bundle);
@@ -44,7 +48,7 @@ impl Started {
 }
 
 /// Lets a sample bundle serve its webhooks in so many replicas.
-pub(super) fn set_replicas(bed: &Bed, bundle: &Path, replicas: u32) -> anyhow::Result<()> {
+pub(super) fn set_replicas(bed: &TestCluster, bundle: &Path, replicas: u32) -> anyhow::Result<()> {
     if replicas == 2 {
         return Ok(());
     }

@@ -4,11 +4,11 @@ use std::fmt;
 
 /// Rows of cells: the first column is aligned to the left, all others to the right.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table(Vec<Vec<String>>);
+pub(super) struct FiguresTable(Vec<Vec<String>>);
 
 // === impl Table ===
 
-impl Table {
+impl FiguresTable {
     /// A table with these headings.
     pub(super) fn new<const COLUMNS: usize>(headings: [&str; COLUMNS]) -> Self {
         Self(vec![headings.map(str::to_owned).into()])
@@ -25,7 +25,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for FiguresTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.0 {
             for (column, cell) in row.iter().enumerate() {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_what_is_in_them() {
-        let mut table = Table::new(["what", "n"]);
+        let mut table = FiguresTable::new(["what", "n"]);
         table.row(["ä long name".to_owned(), "1".to_owned()]);
         table.row(["short".to_owned(), "1000".to_owned()]);
         let expected = "what            n\nä long name     1\nshort        1000\n";

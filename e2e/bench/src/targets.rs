@@ -40,7 +40,7 @@ pub(super) struct Targets {
 }
 
 /// What was seen of each target up to a moment, by its path.
-pub(super) type Snapshot = BTreeMap<String, Seen>;
+pub(super) type TargetsSeen = BTreeMap<String, Seen>;
 
 /// What was seen of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Targets {
     }
 
     /// What was seen, once that is all there is to see.
-    pub(super) async fn snapshot(&self) -> anyhow::Result<Snapshot> {
+    pub(super) async fn snapshot(&self) -> anyhow::Result<TargetsSeen> {
         let paths: Vec<String> = self.seen.lock().keys().cloned().collect();
         for path in &paths {
             let object = steps::get(&self.client, path).await?;

@@ -15,11 +15,11 @@ use serde_json::json;
 use windlass_bundle::Bundle;
 use windlass_node::Program;
 use windlass_scenarios::{
-    bed::{Bed, Options},
-    cluster::{Access, Cluster},
+    bed::{TestCluster, TestClusterOptions},
+    cluster::{Access, BackingCluster},
     command::argument,
     load::{Clients, Load, Report},
-    progress::Progress,
+    progress::StepPrinter,
     request::text,
     resource::Resource,
     sample,
@@ -80,8 +80,8 @@ enum Fault {
 }
 
 struct Demo {
-    bed: Bed,
-    progress: Progress,
+    bed: TestCluster,
+    progress: StepPrinter,
     name: String,
     namespace: String,
     total: Report,
@@ -108,10 +108,10 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             [] => vec![sample::bundle("sample.v1"), sample::bundle("sample.v2")],
             given => given.to_vec(),
         };
-        let progress = Progress::start();
+        let progress = StepPrinter::start();
         let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
         let first = parsed.first().context("there is no bundle")?;
-        let mut options = Options::new(program);
+        let mut options = TestClusterOptions::new(program);
         options.refresh_delay = Duration::ZERO..=Duration::from_secs_f64(arguments.secret_delay.max(0.0));
         options.images = arguments
             .run
@@ -128,10 +128,10 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             .collect();
         let bed = async {
             let cluster = match &arguments.access.kubeconfig {
-                Some(kubeconfig) => Cluster::named(kubeconfig, arguments.access.pod_network).await?,
-                None => Cluster::sandbox().await?,
+                Some(kubeconfig) => BackingCluster::named(kubeconfig, arguments.access.pod_network).await?,
+                None => BackingCluster::sandbox().await?,
             };
-            Bed::on(cluster, options).await
+            TestCluster::on(cluster, options).await
         };
         let title = match &arguments.access.kubeconfig {
             Some(_) => "Preparing the cluster: a node, CustomResourceDefinitions, the operator's rights",

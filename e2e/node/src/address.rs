@@ -45,7 +45,7 @@ struct Queue {
 
 /// An address that is a pod's until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim<T = UdpSocket> {
+pub(crate) struct AddressClaim<T = UdpSocket> {
     pub(crate) ip: Ipv4Addr,
     distance: u32,
     pool: Arc<Pool>,
@@ -127,14 +127,14 @@ impl Pool {
     }
 
     /// Claims an address on this machine. Fails when all are taken, or none is local.
-    pub(crate) fn claim(self: &Arc<Self>) -> io::Result<Claim> {
+    pub(crate) fn claim(self: &Arc<Self>) -> io::Result<AddressClaim> {
         self.claim_by(|ip| UdpSocket::bind((ip, CLAIM_PORT)))
     }
 
     fn claim_by<T>(
         self: &Arc<Self>,
         mut bind: impl FnMut(Ipv4Addr) -> io::Result<T>,
-    ) -> io::Result<Claim<T>> {
+    ) -> io::Result<AddressClaim<T>> {
         let mut queue = self.queue.lock();
         for _ in 0..self.network.pods() {
             let Some(distance) = queue.next(self.network.pods()) else {
@@ -143,7 +143,7 @@ impl Pool {
             let ip = self.network.pod(distance);
             match bind(ip) {
                 Ok(guard) => {
-                    return Ok(Claim {
+                    return Ok(AddressClaim {
                         ip,
                         distance,
                         pool: self.clone(),
@@ -180,7 +180,7 @@ impl Queue {
 
 // === impl Claim ===
 
-impl<T> Drop for Claim<T> {
+impl<T> Drop for AddressClaim<T> {
     fn drop(&mut self) {
         self.pool.queue.lock().released.push_back(self.distance);
     }
@@ -257,7 +257,7 @@ mod tests {
         #[test]
         fn no_two_pods_share_an_address(seed in any::<u32>(), steps in proptest::collection::vec(0_usize..8, 0..60)) {
             let pool = Pool::new(small(), seed);
-            let mut held: Vec<Claim<()>> = Vec::new();
+            let mut held: Vec<AddressClaim<()>> = Vec::new();
             for step in steps {
                 if step < held.len() {
                     held.remove(step);

@@ -5,12 +5,12 @@ use std::{fs, net::Ipv4Addr, os::unix::fs::DirBuilderExt, sync::Arc};
 use kube::Client;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Error, Options, address::Pool, objects::Objects, process::Launcher};
+use crate::{NodeError, NodeOptions, address::Pool, objects::Objects, process::Launcher};
 
 /// What every task of the node shares.
-pub(crate) struct Context {
+pub(crate) struct NodeContext {
     pub(crate) client: Client,
-    pub(crate) options: Options,
+    pub(crate) options: NodeOptions,
     /// The node's own address.
     pub(crate) host: Ipv4Addr,
     pub(crate) addresses: Arc<Pool>,
@@ -23,14 +23,18 @@ pub(crate) struct Context {
 
 // === impl Context ===
 
-impl Context {
+impl NodeContext {
     /// Finds out what this machine can do, and starts to watch what pods mount.
-    pub(crate) fn new(client: Client, options: Options, stop: CancellationToken) -> Result<Self, Error> {
+    pub(crate) fn new(
+        client: Client,
+        options: NodeOptions,
+        stop: CancellationToken,
+    ) -> Result<Self, NodeError> {
         for folder in ["logs", "pods"] {
             let path = options.directory.join(folder);
             // What pods mount is nobody else's business: keys are among it.
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
-            made.map_err(|source| Error::Folder { path, source })?;
+            made.map_err(|source| NodeError::Folder { path, source })?;
         }
         let tasks = TaskTracker::new();
         let addresses = Pool::new(options.addresses, rand::random());
@@ -38,13 +42,13 @@ impl Context {
         drop(
             addresses
                 .claim()
-                .map_err(|source| Error::Addresses { network, source })?,
+                .map_err(|source| NodeError::Addresses { network, source })?,
         );
         Ok(Self {
             host: network.host(),
             addresses,
             objects: Objects::watch(&client, &tasks, &stop),
-            launcher: Launcher::new(&options).map_err(Error::Spawner)?,
+            launcher: Launcher::new(&options).map_err(NodeError::Spawner)?,
             client,
             options,
             tasks,

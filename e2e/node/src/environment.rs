@@ -176,7 +176,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::fields::Fields;
+    use crate::fields::PodFields;
 
     struct Fixed;
 
@@ -193,7 +193,7 @@ mod tests {
     fn made(container: &Value) -> Result<Variables, Missing> {
         let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n"}})).unwrap();
         let container: Container = serde_json::from_value(container.clone()).unwrap();
-        let fields = Fields {
+        let fields = PodFields {
             pod: &pod,
             address: None,
             host: Ipv4Addr::LOCALHOST,

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 /// A pod's fields, with the addresses that its status will show.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct PodFields<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) address: Option<Ipv4Addr>,
     pub(crate) host: Ipv4Addr,
@@ -16,7 +16,7 @@ pub(crate) struct Fields<'a> {
 
 // === impl Fields ===
 
-impl Fields<'_> {
+impl PodFields<'_> {
     /// The value of a field path that the downward API has; `None` for any other.
     pub(crate) fn resolve(&self, path: &str) -> Option<String> {
         let entry = |map: &std::collections::BTreeMap<String, String>, key: &str| {
@@ -91,7 +91,7 @@ mod tests {
         }))
         .unwrap();
         let address = Some(Ipv4Addr::new(127, 1, 0, 9));
-        let fields = Fields {
+        let fields = PodFields {
             pod: &pod,
             address,
             host: Ipv4Addr::new(127, 1, 0, 1),

@@ -41,14 +41,14 @@ use kube::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use self::context::Context;
+use self::context::NodeContext;
 
 pub use address::{Network, ParseNetworkError};
-pub use options::{Options, Program, log_path};
+pub use options::{NodeOptions, Program, log_path};
 
 /// Why a node cannot run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum NodeError {
     /// Its folder cannot be made.
     #[error("cannot make the folder {}: {source}", path.display())]
     Folder {
@@ -78,10 +78,10 @@ type Pods = HashMap<String, watch::Sender<Option<Arc<Pod>>>>;
 /// # Errors
 ///
 /// When its folder or its addresses cannot be used. What fails later is retried.
-pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
+pub async fn run(client: Client, options: NodeOptions, shutdown: CancellationToken) -> Result<(), NodeError> {
     let stop = shutdown.child_token();
     let _stop_with_us = stop.clone().drop_guard();
-    let context = Arc::new(Context::new(client.clone(), options, stop.clone())?);
+    let context = Arc::new(NodeContext::new(client.clone(), options, stop.clone())?);
     context.tasks.spawn(
         stop.clone()
             .run_until_cancelled_owned(node::keep_registered(context.clone())),
@@ -98,7 +98,7 @@ pub async fn run(client: Client, options: Options, shutdown: CancellationToken) 
 }
 
 /// Gives each pod that is ours, or nobody's, a task, and tells the task what changes.
-async fn watch_pods(client: Client, context: &Arc<Context>) {
+async fn watch_pods(client: Client, context: &Arc<NodeContext>) {
     let mut pods = Pods::new();
     let mut listed = HashSet::new();
     let mut events =
@@ -126,7 +126,7 @@ async fn watch_pods(client: Client, context: &Arc<Context>) {
     }
 }
 
-fn apply(pod: Pod, pods: &mut Pods, context: &Arc<Context>) {
+fn apply(pod: Pod, pods: &mut Pods, context: &Arc<NodeContext>) {
     let Some(uid) = pod.uid() else {
         return;
     };

@@ -16,7 +16,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::context::Context;
+use crate::context::NodeContext;
 
 /// The namespace of node heartbeats (KEP-589).
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -29,7 +29,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Registers the node, and keeps it Ready, for ever.
-pub(crate) async fn keep_registered(context: Arc<Context>) {
+pub(crate) async fn keep_registered(context: Arc<NodeContext>) {
     loop {
         let wait = match register(&context).await {
             Ok(()) => HEARTBEAT,
@@ -42,7 +42,7 @@ pub(crate) async fn keep_registered(context: Arc<Context>) {
     }
 }
 
-async fn register(context: &Context) -> kube::Result<()> {
+async fn register(context: &NodeContext) -> kube::Result<()> {
     let name = context.options.name.as_str();
     let nodes: Api<Node> = Api::all(context.client.clone());
     let manager = PatchParams::apply("windlass-node").force();
@@ -65,7 +65,7 @@ async fn register(context: &Context) -> kube::Result<()> {
 }
 
 /// Renews the Lease; makes its namespace where the API server has not.
-async fn beat(context: &Context) -> kube::Result<()> {
+async fn beat(context: &NodeContext) -> kube::Result<()> {
     let leases: Api<Lease> = Api::namespaced(context.client.clone(), LEASE_NAMESPACE);
     let manager = PatchParams::apply("windlass-node").force();
     let name = context.options.name.as_str();

@@ -12,7 +12,7 @@ use crate::address::Network;
 
 /// How a node is set up.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct NodeOptions {
     /// The node's name.
     pub name: String,
     /// The node's and its pods' addresses. All of them must be local to this machine or network namespace.
@@ -43,14 +43,14 @@ pub struct Program {
 
 // === impl Options ===
 
-impl Options {
+impl NodeOptions {
     /// A wait of a pod, at this node's speed.
     pub(crate) fn scaled(&self, wait: Duration) -> Duration {
         Duration::try_from_secs_f64(wait.as_secs_f64() / self.speed).unwrap_or(wait)
     }
 }
 
-impl Default for Options {
+impl Default for NodeOptions {
     fn default() -> Self {
         Self {
             name: "node".to_owned(),

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
-use windlass_node::{Options, Program, log_path};
+use windlass_node::{NodeOptions, Program, log_path};
 use windlass_sandbox::Sandbox;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -50,7 +50,7 @@ struct Bed {
 impl Bed {
     async fn start() -> Self {
         drop(rustls::crypto::ring::default_provider().install_default());
-        let sandbox = Sandbox::start(windlass_sandbox::Options::default())
+        let sandbox = Sandbox::start(windlass_sandbox::SandboxOptions::default())
             .await
             .unwrap();
         let kubeconfig =
@@ -64,13 +64,13 @@ impl Bed {
             path: "sh".into(),
             arguments: Vec::new(),
         };
-        let options = Options {
+        let options = NodeOptions {
             images: [("shell".to_owned(), shell.clone())].into(),
             stand_in: shell,
             refresh_delay: Duration::ZERO..=Duration::from_millis(100),
             speed: 10.0,
             directory: directory.path().to_owned(),
-            ..Options::default()
+            ..NodeOptions::default()
         };
         let stop = CancellationToken::new();
         let running = windlass_node::run(client.clone(), options, stop.clone());

@@ -44,7 +44,7 @@ pub struct Args {
 
     /// The versions of the sample resources that this release knows.
     #[arg(long, value_delimiter = ',', default_value = "v1beta1,v1,v2")]
-    pub versions: Vec<Version>,
+    pub versions: Vec<SampleVersion>,
 
     /// Stand in for another operator: allow everything, convert by changing apiVersion only, on every path.
     #[arg(long)]
@@ -53,12 +53,12 @@ pub struct Args {
     /// Do something wrong: never-ready, wrong-certificate, slow=DURATION, not-found, error, wrong-version, lose-field
     /// or crash; may be repeated.
     #[arg(long = "fault", value_name = "FAULT")]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Misbehavior>,
 }
 
 /// A version of the sample resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Version {
+pub enum SampleVersion {
     /// `spec.width`: the size as a string.
     V1beta1,
     /// `spec.size`: an integer.
@@ -69,7 +69,7 @@ pub enum Version {
 
 /// Something to do wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum Misbehavior {
     /// /readyz fails, and the webhook ports stay closed.
     NeverReady,
     /// A certificate that nobody trusts is served.
@@ -92,14 +92,14 @@ pub enum Fault {
 
 impl Args {
     /// Whether this is to be done wrong.
-    pub fn has(&self, fault: &Fault) -> bool {
+    pub fn has(&self, fault: &Misbehavior) -> bool {
         self.faults.contains(fault)
     }
 
     /// The ports to open.
     pub(crate) fn listening_ports(&self) -> BTreeSet<u16> {
         let mut ports = BTreeSet::new();
-        if !self.has(&Fault::NeverReady) {
+        if !self.has(&Misbehavior::NeverReady) {
             ports.extend(&self.ports);
         }
         if !self.stand_in {
@@ -126,7 +126,7 @@ impl Args {
 
 // === impl Version ===
 
-impl Version {
+impl SampleVersion {
     /// As it stands in `apiVersion`.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -146,7 +146,7 @@ impl Version {
 
 // === impl Fault ===
 
-impl FromStr for Fault {
+impl FromStr for Misbehavior {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -200,7 +200,7 @@ mod tests {
     fn versions_are_a_list() {
         assert_eq!(
             parse(&["--versions", "v1beta1,v1"]).versions,
-            [Version::V1beta1, Version::V1]
+            [SampleVersion::V1beta1, SampleVersion::V1]
         );
     }
 
@@ -217,8 +217,11 @@ mod tests {
 
     #[test]
     fn faults_are_read_or_refused() {
-        assert_eq!("slow=250ms".parse(), Ok(Fault::Slow(Duration::from_millis(250))));
-        assert_eq!("slow=2m".parse(), Ok(Fault::Slow(Duration::from_secs(120))));
+        assert_eq!(
+            "slow=250ms".parse(),
+            Ok(Misbehavior::Slow(Duration::from_millis(250)))
+        );
+        assert_eq!("slow=2m".parse(), Ok(Misbehavior::Slow(Duration::from_secs(120))));
         for wrong in [
             "slow",
             "slow=",
@@ -228,7 +231,7 @@ mod tests {
             "slow=1h",
             "late",
         ] {
-            assert!(wrong.parse::<Fault>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Misbehavior>().is_err(), "{wrong}");
         }
     }
 }

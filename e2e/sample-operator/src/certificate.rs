@@ -40,20 +40,20 @@ pub(crate) enum LoadError {
 
 /// The files of a certificate and its key.
 #[derive(Clone, Debug)]
-pub(crate) struct Files {
+pub(crate) struct CertificateFiles {
     certificate: PathBuf,
     key: PathBuf,
 }
 
 /// The certificate that is served now, if there is one.
 #[derive(Clone)]
-pub(crate) struct Certificate {
+pub(crate) struct ServedCertificate {
     current: watch::Sender<Option<Arc<CertifiedKey>>>,
 }
 
 // === impl Files ===
 
-impl Files {
+impl CertificateFiles {
     /// `tls.crt` and `tls.key` in a folder.
     pub(crate) fn new(folder: &Path) -> Self {
         Self {
@@ -88,9 +88,9 @@ impl Files {
 
 // === impl Certificate ===
 
-impl Certificate {
+impl ServedCertificate {
     /// Reads the files once.
-    pub(crate) fn load(files: &Files) -> Result<Self, LoadError> {
+    pub(crate) fn load(files: &CertificateFiles) -> Result<Self, LoadError> {
         Ok(Self {
             current: watch::Sender::new(Some(Arc::new(files.load()?))),
         })
@@ -115,7 +115,7 @@ impl Certificate {
     }
 
     /// Follows the files until `ended`. Files that cannot be used leave the certificate as it is.
-    pub(crate) fn keep_fresh(&self, files: Files, ended: CancellationToken) {
+    pub(crate) fn keep_fresh(&self, files: CertificateFiles, ended: CancellationToken) {
         let current = self.current.clone();
         tokio::spawn(ended.run_until_cancelled_owned(async move {
             let mut complaint = String::new();
@@ -153,13 +153,13 @@ impl Certificate {
     }
 }
 
-impl ResolvesServerCert for Certificate {
+impl ResolvesServerCert for ServedCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current.borrow().clone()
     }
 }
 
-impl fmt::Debug for Certificate {
+impl fmt::Debug for ServedCertificate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Certificate").finish_non_exhaustive()
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::args::Version;
+use crate::args::SampleVersion;
 
 /// The group of the sample resources.
 const GROUP: &str = "sample.windlass.dev";
@@ -14,7 +14,7 @@ const KINDS: [&str; 2] = ["Widget", "Gadget"];
 #[derive(Clone, Debug)]
 pub(crate) struct Converter {
     /// The versions of the sample resources that this release knows.
-    pub(crate) versions: Vec<Version>,
+    pub(crate) versions: Vec<SampleVersion>,
     /// Leave every object in its version: a fault.
     pub(crate) wrong_version: bool,
     /// Leave the size out: a fault.
@@ -67,7 +67,7 @@ impl Converter {
         Ok(converted)
     }
 
-    fn known(&self, api_version: &str) -> Result<Version, ConversionError> {
+    fn known(&self, api_version: &str) -> Result<SampleVersion, ConversionError> {
         version(api_version)
             .filter(|version| self.versions.contains(version))
             .ok_or_else(|| ConversionError::UnknownVersion(api_version.to_owned()))
@@ -91,22 +91,22 @@ fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-fn version(api_version: &str) -> Option<Version> {
-    Version::named(api_version.split_once('/')?.1)
+fn version(api_version: &str) -> Option<SampleVersion> {
+    SampleVersion::named(api_version.split_once('/')?.1)
 }
 
 /// Takes the size out of a spec.
-fn take_size(spec: &mut Map<String, Value>, version: Version) -> Result<Option<i64>, ConversionError> {
+fn take_size(spec: &mut Map<String, Value>, version: SampleVersion) -> Result<Option<i64>, ConversionError> {
     let integer = |field| ConversionError::Size {
         field,
         expected: "an integer",
     };
     match version {
-        Version::V1 => match spec.shift_remove("size") {
+        SampleVersion::V1 => match spec.shift_remove("size") {
             None => Ok(None),
             Some(size) => size.as_i64().map(Some).ok_or_else(|| integer("spec.size")),
         },
-        Version::V1beta1 => match spec.shift_remove("width") {
+        SampleVersion::V1beta1 => match spec.shift_remove("width") {
             None => Ok(None),
             Some(width) => width
                 .as_str()
@@ -117,7 +117,7 @@ fn take_size(spec: &mut Map<String, Value>, version: Version) -> Result<Option<i
                     expected: "an integer in a string",
                 }),
         },
-        Version::V2 => {
+        SampleVersion::V2 => {
             let Some(dimensions) = spec.get_mut("dimensions") else {
                 return Ok(None);
             };
@@ -141,11 +141,11 @@ fn take_size(spec: &mut Map<String, Value>, version: Version) -> Result<Option<i
 }
 
 /// Puts the size where a version has it.
-fn put_size(spec: &mut Map<String, Value>, version: Version, size: i64) {
+fn put_size(spec: &mut Map<String, Value>, version: SampleVersion, size: i64) {
     match version {
-        Version::V1 => drop(spec.insert("size".to_owned(), json!(size))),
-        Version::V1beta1 => drop(spec.insert("width".to_owned(), json!(size.to_string()))),
-        Version::V2 => {
+        SampleVersion::V1 => drop(spec.insert("size".to_owned(), json!(size))),
+        SampleVersion::V1beta1 => drop(spec.insert("width".to_owned(), json!(size.to_string()))),
+        SampleVersion::V2 => {
             let dimensions = spec.entry("dimensions").or_insert_with(|| json!({}));
             dimensions["size"] = json!(size);
         }
@@ -158,9 +158,9 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Version; 3] = [Version::V1beta1, Version::V1, Version::V2];
+    const ALL: [SampleVersion; 3] = [SampleVersion::V1beta1, SampleVersion::V1, SampleVersion::V2];
 
-    fn converter(versions: &[Version]) -> Converter {
+    fn converter(versions: &[SampleVersion]) -> Converter {
         Converter {
             versions: versions.to_vec(),
             wrong_version: false,
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    fn named(version: Version) -> String {
+    fn named(version: SampleVersion) -> String {
         format!("{GROUP}/{}", version.name())
     }
 
@@ -184,15 +184,15 @@ mod tests {
                 .convert(&widget(&json!({"size": 7})), &named(version))
                 .unwrap()
         };
-        assert_eq!(at(Version::V1beta1)["spec"], json!({"width": "7"}));
-        assert_eq!(at(Version::V1)["spec"], json!({"size": 7}));
-        assert_eq!(at(Version::V2)["spec"], json!({"dimensions": {"size": 7}}));
+        assert_eq!(at(SampleVersion::V1beta1)["spec"], json!({"width": "7"}));
+        assert_eq!(at(SampleVersion::V1)["spec"], json!({"size": 7}));
+        assert_eq!(at(SampleVersion::V2)["spec"], json!({"dimensions": {"size": 7}}));
     }
 
     #[test]
     fn a_version_of_a_later_release_is_refused() {
-        let older = converter(&[Version::V1beta1, Version::V1]);
-        let refused = older.convert(&widget(&json!({"size": 7})), &named(Version::V2));
+        let older = converter(&[SampleVersion::V1beta1, SampleVersion::V1]);
+        let refused = older.convert(&widget(&json!({"size": 7})), &named(SampleVersion::V2));
         assert_eq!(
             refused,
             Err(ConversionError::UnknownVersion(
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_malformed_size_is_named() {
         let error = converter(&ALL)
-            .convert(&widget(&json!({"size": "7"})), &named(Version::V2))
+            .convert(&widget(&json!({"size": "7"})), &named(SampleVersion::V2))
             .unwrap_err();
         assert_eq!(error.to_string(), "spec.size is not an integer");
     }
@@ -227,7 +227,7 @@ mod tests {
         };
         let object = widget(&json!({"size": 7}));
         assert_eq!(
-            wrong.convert(&object, &named(Version::V2)).unwrap()["apiVersion"],
+            wrong.convert(&object, &named(SampleVersion::V2)).unwrap()["apiVersion"],
             object["apiVersion"]
         );
         let losing = Converter {
@@ -235,7 +235,7 @@ mod tests {
             ..converter(&ALL)
         };
         assert_eq!(
-            losing.convert(&object, &named(Version::V2)).unwrap()["spec"],
+            losing.convert(&object, &named(SampleVersion::V2)).unwrap()["spec"],
             json!({})
         );
     }
@@ -256,7 +256,7 @@ mod tests {
             }
             let object = widget(&spec);
             let mut converted = object.clone();
-            for step in way.into_iter().map(|step| ALL[step]).chain([Version::V1]) {
+            for step in way.into_iter().map(|step| ALL[step]).chain([SampleVersion::V1]) {
                 converted = converter(&ALL).convert(&converted, &named(step)).unwrap();
             }
             prop_assert_eq!(converted, object);

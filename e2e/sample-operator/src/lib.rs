@@ -19,12 +19,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    certificate::{Certificate, Files},
-    server::Server,
+    certificate::{CertificateFiles, ServedCertificate},
+    server::WebhookServer,
     service::Service,
 };
 
-pub use args::{Args, Fault, Version};
+pub use args::{Args, Misbehavior, SampleVersion};
 
 /// Serves until SIGTERM or SIGINT, then lets requests in flight end.
 ///
@@ -50,14 +50,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 ///
 /// When a port cannot be had, or the certificate cannot be read at the start.
 pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-    if args.has(&Fault::Crash) {
+    if args.has(&Misbehavior::Crash) {
         bail!("crashing, as --fault crash asks");
     }
     let ended = CancellationToken::new();
     let _end = ended.clone().drop_guard();
     let certificate = certificate(&args, &ended)?;
     let service = Arc::new(Service::new(&args));
-    let server = Server::new(service, certificate);
+    let server = WebhookServer::new(service, certificate);
     for port in args.listening_ports() {
         server
             .listen(args.address, port)
@@ -73,19 +73,19 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
 }
 
 /// The certificate to serve. A stand-in may have none: then it speaks plain HTTP only, until there is one.
-fn certificate(args: &Args, ended: &CancellationToken) -> anyhow::Result<Option<Certificate>> {
-    if args.has(&Fault::WrongCertificate) {
-        return Ok(Some(Certificate::wrong()?));
+fn certificate(args: &Args, ended: &CancellationToken) -> anyhow::Result<Option<ServedCertificate>> {
+    if args.has(&Misbehavior::WrongCertificate) {
+        return Ok(Some(ServedCertificate::wrong()?));
     }
     if args.stand_in && args.cert_dir.is_none() {
         return Ok(None);
     }
-    let files = Files::new(&args.certificate_folder()?);
-    let certificate = match Certificate::load(&files) {
+    let files = CertificateFiles::new(&args.certificate_folder()?);
+    let certificate = match ServedCertificate::load(&files) {
         Ok(certificate) => certificate,
         Err(error) if args.stand_in => {
             tracing::warn!(%error, "No certificate to serve yet");
-            Certificate::none()
+            ServedCertificate::none()
         }
         Err(error) => return Err(error).context("cannot load the serving certificate"),
     };

@@ -112,11 +112,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::args::Version;
+    use crate::args::SampleVersion;
 
     fn converter() -> Converter {
         Converter {
-            versions: vec![Version::V1beta1, Version::V1, Version::V2],
+            versions: vec![SampleVersion::V1beta1, SampleVersion::V1, SampleVersion::V2],
             wrong_version: false,
             lose_field: false,
         }

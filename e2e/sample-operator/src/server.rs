@@ -19,7 +19,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{certificate::Certificate, service::Service};
+use crate::{certificate::ServedCertificate, service::Service};
 
 /// The first byte of a TLS handshake record (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 0x16;
@@ -34,9 +34,9 @@ const LINGER: Duration = Duration::from_secs(3);
 
 /// A server on any number of ports.
 #[derive(Clone, Debug)]
-pub(crate) struct Server {
+pub(crate) struct WebhookServer {
     service: Arc<Service>,
-    certificate: Option<Certificate>,
+    certificate: Option<ServedCertificate>,
     draining: CancellationToken,
     closed: CancellationToken,
     connections: TaskTracker,
@@ -44,9 +44,9 @@ pub(crate) struct Server {
 
 // === impl Server ===
 
-impl Server {
+impl WebhookServer {
     /// A server that does not listen yet.
-    pub(crate) fn new(service: Arc<Service>, certificate: Option<Certificate>) -> Self {
+    pub(crate) fn new(service: Arc<Service>, certificate: Option<ServedCertificate>) -> Self {
         Self {
             service,
             certificate,

@@ -10,7 +10,7 @@ use hyper::{
 };
 
 use crate::{
-    args::{Args, Fault},
+    args::{Args, Misbehavior},
     conversion::Converter,
     review::{self, Duty},
 };
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Service {
     stand_in: bool,
-    faults: Vec<Fault>,
+    faults: Vec<Misbehavior>,
     converter: Converter,
 }
 
@@ -30,8 +30,8 @@ impl Service {
     pub(crate) fn new(args: &Args) -> Self {
         let converter = Converter {
             versions: args.versions.clone(),
-            wrong_version: args.has(&Fault::WrongVersion),
-            lose_field: args.has(&Fault::LoseField),
+            wrong_version: args.has(&Misbehavior::WrongVersion),
+            lose_field: args.has(&Misbehavior::LoseField),
         };
         Self {
             stand_in: args.stand_in,
@@ -47,7 +47,7 @@ impl Service {
     ) -> Result<Response<Full<Bytes>>, hyper::Error> {
         let path = request.uri().path().to_owned();
         let duty = match (path.as_str(), request.method()) {
-            ("/readyz", _) if self.faults.contains(&Fault::NeverReady) => {
+            ("/readyz", _) if self.faults.contains(&Misbehavior::NeverReady) => {
                 return Ok(text(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "not ready, as --fault never-ready asks",
@@ -65,13 +65,13 @@ impl Service {
         if let Some(delay) = self.delay() {
             tokio::time::sleep(delay).await;
         }
-        if self.faults.contains(&Fault::NotFound) {
+        if self.faults.contains(&Misbehavior::NotFound) {
             return Ok(text(
                 StatusCode::NOT_FOUND,
                 "no such path, as --fault not-found asks",
             ));
         }
-        if self.faults.contains(&Fault::Error) {
+        if self.faults.contains(&Misbehavior::Error) {
             return Ok(text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "failing, as --fault error asks",
@@ -89,7 +89,7 @@ impl Service {
 
     fn delay(&self) -> Option<Duration> {
         self.faults.iter().find_map(|fault| {
-            if let Fault::Slow(delay) = fault {
+            if let Misbehavior::Slow(delay) = fault {
                 Some(*delay)
             } else {
                 None

@@ -2,7 +2,7 @@
 
 use crate::{Cause, StatusError, Subject};
 
-pub use structural_schema::{Fault, FieldError};
+pub use structural_schema::{FieldError, Violation};
 
 /// The 422 that the API answers when fields of an object are wrong.
 ///

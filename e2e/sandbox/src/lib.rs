@@ -19,4 +19,4 @@ pub mod storage;
 pub mod webhook;
 
 pub use error::{Cause, StatusError, Subject};
-pub use sandbox::{Options, Sandbox, StartError};
+pub use sandbox::{Sandbox, SandboxOptions, StartError};

@@ -11,13 +11,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     authority::Authority,
     controllers,
-    server::{Faults, Record, Server, front},
+    server::{AuditEvent, Faults, Server, front},
     storage::Store,
 };
 
 /// How a [`Sandbox`] behaves.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SandboxOptions {
     /// The port on loopback; 0 for a free one.
     pub port: u16,
     /// How long lists of converted versions answer 429 after a change of a CRD's `spec`, as the real server's do.
@@ -53,7 +53,7 @@ pub enum StartError {
 
 // === impl Options ===
 
-impl Default for Options {
+impl Default for SandboxOptions {
     fn default() -> Self {
         Self {
             port: 0,
@@ -70,7 +70,7 @@ impl Sandbox {
     /// # Errors
     ///
     /// When the port is taken.
-    pub async fn start(options: Options) -> Result<Self, StartError> {
+    pub async fn start(options: SandboxOptions) -> Result<Self, StartError> {
         let authority = Authority::new().map_err(|error| StartError::Certificates(error.into()))?;
         let tls = authority.serving().map_err(StartError::Certificates)?;
         let (listener, address) = bind(options.port).await?;
@@ -151,7 +151,7 @@ impl Sandbox {
     }
 
     /// Every request of an object or a collection up to now.
-    pub fn requests(&self) -> Vec<Record> {
+    pub fn requests(&self) -> Vec<AuditEvent> {
         self.server.requests()
     }
 

@@ -26,7 +26,7 @@ const TOKEN_SECONDS: u32 = 86_400;
 
 /// What a cluster can be made to suffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Disruption {
     /// Its API server is killed and comes back.
     Restart,
     /// Its storage hangs for a while.
@@ -55,7 +55,7 @@ pub struct Access {
 }
 
 /// The cluster below a test bed.
-pub enum Cluster {
+pub enum BackingCluster {
     /// A sandbox, of which nothing is left.
     Sandbox(Box<Sandbox>),
     /// One that was there before and stays.
@@ -76,14 +76,14 @@ pub struct Named {
 
 // === impl Cluster ===
 
-impl Cluster {
+impl BackingCluster {
     /// A new sandbox.
     ///
     /// # Errors
     ///
     /// When it cannot be started.
     pub async fn sandbox() -> anyhow::Result<Self> {
-        let sandbox = Sandbox::start(windlass_sandbox::Options::default())
+        let sandbox = Sandbox::start(windlass_sandbox::SandboxOptions::default())
             .await
             .context("starting the sandbox")?;
         Ok(Self::Sandbox(Box::new(sandbox)))
@@ -153,7 +153,7 @@ impl Cluster {
     /// The first of some hundred addresses of this machine at which the API server reaches a server of ours.
     pub fn address(&self) -> Ipv4Addr {
         match self {
-            Self::Sandbox(_) => windlass_node::Options::default().addresses.host(),
+            Self::Sandbox(_) => windlass_node::NodeOptions::default().addresses.host(),
             Self::Named(named) => named.pods.host(),
         }
     }
@@ -163,14 +163,17 @@ impl Cluster {
     /// # Errors
     ///
     /// When the kubeconfig cannot be used.
-    pub async fn node(&self, options: windlass_node::Options) -> anyhow::Result<windlass_node::Options> {
+    pub async fn node(
+        &self,
+        options: windlass_node::NodeOptions,
+    ) -> anyhow::Result<windlass_node::NodeOptions> {
         let Self::Named(named) = self else {
             return Ok(options);
         };
         let server = config(&named.kubeconfig.to_string()).await?.cluster_url;
         let port = server.port_u16().unwrap_or(443);
         let address = server.host().and_then(|host| host.parse().ok());
-        Ok(windlass_node::Options {
+        Ok(windlass_node::NodeOptions {
             addresses: named.pods,
             // No kube-proxy makes the Service's address work here.
             api_server: address.map(|ip| SocketAddr::new(ip, port)),

@@ -25,7 +25,7 @@ pub struct Command {
 
 /// What became of it.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct CommandOutput {
     /// Whether it exited with 0.
     pub succeeded: bool,
     /// What it printed on standard output.
@@ -42,7 +42,7 @@ impl Command {
     /// # Errors
     ///
     /// When it cannot be started or read from.
-    pub async fn run(&self, arguments: &[&str], mut line: impl FnMut(&str)) -> anyhow::Result<Output> {
+    pub async fn run(&self, arguments: &[&str], mut line: impl FnMut(&str)) -> anyhow::Result<CommandOutput> {
         let mut child = Process::new(&self.program)
             .arg(programs::WINDLASS)
             .args(arguments)
@@ -70,7 +70,7 @@ impl Command {
         };
         let (stdout, stderr) = tokio::try_join!(printed, said)?;
         let status = child.wait().await?;
-        Ok(Output {
+        Ok(CommandOutput {
             succeeded: status.success(),
             stdout,
             stderr,

@@ -10,7 +10,7 @@ use crate::{
 
 /// A collection of one kind, over all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Collection {
+pub struct ListedKind {
     /// Where it is listed.
     pub path: String,
     /// The API group; empty for core.
@@ -24,7 +24,7 @@ pub struct Collection {
 /// # Errors
 ///
 /// When discovery does not answer.
-pub async fn collections(client: &Client) -> anyhow::Result<Vec<Collection>> {
+pub async fn collections(client: &Client) -> anyhow::Result<Vec<ListedKind>> {
     let mut found = of_version(client, "", "/api/v1").await?;
     let groups = succeed(client, "GET", "/apis", None).await?;
     for group in groups.body["groups"].as_array().into_iter().flatten() {
@@ -34,7 +34,7 @@ pub async fn collections(client: &Client) -> anyhow::Result<Vec<Collection>> {
     Ok(found)
 }
 
-async fn of_version(client: &Client, group: &str, root: &str) -> anyhow::Result<Vec<Collection>> {
+async fn of_version(client: &Client, group: &str, root: &str) -> anyhow::Result<Vec<ListedKind>> {
     let answer = succeed(client, "GET", root, None).await?;
     let resources = answer.body["resources"].as_array().cloned().unwrap_or_default();
     let listed = resources.into_iter().filter(|resource| {
@@ -42,7 +42,7 @@ async fn of_version(client: &Client, group: &str, root: &str) -> anyhow::Result<
         verbs.into_iter().any(|verb| verb == "list")
     });
     Ok(listed
-        .map(|resource| Collection {
+        .map(|resource| ListedKind {
             path: format!("{root}/{}", text(&resource, "/name")),
             group: group.to_owned(),
             resource: text(&resource, "/name").to_owned(),
@@ -57,8 +57,8 @@ async fn of_version(client: &Client, group: &str, root: &str) -> anyhow::Result<
 /// When a collection cannot be listed.
 pub async fn objects(
     client: &Client,
-    wanted: impl Fn(&Collection) -> bool,
-) -> anyhow::Result<Vec<(Collection, Value)>> {
+    wanted: impl Fn(&ListedKind) -> bool,
+) -> anyhow::Result<Vec<(ListedKind, Value)>> {
     let mut found = Vec::new();
     for collection in collections(client).await? {
         if wanted(&collection) {

@@ -43,7 +43,7 @@ pub enum Cut {
 
 /// A running gate.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
     server: JoinHandle<()>,
@@ -78,7 +78,7 @@ struct Upstream {
 
 // === impl Gate ===
 
-impl Gate {
+impl Proxy {
     /// Opens a gate that forwards with `client`, which must be the operator's.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for Proxy {
     fn drop(&mut self) {
         self.server.abort();
     }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 use windlass_node::Network;
 
-use crate::cluster::Cluster;
+use crate::cluster::BackingCluster;
 
 /// A cluster that was there before. It must be for scenarios alone.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Existing {
 
 /// Clusters, each of which has one user at a time.
 #[derive(Debug)]
-pub struct Lending {
+pub struct ClusterPool {
     stock: Mutex<Stock>,
     changed: Condvar,
 }
@@ -40,7 +40,7 @@ struct Stock {
 #[derive(Debug)]
 pub struct Lent<'a> {
     cluster: Existing,
-    from: &'a Lending,
+    from: &'a ClusterPool,
     is_clean: bool,
 }
 
@@ -77,8 +77,8 @@ impl Existing {
     /// # Errors
     ///
     /// When it cannot be asked what is in it.
-    pub async fn cluster(&self) -> anyhow::Result<Cluster> {
-        let cluster = Cluster::named(&self.kubeconfig, self.pods).await?;
+    pub async fn cluster(&self) -> anyhow::Result<BackingCluster> {
+        let cluster = BackingCluster::named(&self.kubeconfig, self.pods).await?;
         let processes = self.folder.as_ref().map(|folder| folder.join("running"));
         Ok(cluster.with_processes(processes))
     }
@@ -86,7 +86,7 @@ impl Existing {
 
 // === impl Lending ===
 
-impl Lending {
+impl ClusterPool {
     /// Nothing is lent yet.
     pub fn new(clusters: Vec<Existing>) -> Self {
         Self {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_is_not_given_back_is_never_lent_again() {
-        let lending = Lending::new(vec![cluster("one"), cluster("other")]);
+        let lending = ClusterPool::new(vec![cluster("one"), cluster("other")]);
         let other = lending.lend().unwrap();
         assert_eq!(other.kubeconfig, Path::new("other"));
         drop(other);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn whoever_comes_later_waits() {
-        let lending = Lending::new(vec![cluster("one")]);
+        let lending = ClusterPool::new(vec![cluster("one")]);
         let one = lending.lend().unwrap();
         std::thread::scope(|scope| {
             let later = scope.spawn(|| lending.lend().map(Lent::give_back));

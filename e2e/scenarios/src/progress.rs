@@ -22,14 +22,14 @@ const TICK: Duration = Duration::from_millis(100);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 
 /// Prints steps.
-pub struct Progress {
+pub struct StepPrinter {
     started: Instant,
     live: bool,
     /// That of the step that is under way.
     spinner: Mutex<ProgressBar>,
 }
 
-impl Progress {
+impl StepPrinter {
     /// Shows nothing yet.
     pub fn start() -> Self {
         Self {

@@ -7,9 +7,9 @@ use futures::future::LocalBoxFuture;
 use libtest_mimic::Failed;
 
 use crate::{
-    bed::{Bed, Options},
-    cluster::Cluster,
-    lending::Lending,
+    bed::{TestCluster, TestClusterOptions},
+    cluster::BackingCluster,
+    lending::ClusterPool,
     scenarios::Scenario,
 };
 
@@ -22,7 +22,7 @@ pub const LOG_FILTER: &str = "warn,windlass_scenarios=info,kube_client::client::
 ///
 /// What went wrong, the end of the operator's log, and where the other logs and the objects are kept.
 pub fn run_on_sandbox(scenario: &Scenario, program: &Path) -> Result<(), Failed> {
-    try_out(scenario, program, Box::pin(Cluster::sandbox())).0
+    try_out(scenario, program, Box::pin(BackingCluster::sandbox())).0
 }
 
 /// Runs a scenario on a cluster that is lent to it, and gives that back if nothing of the scenario is left in it.
@@ -30,7 +30,7 @@ pub fn run_on_sandbox(scenario: &Scenario, program: &Path) -> Result<(), Failed>
 /// # Errors
 ///
 /// As [`run_on_sandbox`]; also when no cluster is left.
-pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &Lending) -> Result<(), Failed> {
+pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &ClusterPool) -> Result<(), Failed> {
     let lent = lending.lend()?;
     let (outcome, is_clean) = try_out(scenario, program, Box::pin(lent.cluster()));
     if is_clean {
@@ -43,7 +43,7 @@ pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &Lending) -> Re
 fn try_out(
     scenario: &Scenario,
     program: &Path,
-    cluster: LocalBoxFuture<'_, anyhow::Result<Cluster>>,
+    cluster: LocalBoxFuture<'_, anyhow::Result<BackingCluster>>,
 ) -> (Result<(), Failed>, bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -55,7 +55,7 @@ fn try_out(
     };
     runtime.block_on(async {
         let started = Instant::now();
-        let bed = async { Bed::on(cluster.await?, Options::new(program)).await };
+        let bed = async { TestCluster::on(cluster.await?, TestClusterOptions::new(program)).await };
         let mut bed = match bed.await {
             Ok(bed) => bed,
             Err(error) => return (Err(format!("{error:?}").into()), false),
@@ -78,7 +78,7 @@ fn try_out(
     })
 }
 
-async fn evidence(bed: &mut Bed) -> String {
+async fn evidence(bed: &mut TestCluster) -> String {
     let tail = bed.log_tail();
     let kept = match bed.keep().await {
         Ok(folder) => format!("Logs and objects are kept in {}", folder.display()),

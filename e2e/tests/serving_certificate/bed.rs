@@ -46,7 +46,7 @@ impl Bed {
     /// A sandbox with the operator on it, whose waits are short.
     pub(crate) async fn start() -> Self {
         drop(rustls::crypto::ring::default_provider().install_default());
-        let sandbox = Sandbox::start(windlass_sandbox::Options::default())
+        let sandbox = Sandbox::start(windlass_sandbox::SandboxOptions::default())
             .await
             .unwrap();
         let client = client_of(&sandbox, "admin").await;

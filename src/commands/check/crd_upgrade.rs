@@ -8,14 +8,14 @@ use std::{
 use anyhow::Context;
 use windlass_bundle::{
     crds,
-    sources::{self, Contents},
+    sources::{self, PathContents},
 };
 use windlass_crd::crd_upgrade::{self, Definitions, Exception, Finding, Policy};
 use windlass_object::Problem;
 
 /// What is compared with what.
 #[derive(Debug)]
-pub(super) struct Comparison {
+pub(super) struct CrdUpgradeArgs {
     pub(super) old: PathBuf,
     pub(super) new: PathBuf,
     pub(super) exceptions: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub(super) struct Comparison {
 
 // === impl Comparison ===
 
-impl Comparison {
+impl CrdUpgradeArgs {
     /// Compares the definitions.
     ///
     /// # Errors
@@ -48,10 +48,10 @@ fn definitions(path: &Path) -> anyhow::Result<Definitions> {
         file => anyhow::anyhow!("{name}: {file}: {error}"),
     })?;
     match contents {
-        Contents::Bundle(files) => {
+        PathContents::Bundle(files) => {
             crds::from_bundle(&files).map_err(|problems| wrong(&problems, &format!("{name}: ")))
         }
-        Contents::File(bytes) => crds::from_file(&name, &bytes).map_err(|problems| wrong(&problems, "")),
+        PathContents::File(bytes) => crds::from_file(&name, &bytes).map_err(|problems| wrong(&problems, "")),
     }
 }
 

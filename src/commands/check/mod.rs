@@ -16,7 +16,7 @@ use windlass_bundle::{check, rule};
 use windlass_crd::crd_upgrade::{self as domain, is_refused};
 use windlass_object::Rule;
 
-use self::crd_upgrade::Comparison;
+use self::crd_upgrade::CrdUpgradeArgs;
 use crate::commands::bundle::load;
 
 /// Reports every problem of a bundle, one a line: FILE: JSONPATH: message. With --crd-upgrade, everything that an upgrade
@@ -87,7 +87,7 @@ impl Args {
             ..
         } = self;
         if let Some([old, new]) = crd_upgrade.as_deref() {
-            let comparison = Comparison {
+            let comparison = CrdUpgradeArgs {
                 old: old.clone(),
                 new: new.clone(),
                 exceptions,
@@ -109,7 +109,7 @@ impl Args {
     }
 }
 
-async fn check_upgrade(comparison: Comparison, output: Output) -> anyhow::Result<ExitCode> {
+async fn check_upgrade(comparison: CrdUpgradeArgs, output: Output) -> anyhow::Result<ExitCode> {
     let findings = tokio::task::spawn_blocking(move || comparison.findings())
         .await
         .context("comparing the CustomResourceDefinitions")??;
@@ -144,7 +144,7 @@ fn print_rules() -> io::Result<()> {
     for Rule { name, explanation } in rule::ALL {
         writeln!(stdout, "{name}: {explanation}")?;
     }
-    for rule in domain::Rule::ALL {
+    for rule in domain::UpgradeRule::ALL {
         writeln!(
             stdout,
             "{rule}: CRD upgrade, {:?}: {}",

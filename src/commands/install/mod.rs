@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use kube::Resource;
 use serde_json::{Value, json};
 use windlass_api::{self, BundleDeployment};
-use windlass_bundle::render::Certificates;
+use windlass_bundle::render::CertificateProvider;
 use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object, text::OneLine};
@@ -104,7 +104,7 @@ impl Args {
     /// When the cluster does not take it; what is wrong with the bundle is printed and in the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let install = self.install.clone();
-        let checked = tokio::task::spawn_blocking(move || install.check(Certificates::default()))
+        let checked = tokio::task::spawn_blocking(move || install.check(CertificateProvider::default()))
             .await
             .context("checking the bundle")?;
         let checked = match checked {

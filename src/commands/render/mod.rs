@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use windlass_bundle::render;
 
-use self::output::Output;
+use self::output::Destination;
 use crate::commands::bundle::InstallArgs;
 
 /// Prints what an install of a bundle would apply, as YAML.
@@ -53,10 +53,10 @@ impl Args {
 
     fn render(&self) -> anyhow::Result<ExitCode> {
         // Where nothing can be written, nothing else matters.
-        let output = Output::new(self.output_dir.clone())?;
+        let output = Destination::new(self.output_dir.clone())?;
         let certificates = match self.certificates {
-            Certificates::Windlass => render::Certificates::default(),
-            Certificates::None => render::Certificates::None,
+            Certificates::Windlass => render::CertificateProvider::default(),
+            Certificates::None => render::CertificateProvider::None,
         };
         match self.install.check(certificates) {
             Ok(checked) => {

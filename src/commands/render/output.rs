@@ -14,11 +14,11 @@ use crate::terminal::yaml;
 
 /// Where rendered objects go: to standard output, or into a folder.
 #[derive(Debug)]
-pub(super) struct Output(Option<PathBuf>);
+pub(super) struct Destination(Option<PathBuf>);
 
 // === impl Output ===
 
-impl Output {
+impl Destination {
     /// Into `folder`, else to standard output.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("new/out");
         let role = json!({"apiVersion": "v1", "kind": "ClusterRole", "metadata": {"name": "system:A.b"}});
-        let output = Output::new(Some(folder.clone())).unwrap();
+        let output = Destination::new(Some(folder.clone())).unwrap();
         output.write(&[object("a"), role]).unwrap();
         assert_eq!(
             names(&folder),
@@ -145,20 +145,20 @@ mod tests {
     fn a_folder_that_is_not_empty_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
-        let error = Output::new(Some(folder.path().to_owned())).unwrap_err();
+        let error = Destination::new(Some(folder.path().to_owned())).unwrap_err();
         assert!(
             error
                 .to_string()
                 .ends_with("is not empty: name an empty or a new folder")
         );
-        let error = Output::new(Some(folder.path().join("file"))).unwrap_err();
+        let error = Destination::new(Some(folder.path().join("file"))).unwrap_err();
         assert!(error.to_string().starts_with("cannot write into "));
     }
 
     #[test]
     fn where_one_file_cannot_be_written_none_is_left() {
         let folder = tempfile::tempdir().unwrap();
-        let output = Output::new(Some(folder.path().to_owned())).unwrap();
+        let output = Destination::new(Some(folder.path().to_owned())).unwrap();
         // Names differ in case only, so that the second has no file of its own.
         assert!(output.write(&[object("a"), object("b"), object("A")]).is_err());
         assert!(names(folder.path()).is_empty());

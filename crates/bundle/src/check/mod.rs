@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object, path::is_within};
 
-use crate::{Bundle, Files, Manifest, Reading, WebhookDefinition, WebhookType};
+use crate::{Bundle, Files, Manifest, ParsedBundle, WebhookDefinition, WebhookType};
 
 /// The bundle in `files`, if nothing is wrong with it.
 ///
@@ -30,7 +30,7 @@ use crate::{Bundle, Files, Manifest, Reading, WebhookDefinition, WebhookType};
 ///
 /// Every problem, ordered by file and path: what keeps the bundle from being parsed, and what is wrong with the rest.
 pub fn parse(files: &Files) -> Result<Bundle, Vec<Problem>> {
-    let Reading {
+    let ParsedBundle {
         bundle,
         problems: unreadable,
     } = Bundle::read(files);

@@ -58,7 +58,7 @@ pub struct Bundle {
 
 /// As much of a bundle as could be read, and everything that kept the rest from being read.
 #[derive(Debug)]
-pub struct Reading {
+pub struct ParsedBundle {
     /// The bundle; `None` when it has no ClusterServiceVersion or more than one.
     pub bundle: Option<Bundle>,
     /// What is wrong, in file order.
@@ -124,16 +124,16 @@ impl Bundle {
     /// Everything that keeps the bundle from being understood: syntax, missing files, fields of a wrong type.
     pub fn parse(files: &Files) -> Result<Self, Vec<Problem>> {
         match Self::read(files) {
-            Reading {
+            ParsedBundle {
                 bundle: Some(bundle),
                 problems,
             } if problems.is_empty() => Ok(bundle),
-            Reading { problems, .. } => Err(problems),
+            ParsedBundle { problems, .. } => Err(problems),
         }
     }
 
     /// Reads what can be read, so that a checker can report the problems of the rest as well.
-    pub fn read(files: &Files) -> Reading {
+    pub fn read(files: &Files) -> ParsedBundle {
         let mut problems = Vec::new();
         let annotations = metadata::annotations(files, &mut problems);
         let properties = metadata::properties(files, &mut problems);
@@ -188,7 +188,7 @@ impl Bundle {
             shape::check(bundle, &mut problems);
         }
         Problem::sort(&mut problems);
-        Reading { bundle, problems }
+        ParsedBundle { bundle, problems }
     }
 
     /// The typed view of the ClusterServiceVersion.

@@ -25,7 +25,7 @@ const API_SERVICE: Place = Place {
 
 /// A serving certificate that a bundle needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
+pub struct WebhookCertificate {
     /// The Service; the ServingCertificate has its name.
     pub service: String,
     /// The Secret.
@@ -44,7 +44,7 @@ struct Place {
 
 // === impl Certificate ===
 
-impl Certificate {
+impl WebhookCertificate {
     /// What a Deployment that serves webhooks needs.
     pub(super) fn of(serving: &ServingDeployment<'_>) -> Self {
         Self {

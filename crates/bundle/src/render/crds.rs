@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_object::json;
 
-use super::{Certificates, error::RenderError, serving_deployments::ServingDeployment, webhooks};
+use super::{CertificateProvider, error::RenderError, serving_deployments::ServingDeployment, webhooks};
 use crate::{Bundle, WebhookDefinition, WebhookType};
 
 /// Versions of ConversionReview that API servers send.
@@ -100,7 +100,7 @@ impl Conversion {
 pub(super) fn definitions(
     bundle: &Bundle,
     conversions: &[Conversion],
-    certificates: &Certificates,
+    certificates: &CertificateProvider,
 ) -> Vec<Value> {
     bundle
         .crds
@@ -115,7 +115,7 @@ pub(super) fn definitions(
             let conversion = conversions
                 .iter()
                 .find(|conversion| conversion.crd == manifest.name());
-            if let (Some(conversion), Certificates::Windlass { .. }) = (conversion, certificates) {
+            if let (Some(conversion), CertificateProvider::Windlass { .. }) = (conversion, certificates) {
                 let annotations = json::fields(&mut crd, &["metadata", "annotations"]);
                 annotations.retain(|name, _| !FOREIGN_INJECTION.contains(&name.as_str()));
                 webhooks::ask_for_trust(&mut crd, &conversion.namespace, &conversion.service);
@@ -226,7 +226,7 @@ mod tests {
             json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://there"}}});
         let original = crd.clone();
 
-        let untouched = &definitions(&bundle, &[], &Certificates::default())[0];
+        let untouched = &definitions(&bundle, &[], &CertificateProvider::default())[0];
         assert_eq!(
             untouched["metadata"]["annotations"],
             original["metadata"]["annotations"]
@@ -236,7 +236,7 @@ mod tests {
         assert!(untouched.get("status").is_none());
 
         let conversions = converted(&bundle).unwrap();
-        let armed_later = &definitions(&bundle, &conversions, &Certificates::default())[0];
+        let armed_later = &definitions(&bundle, &conversions, &CertificateProvider::default())[0];
         assert!(armed_later["spec"].get("conversion").is_none());
         assert_eq!(
             armed_later["metadata"]["annotations"],
@@ -245,7 +245,7 @@ mod tests {
                 "windlass.dev/inject-ca-from": "ns/widgets-controller-service"
             })
         );
-        let none = &definitions(&bundle, &conversions, &Certificates::None)[0];
+        let none = &definitions(&bundle, &conversions, &CertificateProvider::None)[0];
         assert_eq!(
             none["metadata"]["annotations"],
             original["metadata"]["annotations"]

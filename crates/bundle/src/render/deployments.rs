@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use windlass_object::json;
 
 use super::{
-    Certificates, Options, certificates, install_modes::TargetNamespaces, rollout,
+    CertificateProvider, InstallOptions, certificates, install_modes::TargetNamespaces, rollout,
     serving_deployments::ServingDeployment,
 };
 use crate::{Bundle, ClusterServiceVersion, DeploymentSpec};
@@ -22,7 +22,7 @@ pub(super) fn deployments(
     bundle: &Bundle,
     serving: &[ServingDeployment<'_>],
     targets: &TargetNamespaces,
-    options: &Options,
+    options: &InstallOptions,
 ) -> Vec<Value> {
     let csv = bundle.csv();
     csv.deployments()
@@ -31,7 +31,7 @@ pub(super) fn deployments(
             let serving = serving
                 .iter()
                 .find(|serving| serving.deployment.name() == written.name())
-                .filter(|_| matches!(options.certificates, Certificates::Windlass { .. }));
+                .filter(|_| matches!(options.certificates, CertificateProvider::Windlass { .. }));
             if let Some(serving) = serving {
                 let pod_spec = json::fields(&mut deployment, &["spec", "template", "spec"]);
                 certificates::mount(pod_spec, &serving.secret);
@@ -82,8 +82,8 @@ mod tests {
     use super::*;
     use crate::render::sample;
 
-    fn rendered(bundle: &Bundle, targets: &TargetNamespaces, certificates: Certificates) -> Value {
-        let options = Options {
+    fn rendered(bundle: &Bundle, targets: &TargetNamespaces, certificates: CertificateProvider) -> Value {
+        let options = InstallOptions {
             certificates,
             ..sample::options("ns")
         };
@@ -98,7 +98,7 @@ mod tests {
         bundle.csv.object["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["metadata"] =
             json!({"annotations": {"b": "own"}, "creationTimestamp": null});
         let targets = TargetNamespaces::These(vec!["x".into(), "y".into()]);
-        let deployment = rendered(&bundle, &targets, Certificates::None);
+        let deployment = rendered(&bundle, &targets, CertificateProvider::None);
         assert_eq!(
             deployment["spec"]["template"]["metadata"],
             json!({"annotations": {
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn without_certificates_nothing_is_added_for_serving() {
         let bundle = sample::bundle();
-        let deployment = rendered(&bundle, &TargetNamespaces::All, Certificates::None);
+        let deployment = rendered(&bundle, &TargetNamespaces::All, CertificateProvider::None);
         let written = bundle
             .csv()
             .deployments()
@@ -128,7 +128,7 @@ mod tests {
         );
         assert!(deployment["spec"].get("strategy").is_none());
 
-        let serving = rendered(&bundle, &TargetNamespaces::All, Certificates::default());
+        let serving = rendered(&bundle, &TargetNamespaces::All, CertificateProvider::default());
         assert_eq!(
             serving["spec"]["template"]["spec"]["volumes"][0]["name"],
             "webhook-cert"
@@ -145,7 +145,7 @@ mod tests {
             json!({"template": {"spec": [], "metadata": ""}}),
         ] {
             bundle.csv.object["spec"]["install"]["spec"]["deployments"][0]["spec"] = spec;
-            rendered(&bundle, &TargetNamespaces::All, Certificates::default());
+            rendered(&bundle, &TargetNamespaces::All, CertificateProvider::default());
         }
     }
 }

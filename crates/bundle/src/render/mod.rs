@@ -33,9 +33,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-pub use certificates::Certificate;
+pub use certificates::WebhookCertificate;
 pub use crds::Conversion;
-pub use deployment_config::{DeploymentConfig, Serving};
+pub use deployment_config::{DeploymentConfig, ServingDefaults};
 pub use error::{RenderError, Supported, TargetNamespacesReason};
 
 use crate::Bundle;
@@ -45,7 +45,7 @@ use windlass_object::{GoDuration, ObjectKey, json, object};
 
 /// How a bundle is to be installed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct InstallOptions {
     /// The namespace of the operator.
     pub namespace: String,
     /// The namespaces that it watches; none: all.
@@ -53,12 +53,12 @@ pub struct Options {
     /// Changes to its Deployments.
     pub config: DeploymentConfig,
     /// Who gives its webhooks certificates.
-    pub certificates: Certificates,
+    pub certificates: CertificateProvider,
 }
 
 /// Who gives webhooks their certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Certificates {
+pub enum CertificateProvider {
     /// Windlass.
     Windlass {
         /// How long certificates are valid; by default as long as ServingCertificates are by default.
@@ -89,7 +89,7 @@ pub struct Rendered {
     /// Conversions, to be armed once they are proven.
     pub conversions: Vec<Conversion>,
     /// Serving certificates that pods wait for; none without certificates.
-    pub certificates: Vec<Certificate>,
+    pub certificates: Vec<WebhookCertificate>,
 }
 
 /// Renders a bundle that [check](crate::check) has found nothing wrong with. The same input gives the same
@@ -98,7 +98,7 @@ pub struct Rendered {
 /// # Errors
 ///
 /// Everything that keeps the bundle from being installed as `options` say.
-pub fn render(bundle: &Bundle, options: &Options) -> Result<Rendered, Vec<RenderError>> {
+pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec<RenderError>> {
     let namespace = options.namespace.as_str();
     let mut errors = Vec::new();
     let targets = TargetNamespaces::new(bundle.csv(), namespace, &options.watch_namespaces)
@@ -117,8 +117,8 @@ pub fn render(bundle: &Bundle, options: &Options) -> Result<Rendered, Vec<Render
         .filter_map(|serving| services::service(serving, namespace).map_err(&mut collect).ok())
         .collect();
     let certificates: Vec<_> = match options.certificates {
-        Certificates::Windlass { .. } => serving.iter().map(Certificate::of).collect(),
-        Certificates::None => Vec::new(),
+        CertificateProvider::Windlass { .. } => serving.iter().map(WebhookCertificate::of).collect(),
+        CertificateProvider::None => Vec::new(),
     };
     let durations = options.certificates.durations();
 
@@ -159,7 +159,7 @@ fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<RenderError> 
 
 // === impl Certificates ===
 
-impl Certificates {
+impl CertificateProvider {
     fn durations(&self) -> Option<&Durations> {
         match self {
             Self::Windlass { durations } => durations.as_ref(),
@@ -168,7 +168,7 @@ impl Certificates {
     }
 }
 
-impl Default for Certificates {
+impl Default for CertificateProvider {
     fn default() -> Self {
         Self::Windlass { durations: None }
     }

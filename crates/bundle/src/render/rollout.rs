@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use windlass_object::{json, object};
 
-use super::{deployment_config::Serving, serving_deployments::ServingDeployment};
+use super::{deployment_config::ServingDefaults, serving_deployments::ServingDeployment};
 
 /// How long a pod goes on serving after it was told to end: until no proxy sends it new connections.
 const SLEEP_SECONDS: i64 = 5;
@@ -12,7 +12,7 @@ const SLEEP_SECONDS: i64 = 5;
 const DEFAULT_GRACE_PERIOD_SECONDS: i64 = 30;
 
 /// Adds what keeps webhooks answering during a rollout.
-pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>, wanted: Serving) {
+pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>, wanted: ServingDefaults) {
     let Some(webhook) = serving.webhooks.first() else {
         return;
     };
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::render::sample;
 
-    fn rendered(spec: Value, wanted: Serving) -> Value {
+    fn rendered(spec: Value, wanted: ServingDefaults) -> Value {
         let bundle = sample::bundle();
         let serving = ServingDeployment::all(bundle.csv());
         let mut deployment = json!({"spec": spec});
@@ -101,7 +101,10 @@ mod tests {
     fn the_container_with_the_port_is_probed_and_sleeps() {
         let containers = json!([{"name": "proxy"}, {"name": "manager", "ports": [{"containerPort": 9443}]}]);
         assert_eq!(
-            rendered(spec(json!({"containers": containers})), Serving::default()),
+            rendered(
+                spec(json!({"containers": containers})),
+                ServingDefaults::default()
+            ),
             json!({
                 "template": {"spec": {"containers": [
                     {"name": "proxy"},
@@ -117,7 +120,7 @@ mod tests {
         );
         let first = rendered(
             spec(json!({"containers": [{"name": "a"}, {"name": "b"}]})),
-            Serving::default(),
+            ServingDefaults::default(),
         );
         assert_eq!(
             first["template"]["spec"]["containers"][0]["readinessProbe"]["tcpSocket"]["port"],
@@ -139,12 +142,12 @@ mod tests {
         ] {
             let mut written = spec(json!({"containers": [container]}));
             written["strategy"] = strategy;
-            assert_eq!(rendered(written.clone(), Serving::default()), written);
+            assert_eq!(rendered(written.clone(), ServingDefaults::default()), written);
         }
         let mut surging = spec(json!({"containers": []}));
         surging["strategy"] = json!({"rollingUpdate": {"maxSurge": 2}});
         assert_eq!(
-            rendered(surging, Serving::default())["strategy"],
+            rendered(surging, ServingDefaults::default())["strategy"],
             json!({"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}, "type": "RollingUpdate"})
         );
     }
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn each_can_be_turned_off() {
         let written = spec(json!({"containers": [{"name": "a"}]}));
-        let off = Serving {
+        let off = ServingDefaults {
             readiness_probe: false,
             pre_stop: false,
             rolling_update: false,
@@ -165,7 +168,7 @@ mod tests {
     fn a_sleep_leaves_half_of_the_grace_period() {
         for (grace, expected) in [(30, Some(5)), (10, Some(5)), (4, Some(2)), (1, None), (0, None)] {
             let pod_spec = json!({"terminationGracePeriodSeconds": grace, "containers": [{"name": "a"}]});
-            let rendered = rendered(spec(pod_spec), Serving::default());
+            let rendered = rendered(spec(pod_spec), ServingDefaults::default());
             let sleep = rendered.pointer("/template/spec/containers/0/lifecycle/preStop/sleep/seconds");
             assert_eq!(sleep.and_then(Value::as_i64), expected, "{grace}");
         }
@@ -178,7 +181,7 @@ mod tests {
             json!({"containers": [{"name": "a", "ports": [{"containerPort": 9443, "hostPort": 9443}]}]}),
         ] {
             assert!(
-                rendered(spec(pod_spec), Serving::default())
+                rendered(spec(pod_spec), ServingDefaults::default())
                     .get("strategy")
                     .is_none()
             );

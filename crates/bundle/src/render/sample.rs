@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_object::ObjectKey;
 
-use super::{Certificates, DeploymentConfig, Options};
+use super::{CertificateProvider, DeploymentConfig, InstallOptions};
 use crate::{Bundle, Manifest};
 
 /// One Deployment with all three kinds of webhook, one CustomResourceDefinition, for all namespaces.
@@ -18,12 +18,12 @@ pub(super) fn bundle() -> Bundle {
 }
 
 /// For all namespaces, with certificates by Windlass and without changes.
-pub(super) fn options(namespace: &str) -> Options {
-    Options {
+pub(super) fn options(namespace: &str) -> InstallOptions {
+    InstallOptions {
         namespace: namespace.to_owned(),
         watch_namespaces: Vec::new(),
         config: DeploymentConfig::default(),
-        certificates: Certificates::default(),
+        certificates: CertificateProvider::default(),
     }
 }
 

@@ -33,7 +33,7 @@ fn what_is_done_at_different_moments_is_kept_apart() {
     );
     assert_eq!(
         rendered.certificates,
-        [Certificate {
+        [WebhookCertificate {
             service: "widgets-controller-service".into(),
             secret: "widgets-controller-service-cert".into(),
             deployment: "widgets.controller".into(),
@@ -53,7 +53,8 @@ fn what_is_done_at_different_moments_is_kept_apart() {
 #[test]
 fn a_serving_certificate_names_what_it_serves() {
     let mut options = options("ns");
-    let certificate = |options: &Options| render(&bundle(), options).unwrap().objects[5]["spec"].clone();
+    let certificate =
+        |options: &InstallOptions| render(&bundle(), options).unwrap().objects[5]["spec"].clone();
     assert_eq!(
         certificate(&options),
         json!({
@@ -66,7 +67,7 @@ fn a_serving_certificate_names_what_it_serves() {
         certificate: GoDuration::from_hours(24),
         ca: GoDuration::from_hours(72),
     };
-    options.certificates = Certificates::Windlass {
+    options.certificates = CertificateProvider::Windlass {
         durations: Some(durations),
     };
     assert_eq!(certificate(&options)["duration"], "24h");
@@ -75,8 +76,8 @@ fn a_serving_certificate_names_what_it_serves() {
 
 #[test]
 fn without_certificates_nothing_of_windlass_is_left() {
-    let options = Options {
-        certificates: Certificates::None,
+    let options = InstallOptions {
+        certificates: CertificateProvider::None,
         ..options("ns")
     };
     let rendered = render(&bundle(), &options).unwrap();
@@ -106,7 +107,7 @@ fn every_error_is_reported_at_once() {
         manifest(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b"}})),
     ];
     bundle.csv.object["spec"]["webhookdefinitions"][1]["targetPort"] = json!(1);
-    let options = Options {
+    let options = InstallOptions {
         watch_namespaces: vec!["other".into()],
         ..options("ns")
     };

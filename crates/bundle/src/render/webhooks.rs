@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 use windlass_object::{json, names::INJECT_CA_FROM};
 
-use super::{Certificates, install_modes::TargetNamespaces, names, serving_deployments::ServingDeployment};
+use super::{
+    CertificateProvider, install_modes::TargetNamespaces, names, serving_deployments::ServingDeployment,
+};
 use crate::{WebhookDefinition, WebhookType};
 
 /// Fields that a webhook definition and a webhook have in common.
@@ -22,7 +24,7 @@ pub(super) fn configurations(
     serving: &[ServingDeployment<'_>],
     namespace: &str,
     targets: &TargetNamespaces,
-    certificates: &Certificates,
+    certificates: &CertificateProvider,
 ) -> Vec<Value> {
     let kinds = [
         (WebhookType::Validating, "ValidatingWebhookConfiguration"),
@@ -40,7 +42,7 @@ pub(super) fn configurations(
                     "metadata": {"name": names::webhook(definition.generate_name())},
                     "webhooks": [webhook(*definition, &deployment.service, namespace, targets)],
                 });
-                if let Certificates::Windlass { .. } = certificates {
+                if let CertificateProvider::Windlass { .. } = certificates {
                     ask_for_trust(&mut configuration, namespace, &deployment.service);
                 }
                 configurations.push(configuration);
@@ -95,14 +97,14 @@ mod tests {
     use super::*;
     use crate::render::sample;
 
-    fn rendered(targets: &TargetNamespaces, certificates: &Certificates) -> Vec<Value> {
+    fn rendered(targets: &TargetNamespaces, certificates: &CertificateProvider) -> Vec<Value> {
         let bundle = sample::bundle();
         configurations(&ServingDeployment::all(bundle.csv()), "ns", targets, certificates)
     }
 
     #[test]
     fn each_definition_is_a_configuration_and_validating_ones_come_first() {
-        let all = rendered(&TargetNamespaces::All, &Certificates::default());
+        let all = rendered(&TargetNamespaces::All, &CertificateProvider::default());
         assert_eq!(
             all,
             [
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn webhooks_see_only_the_namespaces_that_the_operator_watches() {
         let targets = TargetNamespaces::These(vec!["b".into(), "a".into()]);
-        let configurations = rendered(&targets, &Certificates::None);
+        let configurations = rendered(&targets, &CertificateProvider::None);
         assert_eq!(
             configurations[0]["webhooks"][0]["namespaceSelector"],
             json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["b", "a"]}]})

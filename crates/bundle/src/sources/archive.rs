@@ -7,8 +7,8 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType};
 
-use super::limits::{Collection, FILES, UNPACKED_BYTES};
-use super::{Error, PARTS, is_part_of_bundle, relative};
+use super::limits::{FILES, FileCollector, UNPACKED_BYTES};
+use super::{PARTS, SourceError, is_part_of_bundle, relative};
 use crate::Files;
 
 /// Every entry has a header and is filled up to a multiple of it.
@@ -25,13 +25,13 @@ const STREAM_BYTES: u64 = UNPACKED_BYTES + 4 * BLOCK * FILES as u64;
 /// # Errors
 ///
 /// The first entry that cannot be read or may not be in a bundle.
-pub fn load(mut stream: impl Read, name: &str) -> Result<Files, Error> {
+pub fn load(mut stream: impl Read, name: &str) -> Result<Files, SourceError> {
     let mut start = Vec::new();
     stream
         .by_ref()
         .take(BLOCK)
         .read_to_end(&mut start)
-        .map_err(|source| Error::Read {
+        .map_err(|source| SourceError::Read {
             file: name.to_owned(),
             source,
         })?;
@@ -43,7 +43,7 @@ pub fn load(mut stream: impl Read, name: &str) -> Result<Files, Error> {
     if tar {
         return unpack(stream, name);
     }
-    Err(Error::Unsupported {
+    Err(SourceError::Unsupported {
         file: name.to_owned(),
     })
 }
@@ -61,12 +61,12 @@ fn is_tar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
 }
 
-fn unpack(stream: impl Read, name: &str) -> Result<Files, Error> {
+fn unpack(stream: impl Read, name: &str) -> Result<Files, SourceError> {
     let read = |file: &str, source: io::Error| match source.downcast::<EndOfLimit>() {
-        Ok(EndOfLimit) => Error::TooLarge {
+        Ok(EndOfLimit) => SourceError::TooLarge {
             file: file.to_owned(),
         },
-        Err(source) => Error::Read {
+        Err(source) => SourceError::Read {
             file: file.to_owned(),
             source,
         },
@@ -75,7 +75,7 @@ fn unpack(stream: impl Read, name: &str) -> Result<Files, Error> {
         stream,
         left: STREAM_BYTES,
     });
-    let mut collection = Collection::new();
+    let mut collection = FileCollector::new();
     let mut links = BTreeMap::new();
     for entry in archive.entries().map_err(|source| read(name, source))? {
         let entry = entry.map_err(|source| read(name, source))?;
@@ -92,40 +92,43 @@ fn unpack(stream: impl Read, name: &str) -> Result<Files, Error> {
                 let folder = path.parent().unwrap_or(Path::new(""));
                 links.insert(
                     file.clone(),
-                    join(folder, &target).ok_or(Error::LinkOutside { file, target })?,
+                    join(folder, &target).ok_or(SourceError::LinkOutside { file, target })?,
                 );
             }
             EntryType::Link => {
                 let target = link_target(&entry, &file)?;
                 links.insert(
                     file.clone(),
-                    join(Path::new(""), &target).ok_or(Error::LinkOutside { file, target })?,
+                    join(Path::new(""), &target).ok_or(SourceError::LinkOutside { file, target })?,
                 );
             }
             EntryType::Directory | EntryType::XGlobalHeader => {}
-            _ => return Err(Error::SpecialFile { file }),
+            _ => return Err(SourceError::SpecialFile { file }),
         }
     }
     follow(&links, &mut collection)?;
     let mut files = without_top_folder(collection.into_files());
     files.retain(|file, _| is_part_of_bundle(file));
     if files.is_empty() {
-        return Err(Error::NotABundle {
+        return Err(SourceError::NotABundle {
             file: name.to_owned(),
         });
     }
     Ok(files)
 }
 
-fn link_target(entry: &tar::Entry<'_, impl Read>, file: &str) -> Result<String, Error> {
-    let target = entry.link_name().map_err(|source| Error::Read {
+fn link_target(entry: &tar::Entry<'_, impl Read>, file: &str) -> Result<String, SourceError> {
+    let target = entry.link_name().map_err(|source| SourceError::Read {
         file: file.to_owned(),
         source,
     })?;
     let target = target.unwrap_or_default();
-    target.to_str().map(str::to_owned).ok_or_else(|| Error::Name {
-        file: file.to_owned(),
-    })
+    target
+        .to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| SourceError::Name {
+            file: file.to_owned(),
+        })
 }
 
 /// `target` as seen from `folder`; `None` when it leads out of the archive.
@@ -149,12 +152,12 @@ fn join(folder: &Path, target: &str) -> Option<String> {
 }
 
 /// Adds what each link leads to, as a file of the link's name.
-fn follow(links: &BTreeMap<String, String>, collection: &mut Collection) -> Result<(), Error> {
+fn follow(links: &BTreeMap<String, String>, collection: &mut FileCollector) -> Result<(), SourceError> {
     for (file, target) in links {
         // A chain is at most as long as there are links; a longer one is a circle.
         let end = (0..links.len()).fold(target, |end, _| links.get(end).unwrap_or(end));
         let Some(content) = collection.content(end).map(<[u8]>::to_vec) else {
-            return Err(Error::LinkOutside {
+            return Err(SourceError::LinkOutside {
                 file: file.clone(),
                 target: target.clone(),
             });

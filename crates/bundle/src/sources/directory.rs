@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::limits::Collection;
-use super::{Error, PARTS, relative};
+use super::limits::FileCollector;
+use super::{PARTS, SourceError, relative};
 use crate::Files;
 
 /// Reads `manifests/` and `metadata/` of the bundle in `folder`.
@@ -14,18 +14,18 @@ use crate::Files;
 /// # Errors
 ///
 /// The first file that cannot be read or may not be in a bundle.
-pub fn load(folder: &Path) -> Result<Files, Error> {
+pub fn load(folder: &Path) -> Result<Files, SourceError> {
     let root = folder
         .canonicalize()
         .map_err(|source| read_error(folder, source))?;
     if !PARTS.iter().any(|part| root.join(part).is_dir()) {
-        return Err(Error::NotABundle {
+        return Err(SourceError::NotABundle {
             file: folder.display().to_string(),
         });
     }
     let mut walk = Walk {
         root,
-        collection: Collection::new(),
+        collection: FileCollector::new(),
     };
     for part in PARTS {
         if walk.root.join(part).symlink_metadata().is_ok() {
@@ -39,14 +39,14 @@ pub fn load(folder: &Path) -> Result<Files, Error> {
 struct Walk {
     /// The bundle's folder, without links in its path.
     root: PathBuf,
-    collection: Collection,
+    collection: FileCollector,
 }
 
 // === impl Walk ===
 
 impl Walk {
     /// Reads the file or folder `path`, relative to the root.
-    fn visit(&mut self, path: &Path) -> Result<(), Error> {
+    fn visit(&mut self, path: &Path) -> Result<(), SourceError> {
         let name = relative(path)?.display().to_string();
         self.collection.count(&name)?;
         let target = self.resolve(path)?;
@@ -56,13 +56,13 @@ impl Walk {
         }
         // Opening a pipe would wait for a writer.
         if !metadata.is_file() {
-            return Err(Error::SpecialFile { file: name });
+            return Err(SourceError::SpecialFile { file: name });
         }
         let file = File::open(&target).map_err(|source| read_error(path, source))?;
         self.collection.add(&name, metadata.len(), file)
     }
 
-    fn visit_folder(&mut self, path: &Path, target: &Path) -> Result<(), Error> {
+    fn visit_folder(&mut self, path: &Path, target: &Path) -> Result<(), SourceError> {
         let entries = fs::read_dir(target).map_err(|source| read_error(path, source))?;
         for entry in entries {
             let entry = entry.map_err(|source| read_error(path, source))?;
@@ -72,7 +72,7 @@ impl Walk {
     }
 
     /// Where `path` leads to, which must be in the root and, for a folder, not above itself.
-    fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
+    fn resolve(&self, path: &Path) -> Result<PathBuf, SourceError> {
         let link = self.root.join(path);
         let metadata = link
             .symlink_metadata()
@@ -80,7 +80,7 @@ impl Walk {
         if !metadata.is_symlink() {
             return Ok(link);
         }
-        let outside = || Error::LinkOutside {
+        let outside = || SourceError::LinkOutside {
             file: path.display().to_string(),
             target: fs::read_link(&link).unwrap_or_default().display().to_string(),
         };
@@ -94,8 +94,8 @@ impl Walk {
     }
 }
 
-fn read_error(path: &Path, source: std::io::Error) -> Error {
-    Error::Read {
+fn read_error(path: &Path, source: std::io::Error) -> SourceError {
+    SourceError::Read {
         file: path.display().to_string(),
         source,
     }

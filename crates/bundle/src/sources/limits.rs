@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::Error;
+use super::SourceError;
 use crate::Files;
 
 /// How many bytes a bundle may hold, unpacked.
@@ -13,7 +13,7 @@ pub const FILES: usize = 10_000;
 
 /// The files read so far, and what may still be read.
 #[derive(Debug)]
-pub(super) struct Collection {
+pub(super) struct FileCollector {
     files: Files,
     entries: usize,
     bytes: u64,
@@ -21,7 +21,7 @@ pub(super) struct Collection {
 
 // === impl Collection ===
 
-impl Collection {
+impl FileCollector {
     pub(super) fn new() -> Self {
         Self {
             files: Files::new(),
@@ -31,10 +31,10 @@ impl Collection {
     }
 
     /// Counts a file, folder or link before anything of it is read.
-    pub(super) fn count(&mut self, file: &str) -> Result<(), Error> {
+    pub(super) fn count(&mut self, file: &str) -> Result<(), SourceError> {
         self.entries += 1;
         if self.entries > FILES {
-            return Err(Error::TooManyFiles {
+            return Err(SourceError::TooManyFiles {
                 file: file.to_owned(),
             });
         }
@@ -42,9 +42,9 @@ impl Collection {
     }
 
     /// Reads `content`, which says that it has `size` bytes, as `file`.
-    pub(super) fn add(&mut self, file: &str, size: u64, content: impl Read) -> Result<(), Error> {
+    pub(super) fn add(&mut self, file: &str, size: u64, content: impl Read) -> Result<(), SourceError> {
         let left = UNPACKED_BYTES - self.bytes;
-        let too_large = || Error::TooLarge {
+        let too_large = || SourceError::TooLarge {
             file: file.to_owned(),
         };
         if size > left {
@@ -55,7 +55,7 @@ impl Collection {
         let read = content
             .take(left + 1)
             .read_to_end(&mut bytes)
-            .map_err(|source| Error::Read {
+            .map_err(|source| SourceError::Read {
                 file: file.to_owned(),
                 source,
             })?;
@@ -65,7 +65,7 @@ impl Collection {
         }
         self.bytes += read;
         if self.files.insert(file.to_owned(), bytes).is_some() {
-            return Err(Error::Duplicate {
+            return Err(SourceError::Duplicate {
                 file: file.to_owned(),
             });
         }

@@ -17,12 +17,12 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::Files;
 
-pub use any::{Contents, load_any};
+pub use any::{PathContents, load_any};
 pub use limits::{FILES, UNPACKED_BYTES};
 
 /// Why a source yields no bundle.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SourceError {
     /// The folder, archive or file in it cannot be read.
     #[error("cannot be read: {source}")]
     Read {
@@ -94,11 +94,11 @@ pub enum Error {
 /// # Errors
 ///
 /// The first thing that keeps it from being read; it names the file.
-pub fn load(path: &Path) -> Result<Files, Error> {
+pub fn load(path: &Path) -> Result<Files, SourceError> {
     if path == Path::new("-") {
         return archive::load(io::stdin().lock(), "-");
     }
-    let read = |source| Error::Read {
+    let read = |source| SourceError::Read {
         file: path.display().to_string(),
         source,
     };
@@ -107,7 +107,7 @@ pub fn load(path: &Path) -> Result<Files, Error> {
         return directory::load(path);
     }
     if !kind.is_file() {
-        return Err(Error::SpecialFile {
+        return Err(SourceError::SpecialFile {
             file: path.display().to_string(),
         });
     }
@@ -128,16 +128,16 @@ fn is_part_of_bundle(file: &str) -> bool {
 /// # Errors
 ///
 /// When it leaves the folder it is relative to, or is not UTF-8.
-fn relative(path: &Path) -> Result<PathBuf, Error> {
+fn relative(path: &Path) -> Result<PathBuf, SourceError> {
     let file = || path.display().to_string();
     let mut parts = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
             Component::Normal(part) if part.to_str().is_some() => parts.push(part),
-            Component::Normal(_) => return Err(Error::Name { file: file() }),
+            Component::Normal(_) => return Err(SourceError::Name { file: file() }),
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Err(Error::PathOutside { file: file() });
+                return Err(SourceError::PathOutside { file: file() });
             }
         }
     }
@@ -146,7 +146,7 @@ fn relative(path: &Path) -> Result<PathBuf, Error> {
 
 // === impl Error ===
 
-impl Error {
+impl SourceError {
     /// The file that the error is about, relative to the bundle where it is in it.
     pub fn file(&self) -> &str {
         match self {

@@ -263,11 +263,11 @@ fn a_bundle_is_a_folder_or_an_archive_by_what_is_there() {
     assert_eq!(names(&load(&archive).unwrap()), ["manifests/b.yaml"]);
     assert!(matches!(
         load(&bundle.path().join("gone")),
-        Err(Error::Read { .. })
+        Err(SourceError::Read { .. })
     ));
     assert!(matches!(
         load(&bundle.path().join("manifests/a.yaml")),
-        Err(Error::Unsupported { .. })
+        Err(SourceError::Unsupported { .. })
     ));
 }
 

@@ -36,7 +36,7 @@ pub struct Predecessors {
 
 /// Why a bundle may not follow another.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum UpgradeRefusal {
     /// It is another operator.
     #[error(
         "the package {installed} is installed, and the bundle is of the package {candidate}: delete the BundleDeployment and create another"
@@ -95,15 +95,15 @@ impl Release {
         installed: &Self,
         predecessors: &Predecessors,
         allow_downgrade: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), UpgradeRefusal> {
         if self.package != installed.package {
-            return Err(Refusal::OtherPackage {
+            return Err(UpgradeRefusal::OtherPackage {
                 installed: installed.package.clone(),
                 candidate: self.package.clone(),
             });
         }
         if self.is_older_than(installed) && !allow_downgrade && !predecessors.name(installed) {
-            return Err(Refusal::Downgrade {
+            return Err(UpgradeRefusal::Downgrade {
                 installed: installed.clone(),
                 candidate: self.clone(),
             });
@@ -144,7 +144,7 @@ impl Predecessors {
 
 // === impl Refusal ===
 
-impl Refusal {
+impl UpgradeRefusal {
     /// One word in CamelCase.
     pub fn reason(&self) -> &'static str {
         match self {

@@ -31,7 +31,7 @@ pub struct Applier {
 
 /// For whom an object is applied.
 #[derive(Clone, Debug)]
-pub struct Owner {
+pub struct Applicant {
     /// The name of the BundleDeployment; its objects carry it as a label.
     pub bundle_deployment: String,
     /// Objects that Windlass did not create and that may be taken over.
@@ -83,7 +83,7 @@ struct Memory {
 
 // === impl Owner ===
 
-impl Owner {
+impl Applicant {
     /// The name of the BundleDeployment that an object belongs to.
     pub fn of(object: &Value) -> Option<&str> {
         object::label(object, names::BUNDLE_DEPLOYMENT)
@@ -117,7 +117,7 @@ impl Applier {
     /// # Errors
     ///
     /// [`ApplyError`]; nothing has been written then.
-    pub async fn ensure(&self, desired: &Value, owner: &Owner) -> Result<Outcome, ApplyError> {
+    pub async fn ensure(&self, desired: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
         let body = owned(desired, owner);
         let Some(live) = self.live(&key, &body).await? else {
@@ -148,7 +148,7 @@ impl Applier {
         &self,
         armed: &Value,
         body: &Value,
-        owner: &Owner,
+        owner: &Applicant,
     ) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(body).ok_or(RequestError::Nameless)?;
         let body = owned(body, owner);
@@ -213,13 +213,13 @@ impl Applier {
     }
 
     /// Whether `live` holds everything that `desired` says.
-    pub fn is_applied(&self, desired: &Value, live: &Value, owner: &Owner) -> bool {
+    pub fn is_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
         let body = owned(desired, owner);
         ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live))
     }
 
     /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
-    pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Owner) -> bool {
+    pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
         let hash = body_hash(&owned(desired, owner));
         object::annotation(live, names::APPLIED_HASH) == Some(&hash)
     }
@@ -253,7 +253,7 @@ impl Applier {
         &self,
         key: &ObjectKey,
         live: Arc<Value>,
-        owner: &Owner,
+        owner: &Applicant,
     ) -> Result<Arc<Value>, ApplyError> {
         if !owner.may_write(&live) {
             return Err(ApplyError::Foreign {
@@ -265,7 +265,7 @@ impl Applier {
             return Err(ApplyError::Terminating { object: key.clone() });
         }
         let references = live.pointer("/metadata/ownerReferences");
-        let Some(references) = references.filter(|_| Owner::of(&live).is_none()) else {
+        let Some(references) = references.filter(|_| Applicant::of(&live).is_none()) else {
             return Ok(live);
         };
         let guards = [
@@ -314,7 +314,7 @@ impl Applier {
         memory.get(key).is_some_and(|remembered| {
             remembered.hash == hash
                 && object::annotation(live, names::APPLIED_HASH) == Some(&hash)
-                && Owner::of(live) == Owner::of(body)
+                && Applicant::of(live) == Applicant::of(body)
                 && remembered.verified.is_some()
                 && remembered.verified == version(live)
         })
@@ -338,7 +338,7 @@ fn version(object: &Value) -> Option<(String, i64)> {
 }
 
 /// `desired` with the label of its owner and the hash of itself.
-fn owned(desired: &Value, owner: &Owner) -> Value {
+fn owned(desired: &Value, owner: &Applicant) -> Value {
     let mut body = desired.clone();
     if let Some(body) = body.as_object_mut() {
         body.remove("status");
@@ -382,8 +382,8 @@ fn without_bookkeeping(made: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn owner() -> Owner {
-        Owner {
+    fn owner() -> Applicant {
+        Applicant {
             bundle_deployment: "a".into(),
             adopt: Vec::new(),
         }
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn only_own_released_or_adoptable_objects_may_be_written() {
-        let named = Owner {
+        let named = Applicant {
             adopt: vec!["ConfigMap/c".parse().unwrap()],
             ..owner()
         };

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Claim, Moment, Record};
+use super::{LeaderElectionRecord, LeaderTerm, Moment};
 
 /// How long things take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct LeaderElectionConfig {
     /// How long others wait after the last renewal that they have seen. In whole seconds, at least one.
     pub lease_duration: Duration,
     /// How long the holder tries to renew before it stops to lead. Shorter than the lease.
@@ -19,19 +19,19 @@ pub struct Timing {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     identity: String,
-    timing: Timing,
+    timing: LeaderElectionConfig,
     /// What the Lease said last, and when it was first seen to say so.
-    seen: Option<(Record, Moment)>,
-    claim: Option<Claim>,
+    seen: Option<(LeaderElectionRecord, Moment)>,
+    claim: Option<LeaderTerm>,
 }
 
 /// What to do about the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Nobody holds it, or its holder has not renewed it for as long as it said: write this.
-    Take(Record),
+    Take(LeaderElectionRecord),
     /// It is ours: write this.
-    Renew(Record),
+    Renew(LeaderElectionRecord),
     /// Somebody else holds it.
     Wait {
         /// Who.
@@ -45,7 +45,7 @@ pub enum Decision {
 
 impl Candidate {
     /// One that has seen nothing yet. No two may have the same identity.
-    pub fn new(identity: String, timing: Timing) -> Self {
+    pub fn new(identity: String, timing: LeaderElectionConfig) -> Self {
         Self {
             identity,
             timing,
@@ -60,12 +60,12 @@ impl Candidate {
     }
 
     /// How long things take.
-    pub fn timing(&self) -> Timing {
+    pub fn timing(&self) -> LeaderElectionConfig {
         self.timing
     }
 
     /// What it claims, be it current or not.
-    pub fn claim(&self) -> Option<&Claim> {
+    pub fn claim(&self) -> Option<&LeaderTerm> {
         self.claim.as_ref()
     }
 
@@ -73,11 +73,11 @@ impl Candidate {
     ///
     /// A holder's own times are not believed: its calendar may be wrong, or ours. What counts is for how long we have
     /// seen the Lease unchanged, on the steady clock. That begins after the renewal, so it can only end too late.
-    pub fn consider(&mut self, found: Option<&Record>, now: Moment) -> Decision {
+    pub fn consider(&mut self, found: Option<&LeaderElectionRecord>, now: Moment) -> Decision {
         let duration = self.timing.lease_duration;
         let Some(found) = found else {
             self.seen = None;
-            return Decision::Take(Record::taken(None, &self.identity, duration, now));
+            return Decision::Take(LeaderElectionRecord::taken(None, &self.identity, duration, now));
         };
         let since = match &self.seen {
             Some((seen, since)) if seen == found => *since,
@@ -93,7 +93,12 @@ impl Candidate {
             .since_boot
             .saturating_add(found.duration.unwrap_or(duration));
         if found.holder.is_empty() || until <= now.since_boot {
-            return Decision::Take(Record::taken(Some(found), &self.identity, duration, now));
+            return Decision::Take(LeaderElectionRecord::taken(
+                Some(found),
+                &self.identity,
+                duration,
+                now,
+            ));
         }
         Decision::Wait {
             holder: found.holder.clone(),
@@ -102,9 +107,9 @@ impl Candidate {
     }
 
     /// The API server has confirmed our write of `record`, which was sent at `sent`.
-    pub fn won(&mut self, record: Record, sent: Moment) -> &Claim {
+    pub fn won(&mut self, record: LeaderElectionRecord, sent: Moment) -> &LeaderTerm {
         self.seen = Some((record, sent));
-        self.claim.insert(Claim {
+        self.claim.insert(LeaderTerm {
             holder: self.identity.clone(),
             expiry: sent.after(self.timing.renew_deadline),
         })

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_object::{ObjectKey, names};
 
-use super::{Candidate, Claim, Decision, Leadership, Moment, ReadLeaseError, Record};
+use super::{Candidate, Decision, LeaderElectionRecord, LeaderTerm, Leadership, Moment, ReadLeaseError};
 use crate::{Cluster, RequestError, events::Events, kinds, telemetry::chain};
 
 /// Stands for election with one Lease.
@@ -18,7 +18,7 @@ pub struct Elector {
     cluster: Cluster,
     lease: ObjectKey,
     candidate: Candidate,
-    claims: watch::Sender<Option<Claim>>,
+    claims: watch::Sender<Option<LeaderTerm>>,
     /// The Lease as we wrote it last.
     written: Option<Value>,
     /// Who was last said to lead.
@@ -155,7 +155,7 @@ impl Elector {
             Some(written) => Some(written),
             None => self.cluster.read(&self.lease).await?,
         };
-        let said = found.as_ref().map(Record::of).transpose()?;
+        let said = found.as_ref().map(LeaderElectionRecord::of).transpose()?;
         match self.candidate.consider(said.as_ref(), Moment::now()) {
             Decision::Wait { holder, remaining } => Ok(Attempt::Waits { holder, remaining }),
             Decision::Take(record) | Decision::Renew(record) => {
@@ -172,7 +172,11 @@ impl Elector {
     }
 
     /// Writes `record` into the Lease, if it still is what was `found`.
-    async fn write(&self, found: Option<Value>, record: &Record) -> Result<Value, RequestError> {
+    async fn write(
+        &self,
+        found: Option<Value>,
+        record: &LeaderElectionRecord,
+    ) -> Result<Value, RequestError> {
         match found {
             Some(mut lease) => {
                 record.write_to(&mut lease);
@@ -219,7 +223,7 @@ impl Elector {
             None => self.cluster.read(&self.lease).await?,
         };
         let Some(lease) = found else { return Ok(()) };
-        let record = Record::of(&lease)?;
+        let record = LeaderElectionRecord::of(&lease)?;
         if record.holder == self.candidate.identity() {
             self.write(Some(lease), &record.vacated(Moment::now())).await?;
             info!(lease = %self.lease, "Vacated the Lease");

@@ -7,7 +7,7 @@ use super::Moment;
 
 /// A statement of who leads, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct LeaderTerm {
     /// Who.
     pub holder: String,
     /// Until when, if it is not renewed.
@@ -24,7 +24,7 @@ pub struct Leadership {
 #[derive(Clone, Debug)]
 struct Election {
     identity: String,
-    claims: watch::Receiver<Option<Claim>>,
+    claims: watch::Receiver<Option<LeaderTerm>>,
 }
 
 /// A write was held back, because this process does not lead (any more). It says nothing about what was to be written.
@@ -34,7 +34,7 @@ pub struct NotLeading;
 
 // === impl Claim ===
 
-impl Claim {
+impl LeaderTerm {
     /// Whether `identity` leads at `now`.
     pub fn is_current_for(&self, identity: &str, now: Moment) -> bool {
         self.holder == identity && !self.expiry.has_come(now)
@@ -50,7 +50,7 @@ impl Leadership {
     }
 
     /// As the last of `claims` says about `identity`.
-    pub(super) fn elected(identity: String, claims: watch::Receiver<Option<Claim>>) -> Self {
+    pub(super) fn elected(identity: String, claims: watch::Receiver<Option<LeaderTerm>>) -> Self {
         Self {
             election: Some(Election { identity, claims }),
         }

@@ -27,9 +27,9 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use candidate::{Candidate, Decision, Timing};
+pub use candidate::{Candidate, Decision, LeaderElectionConfig};
 pub use elector::{AttemptError, Elector, LEASE, LeadershipLost};
 pub use fence::fenced;
-pub use leadership::{Claim, Leadership, NotLeading};
+pub use leadership::{LeaderTerm, Leadership, NotLeading};
 pub use moment::Moment;
-pub use record::{ReadLeaseError, Record};
+pub use record::{LeaderElectionRecord, ReadLeaseError};

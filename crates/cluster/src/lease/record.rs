@@ -11,7 +11,7 @@ use super::Moment;
 
 /// What a Lease says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct LeaderElectionRecord {
     /// Who holds it; empty when nobody does.
     pub holder: String,
     /// How long after a renewal others wait before they take it.
@@ -31,7 +31,7 @@ pub struct ReadLeaseError(#[from] serde_json::Error);
 
 // === impl Record ===
 
-impl Record {
+impl LeaderElectionRecord {
     /// Reads a Lease.
     ///
     /// # Errors

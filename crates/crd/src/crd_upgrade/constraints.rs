@@ -5,21 +5,21 @@ use std::{cmp::Ordering, collections::HashSet};
 use serde_json::{Number, Value};
 use windlass_object::text::shortened;
 
-use super::Rule;
+use super::UpgradeRule;
 
 /// The rule about a keyword.
 pub(super) struct Constraint {
     /// The keyword.
     pub(super) keyword: &'static str,
     /// The rule.
-    pub(super) rule: Rule,
+    pub(super) rule: UpgradeRule,
     /// What breaks the rule, given two different canonical values.
-    pub(super) compare: fn(Change<'_>) -> Result<Vec<String>, Mistyped>,
+    pub(super) compare: fn(KeywordChange<'_>) -> Result<Vec<String>, Mistyped>,
 }
 
 /// The values of a keyword, or of another field, before and after; `None` where it says nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change<'a> {
+pub(super) struct KeywordChange<'a> {
     pub(super) keyword: &'a str,
     pub(super) old: Option<&'a Value>,
     pub(super) new: Option<&'a Value>,
@@ -34,32 +34,32 @@ const SHOWN: usize = 1024;
 
 /// The keywords that have a rule.
 pub(super) const CONSTRAINTS: &[Constraint] = &[
-    constraint("type", Rule::Type, changed_type),
-    constraint("required", Rule::Required, new_required),
-    constraint("default", Rule::Default, changed_default),
-    constraint("enum", Rule::Enum, narrowed_enum),
-    constraint("minimum", Rule::Minimum, raised_minimum),
-    constraint("minItems", Rule::MinItems, raised_minimum),
-    constraint("minLength", Rule::MinLength, raised_minimum),
-    constraint("minProperties", Rule::MinProperties, raised_minimum),
-    constraint("maximum", Rule::Maximum, lowered_maximum),
-    constraint("maxItems", Rule::MaxItems, lowered_maximum),
-    constraint("maxLength", Rule::MaxLength, lowered_maximum),
-    constraint("maxProperties", Rule::MaxProperties, lowered_maximum),
-    constraint("pattern", Rule::Pattern, changed_pattern),
-    constraint("nullable", Rule::Nullable, changed_nullable),
-    constraint("oneOf", Rule::OneOf, changed_one_of),
-    constraint("x-kubernetes-map-type", Rule::MapType, changed),
-    constraint("description", Rule::Description, changed),
-    constraint("title", Rule::Description, changed),
-    constraint("example", Rule::Description, changed),
-    constraint("externalDocs", Rule::Description, changed),
+    constraint("type", UpgradeRule::Type, changed_type),
+    constraint("required", UpgradeRule::Required, new_required),
+    constraint("default", UpgradeRule::Default, changed_default),
+    constraint("enum", UpgradeRule::Enum, narrowed_enum),
+    constraint("minimum", UpgradeRule::Minimum, raised_minimum),
+    constraint("minItems", UpgradeRule::MinItems, raised_minimum),
+    constraint("minLength", UpgradeRule::MinLength, raised_minimum),
+    constraint("minProperties", UpgradeRule::MinProperties, raised_minimum),
+    constraint("maximum", UpgradeRule::Maximum, lowered_maximum),
+    constraint("maxItems", UpgradeRule::MaxItems, lowered_maximum),
+    constraint("maxLength", UpgradeRule::MaxLength, lowered_maximum),
+    constraint("maxProperties", UpgradeRule::MaxProperties, lowered_maximum),
+    constraint("pattern", UpgradeRule::Pattern, changed_pattern),
+    constraint("nullable", UpgradeRule::Nullable, changed_nullable),
+    constraint("oneOf", UpgradeRule::OneOf, changed_one_of),
+    constraint("x-kubernetes-map-type", UpgradeRule::MapType, changed),
+    constraint("description", UpgradeRule::Description, changed),
+    constraint("title", UpgradeRule::Description, changed),
+    constraint("example", UpgradeRule::Description, changed),
+    constraint("externalDocs", UpgradeRule::Description, changed),
 ];
 
 const fn constraint(
     keyword: &'static str,
-    rule: Rule,
-    compare: fn(Change<'_>) -> Result<Vec<String>, Mistyped>,
+    rule: UpgradeRule,
+    compare: fn(KeywordChange<'_>) -> Result<Vec<String>, Mistyped>,
 ) -> Constraint {
     Constraint {
         keyword,
@@ -68,13 +68,13 @@ const fn constraint(
     }
 }
 
-fn changed_type(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn changed_type(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     text(change.old)?;
     text(change.new)?;
     Ok(vec![format!("type changed : {}", change.shown())])
 }
 
-fn new_required(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn new_required(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     let added: Vec<&str> = difference(list(change.new)?, list(change.old)?)
         .into_iter()
         .map(|name| name.as_str().ok_or(Mistyped))
@@ -85,7 +85,7 @@ fn new_required(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
     Ok(vec![format!("new required fields: [{}]", added.join(", "))])
 }
 
-fn changed_default(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn changed_default(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     Ok(vec![match (change.old, change.new) {
         (None, Some(new)) => format!("default added when there was none previously : {}", shown(new)),
         (Some(old), None) => format!("default value removed : {}", shown(old)),
@@ -93,7 +93,7 @@ fn changed_default(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
     }])
 }
 
-fn narrowed_enum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn narrowed_enum(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     changed_choice(change, |old, new| {
         said_of(&difference(old, new), "allowed enum values removed : ")
             .into_iter()
@@ -101,7 +101,7 @@ fn narrowed_enum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
     })
 }
 
-fn changed_one_of(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn changed_one_of(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     changed_choice(change, |old, new| {
         let removed = said_of(&difference(old, new), "allowed oneOf schemas removed: ");
         let added = said_of(&difference(new, old), "allowed oneOf schemas added: ");
@@ -111,7 +111,7 @@ fn changed_one_of(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
 
 /// What is said of a list of what is allowed: that there is one now, or how it has changed. Without one all is allowed.
 fn changed_choice(
-    change: Change<'_>,
+    change: KeywordChange<'_>,
     compare: impl FnOnce(&[Value], &[Value]) -> Vec<String>,
 ) -> Result<Vec<String>, Mistyped> {
     let (old, new) = (list(change.old)?, list(change.new)?);
@@ -126,17 +126,17 @@ fn changed_choice(
     })
 }
 
-fn raised_minimum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn raised_minimum(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     tightened_bound(change, "minimum", Ordering::Less, "increased")
 }
 
-fn lowered_maximum(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn lowered_maximum(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     tightened_bound(change, "maximum", Ordering::Greater, "decreased")
 }
 
 /// What is said of a bound that is new or tighter: compared with the new value, the old one is `looser`.
 fn tightened_bound(
-    change: Change<'_>,
+    change: KeywordChange<'_>,
     what: &str,
     looser: Ordering,
     moved: &str,
@@ -152,7 +152,7 @@ fn tightened_bound(
     })
 }
 
-fn changed_pattern(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn changed_pattern(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     let what = match (text(change.old)?, text(change.new)?) {
         (None, _) => "added",
         (_, None) => "removed",
@@ -161,7 +161,7 @@ fn changed_pattern(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
     Ok(vec![format!("pattern {what} : {}", change.shown())])
 }
 
-fn changed_nullable(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn changed_nullable(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     match (change.old, change.new) {
         (None, Some(Value::Bool(_))) => Ok(vec!["nullable added : false -> true".to_owned()]),
         (Some(Value::Bool(_)), None) => Ok(vec!["nullable removed : true -> false".to_owned()]),
@@ -169,7 +169,7 @@ fn changed_nullable(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
     }
 }
 
-fn changed(change: Change<'_>) -> Result<Vec<String>, Mistyped> {
+fn changed(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     Ok(vec![format!("{} changed : {}", change.keyword, change.shown())])
 }
 
@@ -220,7 +220,7 @@ fn shown(value: &Value) -> String {
 
 // === impl Change ===
 
-impl<'a> Change<'a> {
+impl<'a> KeywordChange<'a> {
     pub(super) fn of(keyword: &'a str, old: Option<&'a Value>, new: Option<&'a Value>) -> Self {
         Self { keyword, old, new }
     }

@@ -3,7 +3,9 @@
 use serde_json::Value;
 use windlass_object::object;
 
-use super::{Rule, constraints::Change, finding::Findings, property::unhandled, versions::versions};
+use super::{
+    UpgradeRule, constraints::KeywordChange, finding::Findings, property::unhandled, versions::versions,
+};
 use crate::definition::{is_served, is_storage, stored_versions};
 
 /// Fields beside the versions that decide over what is kept, and under which names.
@@ -26,8 +28,8 @@ pub(super) fn compare(old: &Value, new: &Value, findings: &mut Findings<'_>) {
             value.filter(|value| !matches!(value, Value::Null | Value::Bool(false)))
         };
         if value(old) != value(new) {
-            let message = unhandled([Change::of(what, value(old), value(new))]);
-            findings.add(None, None, Rule::Unhandled, message);
+            let message = unhandled([KeywordChange::of(what, value(old), value(new))]);
+            findings.add(None, None, UpgradeRule::Unhandled, message);
         }
     }
 }
@@ -39,7 +41,7 @@ fn compare_scopes(old: &Value, new: &Value, findings: &mut Findings<'_>) {
         findings.add(
             None,
             None,
-            Rule::Scope,
+            UpgradeRule::Scope,
             format!("scope changed : {old:?} -> {new:?}"),
         );
     }
@@ -53,7 +55,7 @@ fn compare_stored_versions(old: &Value, new: &Value, findings: &mut Findings<'_>
         .collect();
     if !removed.is_empty() {
         let message = format!("stored versions removed : [{}]", removed.join(", "));
-        findings.add(None, None, Rule::StoredVersionRemoval, message);
+        findings.add(None, None, UpgradeRule::StoredVersionRemoval, message);
     }
 }
 
@@ -81,6 +83,6 @@ fn compare_served_versions(old: &Value, new: &Value, findings: &mut Findings<'_>
             Some(version) if !is_served(version) => format!("version no longer served : {name}"),
             Some(_) => continue,
         };
-        findings.add(Some(name), None, Rule::ServedVersionRemoval, message);
+        findings.add(Some(name), None, UpgradeRule::ServedVersionRemoval, message);
     }
 }

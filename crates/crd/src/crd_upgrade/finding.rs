@@ -5,7 +5,7 @@ use std::{fmt, mem};
 use serde::Serialize;
 use windlass_object::text::OneLine;
 
-use super::{Enforcement, Policy, Rule};
+use super::{Enforcement, Policy, UpgradeRule};
 
 /// One violation of a rule. Prints as `CRD VERSION FIELD RULE: message`, always on one line, with `-` for a version or a
 /// field where it is about neither; what does not refuse the change ends with `(warning)`.
@@ -18,7 +18,7 @@ pub struct Finding {
     /// The field: `^` is the object, `^.spec.ports.items.name` the name of each port.
     pub field: Option<String>,
     /// The rule.
-    pub rule: Rule,
+    pub rule: UpgradeRule,
     /// What has changed.
     pub message: String,
     /// What becomes of it; never [`Enforcement::None`].
@@ -89,7 +89,7 @@ impl<'a> Findings<'a> {
         &mut self,
         version: Option<&str>,
         field: Option<&str>,
-        rule: Rule,
+        rule: UpgradeRule,
         message: impl Into<String>,
     ) {
         self.add_at_most(Enforcement::Strict, version, field, rule, message.into());
@@ -100,7 +100,7 @@ impl<'a> Findings<'a> {
         &mut self,
         version: Option<&str>,
         field: Option<&str>,
-        rule: Rule,
+        rule: UpgradeRule,
         message: impl Into<String>,
     ) {
         self.add_at_most(Enforcement::Warn, version, field, rule, message.into());
@@ -111,7 +111,7 @@ impl<'a> Findings<'a> {
         most: Enforcement,
         version: Option<&str>,
         field: Option<&str>,
-        rule: Rule,
+        rule: UpgradeRule,
         message: String,
     ) {
         let enforcement = self.policy.enforcement(self.crd, version, field, rule).min(most);
@@ -153,7 +153,7 @@ impl<'a> Findings<'a> {
                 crd: self.crd.to_owned(),
                 version: None,
                 field: None,
-                rule: Rule::Unhandled,
+                rule: UpgradeRule::Unhandled,
                 message: "there is more to compare than is compared: the rest is not known to be safe"
                     .to_owned(),
                 enforcement: Enforcement::Strict,

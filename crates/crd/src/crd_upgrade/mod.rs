@@ -11,14 +11,14 @@
 //! Rules, names and texts are those of OLM v1 (`operator-controller`, `rukpak/preflights/crdupgradesafety`, and its engine
 //! `sigs.k8s.io/crdify`). Beyond them:
 //!
-//! - [`Rule::ServedVersionRemoval`]: clients of a version that goes fail. It is warned of, as it is how a deprecation ends.
-//! - [`Rule::MapType`]: it is warned of, where OLM refuses it as unhandled: published bundles change it in patch releases.
+//! - [`UpgradeRule::ServedVersionRemoval`]: clients of a version that goes fail. It is warned of, as it is how a deprecation ends.
+//! - [`UpgradeRule::MapType`]: it is warned of, where OLM refuses it as unhandled: published bundles change it in patch releases.
 //! - `allOf`, `anyOf`, `not` and everything in them are compared as one value at their field. crdify walks into them by
 //!   index, where one that is added goes unseen, and where what tightens a schema below `not` loosens it in truth.
-//! - [`Rule::Unhandled`] is also about subresources and selectable fields of a version, `spec.preserveUnknownFields`, the
+//! - [`UpgradeRule::Unhandled`] is also about subresources and selectable fields of a version, `spec.preserveUnknownFields`, the
 //!   group, the kind and its plural: without them fields are lost or clients fail too.
 //! - In a file, where no status says what is stored, it is the storage version.
-//! - [`Rule::StoredObjects`]: objects that are there are tried, so that an exception from another rule costs none of them.
+//! - [`UpgradeRule::StoredObjects`]: objects that are there are tried, so that an exception from another rule costs none of them.
 //!   Formats other than `date-time` are not looked at.
 //! - A removed field is reported once, not again for each field that was below it.
 //!
@@ -47,7 +47,7 @@ use serde_json::Value;
 pub use finding::Finding;
 pub use objects::{Extent, Trial, Tried, versions_to_try};
 pub use policy::{Enforcement, Exception, Policy};
-pub use rule::Rule;
+pub use rule::UpgradeRule;
 
 use finding::Findings;
 
@@ -97,7 +97,7 @@ pub fn compare_all(old: &Definitions, new: &Definitions, policy: &Policy) -> Vec
                 findings.add(
                     None,
                     None,
-                    Rule::CrdRemoval,
+                    UpgradeRule::CrdRemoval,
                     "the CustomResourceDefinition is removed",
                 );
                 found.extend(findings.finish());

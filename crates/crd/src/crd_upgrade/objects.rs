@@ -4,11 +4,11 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::Value;
-use structural_schema::{Structural, Verdict};
+use structural_schema::{Structural, Validation};
 use windlass_object::{object, text::shortened};
 
 use super::{
-    Finding, Policy, Rule,
+    Finding, Policy, UpgradeRule,
     finding::Findings,
     place::field_of,
     schema::canonical_schema,
@@ -110,7 +110,7 @@ impl Trial {
         self.tried += 1;
         let (becomes, lost) = self.new.written(object);
         let verdict = self.new.structural.judge(&becomes);
-        if lost.is_empty() && verdict == Verdict::default() {
+        if lost.is_empty() && verdict == Validation::default() {
             return;
         }
         let (was, lost_before) = self.old.written(object);
@@ -165,13 +165,15 @@ impl Tried {
             let message = self.words(*harm, harmed);
             let field = Some(field.as_str());
             match harm {
-                Harm::Invalid | Harm::Loss => findings.add(version, field, Rule::StoredObjects, message),
-                Harm::Undecided => findings.warn(version, field, Rule::StoredObjects, message),
+                Harm::Invalid | Harm::Loss => {
+                    findings.add(version, field, UpgradeRule::StoredObjects, message)
+                }
+                Harm::Undecided => findings.warn(version, field, UpgradeRule::StoredObjects, message),
             }
         }
         if matches!(self.extent, Extent::Sample { .. }) {
             let message = format!("only {self} were tried");
-            findings.warn(version, None, Rule::StoredObjects, message);
+            findings.warn(version, None, UpgradeRule::StoredObjects, message);
         }
         findings.finish()
     }

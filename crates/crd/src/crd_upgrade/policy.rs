@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, path::is_within, yaml};
 
-use super::Rule;
+use super::UpgradeRule;
 
 /// What becomes of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ pub struct Exception {
     pub field: Option<String>,
     /// The rule. Not named: every one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Rule>,
+    pub rule: Option<UpgradeRule>,
     /// Strict: the change is refused; Warn: it is reported and made; None: it is made.
     pub enforcement: Enforcement,
 }
@@ -135,13 +135,13 @@ impl Exception {
     }
 
     /// Whether it may be about a violation of `rule` in `crd`, at whatever version and field.
-    fn may_be_about(&self, crd: &str, rule: Rule) -> bool {
+    fn may_be_about(&self, crd: &str, rule: UpgradeRule) -> bool {
         self.names_something()
             && self.crd.as_deref().is_none_or(|named| named == crd)
             && self.rule.is_none_or(|named| named == rule)
     }
 
-    fn is_about(&self, crd: &str, version: Option<&str>, field: Option<&str>, rule: Rule) -> bool {
+    fn is_about(&self, crd: &str, version: Option<&str>, field: Option<&str>, rule: UpgradeRule) -> bool {
         let same = |named: &Option<String>, actual: Option<&str>| {
             named.as_deref().is_none_or(|named| Some(named) == actual)
         };
@@ -185,7 +185,7 @@ impl Policy {
     }
 
     /// Whether no violation of `rule` in `crd` is ever reported.
-    pub fn ignores(&self, crd: &str, rule: Rule) -> bool {
+    pub fn ignores(&self, crd: &str, rule: UpgradeRule) -> bool {
         self.enforcement(crd, None, None, rule) == Enforcement::None
             && self
                 .exceptions
@@ -200,7 +200,7 @@ impl Policy {
         crd: &str,
         version: Option<&str>,
         field: Option<&str>,
-        rule: Rule,
+        rule: UpgradeRule,
     ) -> Enforcement {
         self.exceptions
             .iter()
@@ -232,7 +232,7 @@ mod tests {
             lenient: false,
             exceptions: exceptions(text),
         };
-        policy.enforcement("widgets", Some("v1"), Some("^.spec.size.unit"), Rule::Type)
+        policy.enforcement("widgets", Some("v1"), Some("^.spec.size.unit"), UpgradeRule::Type)
     }
 
     #[test]
@@ -282,10 +282,10 @@ mod tests {
             }
             .enforcement("widgets", Some("v1"), None, rule)
         };
-        assert_eq!(of(false, Rule::Enum), Enforcement::Strict);
-        assert_eq!(of(false, Rule::ServedVersionRemoval), Enforcement::Warn);
-        assert_eq!(of(false, Rule::Description), Enforcement::None);
-        assert_eq!(of(true, Rule::Enum), Enforcement::None);
+        assert_eq!(of(false, UpgradeRule::Enum), Enforcement::Strict);
+        assert_eq!(of(false, UpgradeRule::ServedVersionRemoval), Enforcement::Warn);
+        assert_eq!(of(false, UpgradeRule::Description), Enforcement::None);
+        assert_eq!(of(true, UpgradeRule::Enum), Enforcement::None);
     }
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
                 exceptions: exceptions(text),
             };
             assert_eq!(
-                policy.ignores("widgets", Rule::StoredObjects),
+                policy.ignores("widgets", UpgradeRule::StoredObjects),
                 expected,
                 "{lenient} {text}"
             );

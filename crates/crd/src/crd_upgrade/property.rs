@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    Rule,
-    constraints::{CONSTRAINTS, Change},
+    UpgradeRule,
+    constraints::{CONSTRAINTS, KeywordChange},
     finding::Findings,
     schema::{Path, Schema, canonical},
 };
@@ -37,14 +37,14 @@ impl Comparison<'_, '_> {
         }
         if depth == DEPTH {
             let message = format!("unhandled changes may be below this: it is nested {DEPTH} fields deep");
-            self.report(path, Rule::Unhandled, message);
+            self.report(path, UpgradeRule::Unhandled, message);
             return;
         }
         let (Some(old_schema), Some(new_schema)) = (Schema::of(old), Schema::of(new)) else {
             let (old, new) = (canonical("schema", old), canonical("schema", new));
             if old != new {
-                let change = Change::of("schema", Some(&old), Some(&new));
-                self.report(path, Rule::Unhandled, unhandled([change]));
+                let change = KeywordChange::of("schema", Some(&old), Some(&new));
+                self.report(path, UpgradeRule::Unhandled, unhandled([change]));
             }
             return;
         };
@@ -56,7 +56,7 @@ impl Comparison<'_, '_> {
                 // What was below it is gone with it, and needs no mention.
                 None => {
                     let message = format!("removed field : {}.{path}", self.new_version);
-                    self.report(&path, Rule::ExistingFieldRemoval, message);
+                    self.report(&path, UpgradeRule::ExistingFieldRemoval, message);
                 }
             }
         }
@@ -79,7 +79,7 @@ impl Comparison<'_, '_> {
                 .iter()
                 .find(|constraint| constraint.keyword == keyword);
             let messages = constraint.and_then(|constraint| {
-                let change = Change::of(keyword, old.as_ref(), new.as_ref());
+                let change = KeywordChange::of(keyword, old.as_ref(), new.as_ref());
                 let messages = (constraint.compare)(change).ok()?;
                 Some((constraint.rule, messages))
             });
@@ -95,19 +95,19 @@ impl Comparison<'_, '_> {
         if !rest.is_empty() {
             let changes = rest
                 .iter()
-                .map(|(keyword, old, new)| Change::of(keyword, old.as_ref(), new.as_ref()));
-            self.report(path, Rule::Unhandled, unhandled(changes));
+                .map(|(keyword, old, new)| KeywordChange::of(keyword, old.as_ref(), new.as_ref()));
+            self.report(path, UpgradeRule::Unhandled, unhandled(changes));
         }
     }
 
-    fn report(&mut self, path: &Path<'_>, rule: Rule, message: String) {
+    fn report(&mut self, path: &Path<'_>, rule: UpgradeRule, message: String) {
         let field = path.to_string();
         self.findings.add(Some(self.version), Some(&field), rule, message);
     }
 }
 
 /// The text of changes that no rule is about.
-pub(super) fn unhandled<'a>(changes: impl IntoIterator<Item = Change<'a>>) -> String {
+pub(super) fn unhandled<'a>(changes: impl IntoIterator<Item = KeywordChange<'a>>) -> String {
     let changes: Vec<String> = changes
         .into_iter()
         .map(|change| format!("{} {}", change.keyword, change.shown()))

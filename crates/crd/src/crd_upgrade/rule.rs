@@ -14,11 +14,11 @@ macro_rules! rules {
         /// explains each.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase")]
-        pub enum Rule {
+        pub enum UpgradeRule {
             $(#[doc = $explanation] $variant,)*
         }
 
-        impl Rule {
+        impl UpgradeRule {
             /// Every rule.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
@@ -75,9 +75,9 @@ rules! {
     StoredObjects = "storedObjects", Strict: "stored objects stay valid and lose no field";
 }
 
-// === impl Rule ===
+// === impl UpgradeRule ===
 
-impl fmt::Display for Rule {
+impl fmt::Display for UpgradeRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_written_as_it_is_named() {
-        for rule in Rule::ALL {
+        for rule in UpgradeRule::ALL {
             assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
         }
     }

@@ -9,14 +9,14 @@ use windlass_object::JsonPath;
 #[derive(Debug, Default)]
 pub(super) struct Schema<'a> {
     /// The properties below.
-    pub(super) children: BTreeMap<Step<'a>, &'a Value>,
+    pub(super) children: BTreeMap<Descent<'a>, &'a Value>,
     /// What else is said, by keyword. What is as good as not said is left out.
     pub(super) keywords: BTreeMap<&'a str, &'a Value>,
 }
 
 /// From a property to one below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step<'a> {
+pub(super) enum Descent<'a> {
     /// A field of an object.
     Property(&'a str),
     /// Each item of a list.
@@ -31,7 +31,7 @@ pub(super) enum Path<'a> {
     /// The object itself.
     Root,
     /// What is one step below.
-    Below(&'a Self, Step<'a>),
+    Below(&'a Self, Descent<'a>),
 }
 
 /// The keywords of `JSONSchemaProps` (`k8s.io/apiextensions-apiserver`, `apis/apiextensions/v1/types_jsonschema.go`). An
@@ -96,13 +96,13 @@ impl<'a> Schema<'a> {
                     let properties = properties.iter();
                     schema
                         .children
-                        .extend(properties.map(|(name, value)| (Step::Property(name), value)));
+                        .extend(properties.map(|(name, value)| (Descent::Property(name), value)));
                 }
                 ("items", Value::Object(_)) => {
-                    schema.children.insert(Step::Items, value);
+                    schema.children.insert(Descent::Items, value);
                 }
                 ("additionalProperties", Value::Object(_) | Value::Bool(true)) => {
-                    schema.children.insert(Step::AdditionalProperties, value);
+                    schema.children.insert(Descent::AdditionalProperties, value);
                 }
                 (keyword, value) if is_known(keyword) && !says_nothing(keyword, value) => {
                     schema.keywords.insert(keyword, value);
@@ -143,9 +143,11 @@ impl Path<'_> {
     fn json_path(&self) -> JsonPath {
         match self {
             Self::Root => JsonPath::root(),
-            Self::Below(path, Step::Property(name)) => path.json_path().field(name),
-            Self::Below(path, Step::Items) => path.json_path().field("items"),
-            Self::Below(path, Step::AdditionalProperties) => path.json_path().field("additionalProperties"),
+            Self::Below(path, Descent::Property(name)) => path.json_path().field(name),
+            Self::Below(path, Descent::Items) => path.json_path().field("items"),
+            Self::Below(path, Descent::AdditionalProperties) => {
+                path.json_path().field("additionalProperties")
+            }
         }
     }
 }

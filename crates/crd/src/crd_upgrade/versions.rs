@@ -9,8 +9,8 @@ use serde_json::Value;
 use windlass_object::object;
 
 use super::{
-    Finding, Policy, Rule,
-    constraints::Change,
+    Finding, Policy, UpgradeRule,
+    constraints::KeywordChange,
     finding::Findings,
     property::{Comparison, unhandled},
 };
@@ -43,8 +43,8 @@ pub(super) fn compare_same(
         for (what, pointer, addition_matters) in FACILITIES {
             let (old, new) = (old.pointer(pointer), new.pointer(pointer));
             if old != new && (old.is_some() || addition_matters) {
-                let message = unhandled([Change::of(what, old, new)]);
-                findings.add(Some(name), None, Rule::Unhandled, message);
+                let message = unhandled([KeywordChange::of(what, old, new)]);
+                findings.add(Some(name), None, UpgradeRule::Unhandled, message);
             }
         }
         let mut comparison = Comparison {

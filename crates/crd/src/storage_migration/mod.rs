@@ -20,7 +20,7 @@ mod tests;
 
 pub use converter::converter;
 pub use grant::{grant, grant_name};
-pub use tenure::Tenure;
+pub use tenure::StorageVersionHistory;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -69,7 +69,7 @@ pub struct Migration {
 
 /// What to do next about one CustomResourceDefinition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum MigrationStep {
     /// Nothing: all its objects are stored in its storage version.
     Nothing,
     /// Serve one of its versions: its objects cannot be reached.
@@ -96,35 +96,35 @@ pub fn next(
     wanted: Option<&str>,
     now: Timestamp,
     settle: SignedDuration,
-) -> Next {
+) -> MigrationStep {
     let Some(storage) = storage_version(live) else {
-        return Next::Nothing;
+        return MigrationStep::Nothing;
     };
     if is_stored_in_one_version(live) {
-        return Next::Nothing;
+        return MigrationStep::Nothing;
     }
     if reachable_version(live).is_none() {
-        return Next::Serve;
+        return MigrationStep::Serve;
     }
     let known = known.filter(|known| object::text(live, "/metadata/uid") == Some(&known.uid));
     let until_now = || known.and_then(|known| known.converter.as_deref());
     if let Some(wanted) = wanted.or_else(until_now)
         && wanted != converter_of(live)
     {
-        return Next::Convert(wanted.to_owned());
+        return MigrationStep::Convert(wanted.to_owned());
     }
     let known = known.filter(|known| known.is_about(live) && known.since.0 <= now);
     let Some(known) = known else {
-        return Next::Begin(Migration::new(live, storage, now));
+        return MigrationStep::Begin(Migration::new(live, storage, now));
     };
     if known.resource_version.is_some() {
-        return Next::Rewrite;
+        return MigrationStep::Rewrite;
     }
     let left = settle - now.duration_since(known.since.0);
     if left.is_positive() {
-        return Next::Wait(left);
+        return MigrationStep::Wait(left);
     }
-    Next::Mark
+    MigrationStep::Mark
 }
 
 /// Whether all objects of the definition `live` are stored in its storage version.
@@ -183,8 +183,8 @@ impl Migration {
     }
 
     /// Takes note of later generations, as far as its storage version is known to have stayed the same up to them.
-    pub fn follow<'a>(&mut self, seen: impl IntoIterator<Item = &'a Tenure>) {
-        let mut tenure = Tenure {
+    pub fn follow<'a>(&mut self, seen: impl IntoIterator<Item = &'a StorageVersionHistory>) {
+        let mut tenure = StorageVersionHistory {
             uid: self.uid.clone(),
             version: self.version.clone(),
             first: self.generation,

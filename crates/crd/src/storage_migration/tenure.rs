@@ -11,7 +11,7 @@ use crate::definition::storage_version;
 /// `customResourceDefinitionStrategy`): a storage version that two neighbouring generations share has not moved there and
 /// back between them. Between two that are no neighbours it may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tenure {
+pub struct StorageVersionHistory {
     pub(super) uid: String,
     pub(super) version: String,
     pub(super) first: i64,
@@ -20,7 +20,7 @@ pub struct Tenure {
 
 // === impl Tenure ===
 
-impl Tenure {
+impl StorageVersionHistory {
     /// What one look at a definition says; `None` where it has no storage version.
     pub fn of(definition: &Value) -> Option<Self> {
         let generation = generation(definition);
@@ -68,10 +68,10 @@ mod tests {
 
     use super::*;
 
-    fn seen(uid: &str, version: &str, generation: i64) -> Tenure {
+    fn seen(uid: &str, version: &str, generation: i64) -> StorageVersionHistory {
         let definition = json!({"metadata": {"uid": uid, "generation": generation},
             "spec": {"versions": [{"name": version, "storage": true}]}});
-        Tenure::of(&definition).unwrap()
+        StorageVersionHistory::of(&definition).unwrap()
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_definition_without_a_storage_version_has_none() {
         assert_eq!(
-            Tenure::of(&json!({"metadata": {"uid": "a", "generation": 1}})),
+            StorageVersionHistory::of(&json!({"metadata": {"uid": "a", "generation": 1}})),
             None
         );
     }

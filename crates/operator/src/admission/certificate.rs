@@ -35,7 +35,7 @@ enum LoadCertificateError {
 }
 
 /// The certificate in a Secret.
-pub(super) struct Certificate {
+pub(super) struct CertificateResolver {
     index: Arc<Index>,
     secret: ObjectKey,
     last: Mutex<Last>,
@@ -57,7 +57,7 @@ const KEY: &str = "tls.key";
 
 // === impl Certificate ===
 
-impl Certificate {
+impl CertificateResolver {
     /// The certificate in `secret`, as `index` knows it.
     pub(super) fn new(index: Arc<Index>, secret: ObjectKey) -> Self {
         Self {
@@ -111,13 +111,13 @@ impl Certificate {
     }
 }
 
-impl ResolvesServerCert for Certificate {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current()
     }
 }
 
-impl fmt::Debug for Certificate {
+impl fmt::Debug for CertificateResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificate")
             .field("secret", &self.secret)
@@ -160,7 +160,7 @@ mod tests {
         let index = Arc::new(Index::new());
         let key = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
         let watch = Watch::all(kinds::SECRET);
-        let certificate = Certificate::new(index.clone(), key.clone());
+        let certificate = CertificateResolver::new(index.clone(), key.clone());
         let put = |data: Value| {
             index.apply(
                 &watch,

@@ -25,7 +25,7 @@ use tracing::{info, warn};
 
 use crate::guard::{self, Review};
 
-use certificate::Certificate;
+use certificate::CertificateResolver;
 use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watches::Watch};
 
 /// The Service that leads here, in the operator's namespace; and the ServingCertificate that is made for it.
@@ -89,7 +89,7 @@ pub async fn serve(
     let listener = TcpListener::bind(bind).await?;
     info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
     let secret = kinds::SECRET.object(Some(&namespace), SECRET);
-    let tls = Certificate::new(index.clone(), secret).tls()?;
+    let tls = CertificateResolver::new(index.clone(), secret).tls()?;
     let guard = Guard {
         index,
         cluster: Cluster::new(client, IDENTIFICATION),

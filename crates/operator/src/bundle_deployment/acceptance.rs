@@ -5,23 +5,23 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 use windlass_api::{BundleDeployment, BundleStatus, ConversionStatus, WebhookState, WebhookStatus};
 use windlass_bundle::upgrade::{self, Release};
-use windlass_cluster::{apply::Owner, kinds};
+use windlass_cluster::{apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
 use windlass_object::{ObjectKey, object};
 
-use super::{Halt, Reconciler, loading::Loaded, report::Survey};
+use super::{BundleReconciler, Halt, loading::Loaded, report::Survey};
 use crate::install::{
-    plan::{Phase, Plan, Refusal, Scene, dropped_but_stored, preflight},
-    status::Step,
+    plan::{Phase, Plan, PreflightObservation, Refusal, dropped_but_stored, preflight},
+    status::Milestone,
 };
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// What the source holds, if nothing speaks against it.
     pub(super) async fn accept(
         &self,
-        owner: &Owner,
+        owner: &Applicant,
         deployment: &BundleDeployment,
         survey: &mut Survey,
     ) -> Result<Arc<Loaded>, Halt> {
@@ -38,9 +38,9 @@ impl Reconciler {
         loaded: &Loaded,
         survey: &Survey,
     ) -> Result<(), Halt> {
-        let refuse = |refusal: upgrade::Refusal| {
+        let refuse = |refusal: upgrade::UpgradeRefusal| {
             let (reason, message) = (refusal.reason(), refusal.to_string());
-            Halt::failed(Step::Accepted, reason, message)
+            Halt::failed(Milestone::Accepted, reason, message)
         };
         let candidate = release(&loaded.bundle);
         if let Some(installed) = &survey.bundle {
@@ -64,7 +64,7 @@ impl Reconciler {
             let live = self.context.cluster.read(&key).await?.unwrap_or_default();
             let versions = dropped_but_stored(wanted, &live);
             if !versions.is_empty() {
-                return Err(refuse(upgrade::Refusal::StoredVersions {
+                return Err(refuse(upgrade::UpgradeRefusal::StoredVersions {
                     crd: key.name,
                     versions: versions.into_iter().map(str::to_owned).collect(),
                     candidate: Box::new(candidate),
@@ -78,7 +78,7 @@ impl Reconciler {
     /// Refusals, before anything is written. The claims go into the status first: others see them there.
     async fn check(
         &self,
-        owner: &Owner,
+        owner: &Applicant,
         deployment: &BundleDeployment,
         loaded: &Loaded,
         survey: &mut Survey,
@@ -96,7 +96,7 @@ impl Reconciler {
                 "the BundleDeployment {} is older and has not said yet what it converts",
                 elder.name
             );
-            return Err(Halt::waiting(Step::Accepted, "WaitingForClaims", message));
+            return Err(Halt::waiting(Milestone::Accepted, "WaitingForClaims", message));
         }
         let mut live = Vec::new();
         for object in plan.phases.all() {
@@ -106,7 +106,7 @@ impl Reconciler {
             live.extend(self.live(&key).await?);
         }
         let live: Vec<_> = live.iter().map(AsRef::as_ref).collect();
-        let mut refusals = preflight(&Scene {
+        let mut refusals = preflight(&PreflightObservation {
             claimant: &owner.bundle_deployment,
             plan,
             adopt: &owner.adopt,
@@ -131,7 +131,11 @@ impl Reconciler {
             }
         }
         let message: Vec<_> = refusals.iter().map(ToString::to_string).collect();
-        Err(Halt::failed(Step::Accepted, first.reason(), message.join("; ")))
+        Err(Halt::failed(
+            Milestone::Accepted,
+            first.reason(),
+            message.join("; "),
+        ))
     }
 
     /// What every BundleDeployment says that it converts; of this one, what its plan says.
@@ -168,12 +172,12 @@ fn list_webhooks(plan: &Plan, survey: &mut Survey) {
 }
 
 /// Whether every definition that the plan converts belongs to `owner` already: then nobody else can have it.
-fn has_everything(owner: &Owner, plan: &Plan, definitions: &[&Value]) -> bool {
+fn has_everything(owner: &Applicant, plan: &Plan, definitions: &[&Value]) -> bool {
     plan.conversions.iter().all(|conversion| {
         definitions
             .iter()
             .filter(|there| object::text(there, "/metadata/name") == Some(&conversion.crd))
-            .any(|there| Owner::of(there) == Some(&owner.bundle_deployment))
+            .any(|there| Applicant::of(there) == Some(&owner.bundle_deployment))
     })
 }
 

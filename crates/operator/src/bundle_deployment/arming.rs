@@ -3,24 +3,24 @@
 use serde_json::Value;
 use windlass_api::WebhookState;
 use windlass_cluster::{
-    apply::{Outcome, Owner},
+    apply::{Applicant, Outcome},
     kinds,
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::injection;
 
-use super::{Halt, Reconciler, objects::refused, report::Survey, trust::TrustBundles};
+use super::{BundleReconciler, Halt, objects::refused, report::Survey, trust::TrustBundles};
 use crate::install::{
     plan::{Phase, Plan, Stage, waits_for_proof},
-    status::Step,
+    status::Milestone,
 };
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration that is not there or
     /// differs, a conversion that is not in place or was never proven, a version that is not served or stored yet.
-    pub(super) fn is_anything_unarmed(&self, owner: &Owner, plan: &Plan, survey: &Survey) -> bool {
+    pub(super) fn is_anything_unarmed(&self, owner: &Applicant, plan: &Plan, survey: &Survey) -> bool {
         let admission = plan.phases.of(Phase::Admission).any(|configuration| {
             let live = ObjectKey::of(configuration).and_then(|key| self.context.index.find(&key));
             !live.is_some_and(|live| self.context.applier.is_applied(configuration, &live, owner))
@@ -42,7 +42,7 @@ impl Reconciler {
     /// Arms everything. What is in place already is not written again.
     pub(super) async fn arm(
         &self,
-        owner: &Owner,
+        owner: &Applicant,
         plan: &Plan,
         trust_bundles: &TrustBundles,
         survey: &mut Survey,
@@ -53,7 +53,7 @@ impl Reconciler {
                     "the CustomResourceDefinition {} has not been seen yet",
                     conversion.crd
                 );
-                return Err(Halt::waiting(Step::Armed, "Arming", message));
+                return Err(Halt::waiting(Milestone::Armed, "Arming", message));
             };
             let in_place = live
                 .pointer("/spec/conversion")
@@ -99,7 +99,7 @@ impl Reconciler {
     }
 
     /// Says of a conversion that was armed and no longer was, who had changed it.
-    async fn tell_who_overwrote(&self, owner: &Owner, live: &Value) {
+    async fn tell_who_overwrote(&self, owner: &Applicant, live: &Value) {
         let (Some(deployment), Some(crd)) = (
             self.context
                 .index

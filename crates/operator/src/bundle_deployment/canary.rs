@@ -12,22 +12,22 @@ use windlass_api::BundleDeployment;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{
     RequestError,
-    apply::Owner,
+    apply::Applicant,
     endpoints::{Endpoint, Pod},
     kinds,
 };
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    Halt, Reconciler,
-    proof::{Server, called},
+    BundleReconciler, Halt,
+    proof::{CalledService, called},
     report::Survey,
     trust::TrustBundles,
 };
 use crate::install::{
-    canary::{self, State},
+    canary::{self, PodState},
     plan::{Phase, Plan},
-    status::{Standing, Step},
+    status::{Milestone, Standing},
 };
 
 /// What a canary shows.
@@ -74,12 +74,12 @@ impl Finding {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Returns when every new revision has proven itself in a canary, or none has to; halts at one that has not.
     pub(super) async fn try_out(
         &self,
         deployment: &BundleDeployment,
-        owner: &Owner,
+        owner: &Applicant,
         plan: &Plan,
         survey: &Survey,
     ) -> Result<(), Halt> {
@@ -106,10 +106,10 @@ impl Reconciler {
         let conversions = self.conversions_to_answer(plan);
         for (wanted, pod) in started {
             let address = match canary::state(&pod) {
-                State::Ready(address) => Ok(address),
-                State::Waiting { reason, message } => Err(Finding::waits(reason, message)),
-                State::Crashing(message) => Err(Finding::fails("CanaryCrashing", message)),
-                State::Ended(message) => {
+                PodState::Ready(address) => Ok(address),
+                PodState::Waiting { reason, message } => Err(Finding::waits(reason, message)),
+                PodState::Crashing(message) => Err(Finding::fails("CanaryCrashing", message)),
+                PodState::Ended(message) => {
                     if self.age(&pod) >= self.pause(&pod).saturating_mul(PART_OF_AGE) {
                         self.delete(&pod).await?;
                     }
@@ -128,7 +128,7 @@ impl Reconciler {
     }
 
     /// Deletes canaries, and what was copied for them, but for those of `revisions`.
-    pub(super) async fn dismiss_canaries(&self, owner: &Owner, revisions: &[&str]) -> Result<(), Halt> {
+    pub(super) async fn dismiss_canaries(&self, owner: &Applicant, revisions: &[&str]) -> Result<(), Halt> {
         for kind in [kinds::POD, kinds::CONFIG_MAP, kinds::SECRET] {
             for live in self.owned(owner, &kind) {
                 let revision = object::label(&live, names::CANARY);
@@ -196,11 +196,11 @@ impl Reconciler {
         Ok(pods.iter().any(|pod| {
             let of_revision = object::annotation(pod, names::REVISION) == canary::revision(wanted);
             let is_canary = object::label(pod, names::CANARY).is_some();
-            of_revision && !is_canary && matches!(canary::state(pod), State::Ready(_))
+            of_revision && !is_canary && matches!(canary::state(pod), PodState::Ready(_))
         }))
     }
 
-    async fn ensure_missing(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    async fn ensure_missing(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         for object in NEEDED.iter().flat_map(|phase| plan.phases.of(*phase)) {
             let Some(key) = ObjectKey::of(object) else {
                 continue;
@@ -213,7 +213,7 @@ impl Reconciler {
     }
 
     /// The ConfigMaps and Secrets of the plan that are there, and are otherwise.
-    async fn changed_configuration(&self, owner: &Owner, plan: &Plan) -> Result<Vec<Value>, Halt> {
+    async fn changed_configuration(&self, owner: &Applicant, plan: &Plan) -> Result<Vec<Value>, Halt> {
         let mut changed = Vec::new();
         for object in plan.phases.of(Phase::Configuration) {
             let kind = object::text(object, "/kind").unwrap_or_default();
@@ -228,11 +228,11 @@ impl Reconciler {
         Ok(changed)
     }
 
-    async fn ensure_canary(&self, owner: &Owner, plan: &Plan, mut pod: Value) -> Result<Value, Halt> {
+    async fn ensure_canary(&self, owner: &Applicant, plan: &Plan, mut pod: Value) -> Result<Value, Halt> {
         let key = ObjectKey::of(&pod).ok_or(RequestError::Nameless)?;
-        let gate = |reason: &str, message: String| Halt::failed(Step::Installed, reason, message);
+        let gate = |reason: &str, message: String| Halt::failed(Milestone::Installed, reason, message);
         if let Some(live) = self.live(&key).await? {
-            if Owner::of(&live) != Some(&owner.bundle_deployment) {
+            if Applicant::of(&live) != Some(&owner.bundle_deployment) {
                 let message = format!("{key} exists and was not created by Windlass: remove it");
                 return Err(gate("ForeignObject", message));
             }
@@ -280,9 +280,9 @@ impl Reconciler {
             finding.message
         );
         let standing = if finding.may_pass {
-            Standing::waiting(Step::Installed, finding.reason, message)
+            Standing::waiting(Milestone::Installed, finding.reason, message)
         } else {
-            Standing::failed(Step::Installed, finding.reason, message)
+            Standing::failed(Milestone::Installed, finding.reason, message)
         };
         Halt::Later(standing, self.pause(pod))
     }
@@ -308,7 +308,7 @@ fn servers(
     canary: &Value,
     address: IpAddr,
     trust_bundles: &TrustBundles,
-) -> Result<Vec<Server>, Halt> {
+) -> Result<Vec<CalledService>, Halt> {
     let text = |pointer| object::text(canary, pointer).unwrap_or_default().to_owned();
     let pod = Pod {
         name: text("/metadata/name"),
@@ -323,7 +323,7 @@ fn servers(
             address: SocketAddr::new(address, target),
             pod: Some(pod.clone()),
         };
-        servers.push(Server::new(&service, port, vec![endpoint], trust_bundles)?);
+        servers.push(CalledService::new(&service, port, vec![endpoint], trust_bundles)?);
     }
     Ok(servers)
 }

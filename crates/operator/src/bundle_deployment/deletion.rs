@@ -1,13 +1,13 @@
 //! Deleting what was installed, and what of it is not wanted any more.
 
 use serde_json::{Value, json};
-use windlass_cluster::{RequestError, apply::Owner, kinds};
+use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
-use super::{Halt, Reconciler, disarming::stored_kind, routing::OWNED_KINDS};
+use super::{BundleReconciler, Halt, disarming::stored_kind, routing::OWNED_KINDS};
 use crate::install::{
     plan::{Phase, Plan},
-    status::Step,
+    status::Milestone,
 };
 
 /// How a message lists objects.
@@ -19,10 +19,10 @@ const OBJECTS: Listing = Listing {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Deletes the definitions with every object of them. The operator still runs and converts: it may have finalizers on
     /// its objects, and the API server reads each before it deletes it.
-    pub(super) async fn delete_definitions(&self, owner: &Owner, namespace: &str) -> Result<(), Halt> {
+    pub(super) async fn delete_definitions(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
         let mut left = Vec::new();
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
             self.delete(&live).await?;
@@ -40,7 +40,7 @@ impl Reconciler {
             return Ok(());
         }
         let message = format!("waiting until these are gone: {}", left.join("; "));
-        Err(Halt::waiting(Step::Armed, "DeletingCRDs", message))
+        Err(Halt::waiting(Milestone::Armed, "DeletingCRDs", message))
     }
 
     /// What is left of a definition that is being deleted, and what holds it.
@@ -64,7 +64,7 @@ impl Reconciler {
     }
 
     /// Deletes what was installed, last to first, each phase only when the one after it is gone.
-    pub(super) async fn delete_everything(&self, owner: &Owner) -> Result<(), Halt> {
+    pub(super) async fn delete_everything(&self, owner: &Applicant) -> Result<(), Halt> {
         for phase in Phase::ALL.into_iter().rev() {
             let mut left = Vec::new();
             for kind in OWNED_KINDS.iter().filter(|kind| Phase::of(&kind.kind) == phase) {
@@ -75,14 +75,14 @@ impl Reconciler {
             }
             if !left.is_empty() {
                 let message = format!("waiting until these are gone: {}", OBJECTS.of(&left));
-                return Err(Halt::waiting(Step::Armed, "Removing", message));
+                return Err(Halt::waiting(Milestone::Armed, "Removing", message));
             }
         }
         Ok(())
     }
 
     /// Removes what the plan no longer has, last to first. CRDs that the bundle dropped stay with their objects.
-    pub(super) async fn remove_dropped(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    pub(super) async fn remove_dropped(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
         let mut dropped: Vec<_> = OWNED_KINDS
             .iter()
@@ -98,7 +98,7 @@ impl Reconciler {
             !is_canary && matches!(phase, Phase::Services | Phase::Certificates | Phase::Deployments)
         };
         if dropped.iter().any(|live| serves(live)) {
-            self.gate_on_disarmed(owner, Step::Armed)?;
+            self.gate_on_disarmed(owner, Milestone::Armed)?;
         }
         for live in dropped {
             self.delete(&live).await?;

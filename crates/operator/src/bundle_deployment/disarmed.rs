@@ -4,10 +4,10 @@ use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use windlass_cluster::apply::Owner;
+use windlass_cluster::apply::Applicant;
 
-use super::{Halt, Reconciler};
-use crate::install::status::{Standing, Step};
+use super::{BundleReconciler, Halt};
+use crate::install::status::{Milestone, Standing};
 
 /// When something was disarmed last, by BundleDeployment: API servers hear of it later.
 ///
@@ -47,9 +47,9 @@ impl Disarmed {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Waits until every API server has heard of what was disarmed.
-    pub(super) fn gate_on_disarmed(&self, owner: &Owner, step: Step) -> Result<(), Halt> {
+    pub(super) fn gate_on_disarmed(&self, owner: &Applicant, step: Milestone) -> Result<(), Halt> {
         let now = self.context.clock.now();
         let left = self
             .disarmed
@@ -62,7 +62,7 @@ impl Reconciler {
     }
 
     /// Notes that something was disarmed just now.
-    pub(super) fn note_disarmed(&self, owner: &Owner) {
+    pub(super) fn note_disarmed(&self, owner: &Applicant) {
         self.disarmed
             .note(&owner.bundle_deployment, self.context.clock.now());
     }

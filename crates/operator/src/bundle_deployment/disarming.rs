@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_cluster::{Kind, RequestError, apply::Owner, kinds};
+use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
 use windlass_crd::definition::{is_converting, storage_version};
 use windlass_object::{ObjectKey, names, object};
 
-use super::{Halt, Reconciler, objects::ADMISSION_KINDS};
+use super::{BundleReconciler, Halt, objects::ADMISSION_KINDS};
 use crate::install::{
     plan::{Phase, Plan, Stage, calls_elsewhere, may_stop_converting, staged},
-    status::Step,
+    status::Milestone,
 };
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Disarms what the plan no longer has, and what it has at another place: no pod of the new revision need know the
     /// old one.
-    pub(super) async fn disarm_dropped(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    pub(super) async fn disarm_dropped(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         self.disarm_dropped_admission(owner, plan).await?;
         self.disarm_dropped_definitions(owner, plan).await
     }
 
-    async fn disarm_dropped_admission(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    async fn disarm_dropped_admission(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         for kind in ADMISSION_KINDS {
             for live in self.owned(owner, &kind) {
                 let Some(key) = ObjectKey::of(&live) else { continue };
@@ -43,13 +43,13 @@ impl Reconciler {
 
     /// Ends the conversion of definitions that the plan no longer has, and halts where it could not end, later on, for
     /// one that the plan has but converts no more.
-    async fn disarm_dropped_definitions(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    async fn disarm_dropped_definitions(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if converts(plan, &live) {
                 continue;
             }
             let Some(wanted) = plan.definition(name(&live)) else {
-                if self.stop_converting(&live, Step::Accepted).await? {
+                if self.stop_converting(&live, Milestone::Accepted).await? {
                     self.note_disarmed(owner);
                 }
                 continue;
@@ -58,14 +58,14 @@ impl Reconciler {
             if is_converting(&live) {
                 let mut expected = staged(wanted, Some(&live), Stage::Rollout);
                 expected["status"] = live["status"].clone();
-                self.gate_on_conversion(&expected, Step::Accepted).await?;
+                self.gate_on_conversion(&expected, Milestone::Accepted).await?;
             }
         }
         Ok(())
     }
 
     /// Takes the conversion away from definitions that the plan has, but converts no more.
-    pub(super) async fn disarm_conversions(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    pub(super) async fn disarm_conversions(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             let Some(key) = ObjectKey::of(&live) else { continue };
             if converts(plan, &live) || plan.definition(name(&live)).is_none() {
@@ -78,7 +78,7 @@ impl Reconciler {
                 Some(live)
             };
             let Some(live) = live else { continue };
-            if self.stop_converting(&live, Step::Installed).await? {
+            if self.stop_converting(&live, Milestone::Installed).await? {
                 self.note_disarmed(owner);
             }
         }
@@ -86,7 +86,7 @@ impl Reconciler {
     }
 
     /// Takes the conversion of a CRD back to None, if that loses nothing. Says whether there was one.
-    pub(super) async fn stop_converting(&self, live: &Value, step: Step) -> Result<bool, Halt> {
+    pub(super) async fn stop_converting(&self, live: &Value, step: Milestone) -> Result<bool, Halt> {
         if !is_converting(live) {
             // A crash may have left the entry of an earlier change.
             if let Some(key) = ObjectKey::of(live) {
@@ -106,7 +106,7 @@ impl Reconciler {
     }
 
     /// Refuses to end a conversion without which something would be lost.
-    async fn gate_on_conversion(&self, live: &Value, step: Step) -> Result<(), Halt> {
+    async fn gate_on_conversion(&self, live: &Value, step: Milestone) -> Result<(), Halt> {
         let has_objects = self.has_objects(live).await?;
         if !may_stop_converting(live, has_objects) {
             let name = name(live);

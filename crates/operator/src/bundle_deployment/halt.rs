@@ -6,11 +6,11 @@ use thiserror::Error;
 use tokio::task::JoinError;
 use windlass_cluster::{RequestError, apply::ApplyError};
 
-use crate::install::status::{Standing, Step};
+use crate::install::status::{Milestone, Standing};
 
 /// Why a reconciliation has to be tried again.
 #[derive(Debug, Error)]
-pub enum ReconcileError {
+pub enum BundleDeploymentError {
     /// An object cannot be read or written.
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -35,24 +35,24 @@ pub(super) enum Halt {
     /// The same, to be looked at again after a time of its own.
     Later(Standing, Duration),
     /// By an error that may be gone at the next try.
-    Error(ReconcileError),
+    Error(BundleDeploymentError),
 }
 
 // === impl Halt ===
 
 impl Halt {
     /// Waits at a gate that opens by itself.
-    pub(super) fn waiting(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn waiting(at: Milestone, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Gate(Standing::waiting(at, reason, message))
     }
 
     /// Waits at a gate until somebody acts.
-    pub(super) fn failed(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn failed(at: Milestone, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Gate(Standing::failed(at, reason, message))
     }
 }
 
-impl<E: Into<ReconcileError>> From<E> for Halt {
+impl<E: Into<BundleDeploymentError>> From<E> for Halt {
     fn from(error: E) -> Self {
         Self::Error(error.into())
     }

@@ -1,32 +1,32 @@
 //! The pipeline of an install, gate by gate.
 
 use windlass_api::BundleDeployment;
-use windlass_cluster::{apply::Owner, worker::Next};
+use windlass_cluster::{apply::Applicant, worker::Action};
 use windlass_object::ObjectKey;
 
 use super::{
-    Halt, Reconciler,
+    BundleReconciler, Halt,
     namespace::Namespace,
     report::Survey,
-    rollout::{Revisions, Rollout},
+    rollout::{Revisions, RolloutStatus},
 };
 use crate::install::{
     plan::{Phase, Plan, Stage},
-    status::Step,
+    status::Milestone,
 };
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Walks the pipeline as far as it is open.
     pub(super) async fn install(
         &self,
         deployment: &BundleDeployment,
         survey: &mut Survey,
-    ) -> Result<Next, Halt> {
+    ) -> Result<Action, Halt> {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let owner = self.owner(deployment);
-        survey.at = Step::Accepted;
+        survey.at = Milestone::Accepted;
         let namespace = &deployment.spec.namespace;
         if self.namespace(namespace).await? == Namespace::Terminating {
             self.let_go(&owner, namespace).await?;
@@ -44,7 +44,7 @@ impl Reconciler {
         survey.begin(&loaded.bundle);
         survey.certificates = self.certificates(plan);
 
-        survey.at = Step::Installed;
+        survey.at = Milestone::Installed;
         self.ensure_namespace(&owner, plan).await?;
         self.try_out(deployment, &owner, plan, survey).await?;
         self.disarm_dropped(&owner, plan).await?;
@@ -61,28 +61,28 @@ impl Reconciler {
             .await?;
         self.disarm_conversions(&owner, plan).await?;
         if self.rolls_out(plan).await? {
-            self.gate_on_disarmed(&owner, Step::Installed)?;
+            self.gate_on_disarmed(&owner, Milestone::Installed)?;
         }
         self.ensure_phase(&owner, plan, Phase::Deployments).await?;
         self.dismiss_canaries(&owner, &[]).await?;
 
-        survey.at = Step::Available;
+        survey.at = Milestone::Available;
         self.gate_on_deployments(&owner, plan).await?;
 
-        survey.at = Step::Armed;
+        survey.at = Milestone::Armed;
         if self.is_anything_unarmed(&owner, plan, survey) {
             self.prove(&name, plan, &trust_bundles).await?;
         }
         self.arm(&owner, plan, &trust_bundles, survey).await?;
 
-        survey.at = Step::Migrated;
+        survey.at = Milestone::Migrated;
         self.migrate_storage(&owner, plan, survey).await?;
         self.remove_dropped(&owner, plan).await?;
         survey.finish();
-        Ok(Next::Change)
+        Ok(Action::AwaitChange)
     }
 
-    async fn gate_on_deployments(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    async fn gate_on_deployments(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         let mut running = Vec::new();
         let mut rolling = Vec::new();
         for object in plan.phases.of(Phase::Deployments) {
@@ -92,14 +92,14 @@ impl Reconciler {
             // A watch that lags shows the revision before, which is complete and says nothing of this one.
             let seen = self.context.index.find(&key);
             let seen = seen.filter(|live| self.context.applier.is_applied(object, live, owner));
-            match seen.as_deref().map(Rollout::of) {
-                Some(Rollout::Complete) => {}
-                Some(Rollout::Running(message)) => {
+            match seen.as_deref().map(RolloutStatus::of) {
+                Some(RolloutStatus::Complete) => {}
+                Some(RolloutStatus::Running(message)) => {
                     running.push(message);
                     rolling.extend(seen);
                 }
-                Some(Rollout::Stuck(message)) => {
-                    return Err(Halt::failed(Step::Available, "RolloutStuck", message));
+                Some(RolloutStatus::Stuck(message)) => {
+                    return Err(Halt::failed(Milestone::Available, "RolloutStuck", message));
                 }
                 None => running.push(format!("{key} has not been seen as it was applied yet")),
             }
@@ -110,6 +110,10 @@ impl Reconciler {
         let now = self.context.clock.now();
         let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &rolling, now).await?;
         running.extend(revisions.unready);
-        Err(Halt::waiting(Step::Available, "RollingOut", running.join("; ")))
+        Err(Halt::waiting(
+            Milestone::Available,
+            "RollingOut",
+            running.join("; "),
+        ))
     }
 }

@@ -11,15 +11,15 @@ use sha2::{Digest, Sha256};
 use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName};
 use windlass_bundle::{
     Files, check,
-    render::{self, Certificates, DeploymentConfig, Durations, Options},
+    render::{self, CertificateProvider, DeploymentConfig, Durations, InstallOptions},
     sources,
     upgrade::Predecessors,
 };
 use windlass_cluster::kinds;
 use windlass_object::text::{Listing, hexadecimal};
 
-use super::{Halt, Reconciler};
-use crate::install::{plan::Plan, status::Step};
+use super::{BundleReconciler, Halt};
+use crate::install::{plan::Plan, status::Milestone};
 
 /// How a status lists problems.
 const PROBLEMS: Listing = Listing {
@@ -62,7 +62,7 @@ impl Loader {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Reads the source, checks what it holds, and plans its install.
     pub(super) async fn load(&self, deployment: &BundleDeployment) -> Result<Arc<Loaded>, Halt> {
         let name = deployment.metadata.name.clone().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Reconciler {
             let Some(config_map) = self.context.cluster.read(&key).await? else {
                 // Whoever makes the BundleDeployment may make its ConfigMaps next.
                 let message = format!("{key} does not exist");
-                return Err(Halt::waiting(Step::Accepted, "SourceMissing", message));
+                return Err(Halt::waiting(Milestone::Accepted, "SourceMissing", message));
             };
             config_maps.push(config_map);
         }
@@ -168,11 +168,11 @@ fn plan(
         Some(config) => DeploymentConfig::from_value("spec.config", config),
         None => Ok(DeploymentConfig::default()),
     };
-    let options = Options {
+    let options = InstallOptions {
         namespace: spec.namespace.clone(),
         watch_namespaces: spec.watch_namespaces.clone(),
         config: config.map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?,
-        certificates: Certificates::Windlass {
+        certificates: CertificateProvider::Windlass {
             durations: Some(Durations {
                 certificate: spec.certificates.duration,
                 ca: spec.certificates.ca_duration,
@@ -196,7 +196,7 @@ fn plan(
 }
 
 fn refused(reason: &str, message: impl Into<String>) -> Halt {
-    Halt::failed(Step::Accepted, reason, message)
+    Halt::failed(Milestone::Accepted, reason, message)
 }
 
 #[cfg(test)]

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_cluster::{Kind, RequestError, apply::Owner, kinds};
+use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names};
 
-use super::{Halt, Reconciler};
+use super::{BundleReconciler, Halt};
 use crate::install::plan::{dropped_versions, stops_serving, waits_for_proof};
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// The object as a watch sees it, else as the API server has it.
     pub(super) async fn live(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, RequestError> {
         if let Some(seen) = self.context.index.find(key) {
@@ -50,15 +50,15 @@ impl Reconciler {
     }
 
     /// The objects of a kind that were installed for a BundleDeployment, as the watches see them.
-    pub(super) fn owned(&self, owner: &Owner, kind: &Kind) -> Vec<Arc<Value>> {
+    pub(super) fn owned(&self, owner: &Applicant, kind: &Kind) -> Vec<Arc<Value>> {
         let mut objects = self.context.index.objects(kind);
-        objects.retain(|object| Owner::of(object) == Some(&owner.bundle_deployment));
+        objects.retain(|object| Applicant::of(object) == Some(&owner.bundle_deployment));
         objects
     }
 
     /// The objects of a kind that belong to a BundleDeployment, as the API server has them: what is decided on them
     /// cannot be undone.
-    pub(super) async fn list_owned(&self, owner: &Owner, kind: &Kind) -> Result<Vec<Value>, Halt> {
+    pub(super) async fn list_owned(&self, owner: &Applicant, kind: &Kind) -> Result<Vec<Value>, Halt> {
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
         Ok(self.context.cluster.list(kind, None, Some(&selector)).await?)
     }

@@ -38,9 +38,9 @@ mod run;
 mod storage;
 mod trust;
 
-pub use halt::ReconcileError;
-pub use reconciler::Timing;
+pub use halt::BundleDeploymentError;
+pub use reconciler::Delays;
 pub use run::run;
 
 use halt::Halt;
-use reconciler::Reconciler;
+use reconciler::BundleReconciler;

@@ -3,16 +3,16 @@
 
 use serde_json::{Value, json};
 use tracing::info;
-use windlass_cluster::{apply::Owner, kinds};
+use windlass_cluster::{apply::Applicant, kinds};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{put, test},
 };
 
-use super::{Halt, Reconciler};
+use super::{BundleReconciler, Halt};
 use crate::install::{
     plan::{Plan, unservable},
-    status::Step,
+    status::Milestone,
 };
 
 /// Whether there is a namespace.
@@ -28,7 +28,7 @@ pub(super) enum Namespace {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Whether there is the namespace.
     pub(super) async fn namespace(&self, name: &str) -> Result<Namespace, Halt> {
         let live = self
@@ -44,7 +44,7 @@ impl Reconciler {
     }
 
     /// An existing namespace stays whose it is.
-    pub(super) async fn ensure_namespace(&self, owner: &Owner, plan: &Plan) -> Result<(), Halt> {
+    pub(super) async fn ensure_namespace(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         match self.namespace(&plan.namespace).await? {
             Namespace::Present => Ok(()),
             Namespace::Absent => {
@@ -57,7 +57,11 @@ impl Reconciler {
             }
             Namespace::Terminating => {
                 let message = format!("the namespace {} is being deleted", plan.namespace);
-                Err(Halt::waiting(Step::Installed, "NamespaceTerminating", message))
+                Err(Halt::waiting(
+                    Milestone::Installed,
+                    "NamespaceTerminating",
+                    message,
+                ))
             }
         }
     }
@@ -65,7 +69,7 @@ impl Reconciler {
     /// Lets a namespace go that is being deleted, or was: no admission webhook is called in it any more, and of the CRDs
     /// whose conversion nobody answers, only the version is served that needs none. What comes back is armed and served
     /// again once it is proven.
-    pub(super) async fn let_go(&self, owner: &Owner, namespace: &str) -> Result<(), Halt> {
+    pub(super) async fn let_go(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
         self.disarm_admission(owner).await?;
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
             if self.is_unanswered(&live, namespace) {

@@ -6,15 +6,15 @@ use windlass_api::WebhookState;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{
     Kind,
-    apply::{ApplyError, Owner},
+    apply::{Applicant, ApplyError},
     endpoints, kinds,
 };
 use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
-use super::{Halt, Reconciler, report::Survey, trust::TrustBundles};
+use super::{BundleReconciler, Halt, report::Survey, trust::TrustBundles};
 use crate::install::{
     plan::{Phase, Plan, Stage, staged, stops_serving},
-    status::Step,
+    status::Milestone,
 };
 
 /// The kinds that send API traffic to admission webhooks.
@@ -25,9 +25,9 @@ pub(super) const ADMISSION_KINDS: [Kind; 2] = [
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Applies an object.
-    pub(super) async fn ensure(&self, object: &Value, owner: &Owner) -> Result<(), Halt> {
+    pub(super) async fn ensure(&self, object: &Value, owner: &Applicant) -> Result<(), Halt> {
         self.context
             .applier
             .ensure(object, owner)
@@ -36,7 +36,12 @@ impl Reconciler {
         Ok(())
     }
 
-    pub(super) async fn ensure_phase(&self, owner: &Owner, plan: &Plan, phase: Phase) -> Result<(), Halt> {
+    pub(super) async fn ensure_phase(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        phase: Phase,
+    ) -> Result<(), Halt> {
         for object in plan.phases.of(phase) {
             self.ensure(object, owner).await?;
         }
@@ -47,7 +52,7 @@ impl Reconciler {
     /// stored in it before its webhook answers.
     pub(super) async fn ensure_definitions(
         &self,
-        owner: &Owner,
+        owner: &Applicant,
         plan: &Plan,
         trust_bundles: &TrustBundles,
         stage: Stage,
@@ -98,7 +103,7 @@ impl Reconciler {
     }
 
     /// Takes our label off and says whose it was, so that another BundleDeployment may take it over.
-    pub(super) async fn release(&self, live: &Value, owner: &Owner) -> Result<(), Halt> {
+    pub(super) async fn release(&self, live: &Value, owner: &Applicant) -> Result<(), Halt> {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };
@@ -118,7 +123,7 @@ impl Reconciler {
     }
 
     /// Deletes the webhook configurations: nobody's request depends on a webhook any more.
-    pub(super) async fn disarm_admission(&self, owner: &Owner) -> Result<(), Halt> {
+    pub(super) async fn disarm_admission(&self, owner: &Applicant) -> Result<(), Halt> {
         for kind in ADMISSION_KINDS {
             for live in self.list_owned(owner, &kind).await? {
                 self.delete(&live).await?;
@@ -146,15 +151,15 @@ impl Reconciler {
 /// A foreign object is no error that goes away by trying again.
 pub(super) fn refused(error: ApplyError) -> Halt {
     match error {
-        ApplyError::Foreign { .. } => Halt::failed(Step::Installed, "ForeignObject", error.to_string()),
+        ApplyError::Foreign { .. } => Halt::failed(Milestone::Installed, "ForeignObject", error.to_string()),
         ApplyError::Terminating { .. } => {
-            Halt::waiting(Step::Installed, "ObjectTerminating", error.to_string())
+            Halt::waiting(Milestone::Installed, "ObjectTerminating", error.to_string())
         }
         ApplyError::Request(error) if error.is_invalid() => {
-            Halt::failed(Step::Installed, "ObjectInvalid", error.to_string())
+            Halt::failed(Milestone::Installed, "ObjectInvalid", error.to_string())
         }
         ApplyError::Request(error) if error.is_forbidden() => {
-            Halt::failed(Step::Installed, "Forbidden", error.to_string())
+            Halt::failed(Milestone::Installed, "Forbidden", error.to_string())
         }
         error => error.into(),
     }

@@ -1,19 +1,19 @@
 //! For whom objects are applied, and what stays theirs though its label is gone.
 
 use windlass_api::{BundleDeployment, WebhookState};
-use windlass_cluster::{apply::Owner, kinds};
+use windlass_cluster::{apply::Applicant, kinds};
 use windlass_crd::claims::{self, Adoption};
 
-use super::Reconciler;
+use super::BundleReconciler;
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// For whom the objects of a BundleDeployment are applied.
     ///
     /// Whoever replaces a definition by one without labels does not get it: while its conversion is armed, it is taken
     /// back as if it were to be adopted.
-    pub(super) fn owner(&self, deployment: &BundleDeployment) -> Owner {
+    pub(super) fn owner(&self, deployment: &BundleDeployment) -> Applicant {
         let mut adopt = deployment.spec.adopt.clone();
         let armed = deployment
             .status
@@ -29,7 +29,7 @@ impl Reconciler {
                 });
             }
         }
-        Owner {
+        Applicant {
             bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
             adopt,
         }

@@ -6,7 +6,7 @@ use super::{crd_upgrade::Trials, disarmed::Disarmed, loading::Loader, proof::Pro
 use crate::{Context, status::Announced};
 
 /// Reconciles BundleDeployments.
-pub(super) struct Reconciler {
+pub(super) struct BundleReconciler {
     pub(super) context: Arc<Context>,
     pub(super) loader: Loader,
     pub(super) proofs: Proofs,
@@ -14,12 +14,12 @@ pub(super) struct Reconciler {
     pub(super) disarmed: Disarmed,
     pub(super) tenures: Arc<Tenures>,
     pub(super) announced: Announced,
-    pub(super) timing: Timing,
+    pub(super) timing: Delays,
 }
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Timing {
+pub struct Delays {
     /// How long what was disarmed is still served, until every API server has heard of it.
     pub disarmed: Duration,
     /// How long an object may still be stored in the version before, after the storage version has moved: until every API
@@ -31,7 +31,7 @@ pub struct Timing {
 
 // === impl Timing ===
 
-impl Default for Timing {
+impl Default for Delays {
     fn default() -> Self {
         Self {
             disarmed: Duration::from_secs(10),

@@ -5,32 +5,32 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tracing::info;
 use windlass_api::{BundleDeployment, DeletionPolicy, WebhookState};
-use windlass_cluster::{apply::Owner, kinds, worker::Next};
+use windlass_cluster::{apply::Applicant, kinds, worker::Action};
 use windlass_object::{ObjectKey, object};
 
 use super::{
-    Halt, Reconciler, finalizer,
+    BundleReconciler, Halt, finalizer,
     namespace::Namespace,
     report::{DISARMED, Survey},
 };
-use crate::install::status::{Conditions, Standing, Step};
+use crate::install::status::{Conditions, Milestone, Standing};
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Walks the removal as far as it is open. What is claimed stays claimed until the end: nobody else begins before.
     pub(super) async fn remove(
         &self,
         object: &Value,
         deployment: &BundleDeployment,
         survey: &mut Survey,
-    ) -> Result<Next, Halt> {
+    ) -> Result<Action, Halt> {
         let name = object::text(object, "/metadata/name").unwrap_or_default();
-        let owner = Owner {
+        let owner = Applicant {
             bundle_deployment: name.to_owned(),
             adopt: Vec::new(),
         };
-        survey.at = Step::Armed;
+        survey.at = Milestone::Armed;
         self.disarm_admission(&owner).await?;
         for webhook in &mut survey.webhooks {
             webhook.state = WebhookState::Disarmed;
@@ -50,7 +50,7 @@ impl Reconciler {
         let since = disarmed_since(deployment);
         survey.disarmed = true;
         let message = "nothing is sent to the webhooks any more; removing them once every API server knows";
-        let disarmed = Halt::waiting(Step::Armed, "Disarmed", message);
+        let disarmed = Halt::waiting(Milestone::Armed, "Disarmed", message);
         let Some(since) = since else { return Err(disarmed) };
         let waited = self.context.clock.now().duration_since(since);
         if waited < SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX) {
@@ -64,14 +64,14 @@ impl Reconciler {
         }
         finalizer::remove(&self.context, object).await?;
         info!(bundle_deployment = name, "Removed");
-        Ok(Next::Change)
+        Ok(Action::AwaitChange)
     }
 
     /// Takes every conversion back to None that can be; says of all the others what keeps them.
-    async fn stop_converting_all(&self, owner: &Owner) -> Result<(), Halt> {
+    async fn stop_converting_all(&self, owner: &Applicant) -> Result<(), Halt> {
         let mut obstacles = Vec::new();
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
-            match self.stop_converting(&live, Step::Armed).await {
+            match self.stop_converting(&live, Milestone::Armed).await {
                 Err(Halt::Gate(Standing::Failed { message, .. })) => obstacles.push(message),
                 stopped => {
                     stopped?;
@@ -85,11 +85,11 @@ impl Reconciler {
             "{}; or set spec.deletionPolicy: DeleteCRDs to delete the definitions with every object. The removal goes on by itself then",
             obstacles.join("; ")
         );
-        Err(Halt::failed(Step::Armed, "ConversionInUse", message))
+        Err(Halt::failed(Milestone::Armed, "ConversionInUse", message))
     }
 
     /// Lets go of what stays: CRDs, since their objects would go with them, and the namespace. Returns their names.
-    async fn release_everything(&self, owner: &Owner) -> Result<Vec<String>, Halt> {
+    async fn release_everything(&self, owner: &Applicant) -> Result<Vec<String>, Halt> {
         let mut kept = Vec::new();
         for kind in [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::NAMESPACE] {
             for live in self.list_owned(owner, &kind).await? {

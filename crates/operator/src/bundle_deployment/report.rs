@@ -10,11 +10,11 @@ use windlass_cluster::RequestError;
 use windlass_crd::{crd_upgrade::Finding, storage_migration::Migration};
 use windlass_object::{ObjectKey, names};
 
-use super::{ReconcileError, Reconciler};
+use super::{BundleDeploymentError, BundleReconciler};
 use crate::{
     install::{
         plan::listed,
-        status::{Conditions, Standing, Step, Verdict},
+        status::{ConditionUpdate, Conditions, Milestone, Standing},
     },
     status::merge_patch,
 };
@@ -29,7 +29,7 @@ const WARNINGS: &str = "CrdUpgradeWarnings";
 /// nothing.
 pub(super) struct Survey {
     /// The step that is under way.
-    pub(super) at: Step,
+    pub(super) at: Milestone,
     /// The bundle that is installed.
     pub(super) bundle: Option<BundleStatus>,
     /// The bundle that is being installed.
@@ -54,7 +54,7 @@ impl Survey {
     pub(super) fn new(deployment: &BundleDeployment) -> Self {
         let status = deployment.status.clone().unwrap_or_default();
         Self {
-            at: Step::Accepted,
+            at: Milestone::Accepted,
             bundle: status.bundle,
             installing: status.installing,
             conversions: status.conversions,
@@ -110,7 +110,7 @@ impl Survey {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Writes the status if it differs, and an event where the reason for being ready or not has changed.
     pub(super) async fn report(
         &self,
@@ -118,7 +118,7 @@ impl Reconciler {
         deployment: &BundleDeployment,
         survey: &Survey,
         standing: &Standing,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<(), BundleDeploymentError> {
         let known = deployment.status.clone().unwrap_or_default();
         let generation = deployment.metadata.generation;
         let mut status = BundleDeploymentStatus {
@@ -132,21 +132,21 @@ impl Reconciler {
             conditions: known.conditions.clone(),
         };
         // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.
-        let reached = survey.at > Step::Installed || survey.bundle.is_some();
+        let reached = survey.at > Milestone::Installed || survey.bundle.is_some();
         let armed = reached && survey.is_armed();
         for (condition_type, mut verdict) in standing.conditions(armed) {
-            if condition_type == Step::Accepted.condition()
+            if condition_type == Milestone::Accepted.condition()
                 && verdict.status == "True"
                 && !survey.warnings.is_empty()
             {
-                verdict = Verdict::holds(WARNINGS, listed(&survey.warnings));
+                verdict = ConditionUpdate::holds(WARNINGS, listed(&survey.warnings));
             }
             status
                 .conditions
                 .record(condition_type, verdict, generation, self.context.clock.now());
         }
         if survey.disarmed {
-            let verdict = Verdict::holds("Removing", "nothing is sent to the webhooks any more");
+            let verdict = ConditionUpdate::holds("Removing", "nothing is sent to the webhooks any more");
             status
                 .conditions
                 .record(DISARMED, verdict, generation, self.context.clock.now());
@@ -155,7 +155,7 @@ impl Reconciler {
             return Ok(());
         }
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
-        let patch = merge_patch(&known, &status).map_err(ReconcileError::Encode)?;
+        let patch = merge_patch(&known, &status).map_err(BundleDeploymentError::Encode)?;
         self.context
             .cluster
             .patch_status(&key, &patch, names::STATUS)
@@ -171,7 +171,7 @@ impl Reconciler {
         status: &BundleDeploymentStatus,
     ) {
         let (events, known) = (&self.context.events, &known.conditions);
-        let accepted = Step::Accepted.condition();
+        let accepted = Milestone::Accepted.condition();
         if let Some(Condition { reason, message, .. }) = status.conditions.find(accepted)
             && reason == WARNINGS
             && known.find(accepted).is_none_or(|known| known.message != *message)

@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, endpoints::Endpoint, kinds};
 use windlass_object::object;
 
-use crate::install::canary::{self, State};
+use crate::install::canary::{self, PodState};
 
 /// Annotation of the Deployment controller on Deployments and their ReplicaSets.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -20,7 +20,7 @@ const LAGGARD: SignedDuration = SignedDuration::from_secs(30);
 
 /// How far a Deployment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rollout {
+pub(crate) enum RolloutStatus {
     /// Every replica is of the newest revision and available, and there are no others.
     Complete,
     /// Not yet.
@@ -42,7 +42,7 @@ pub(super) struct Revisions {
 
 // === impl Rollout ===
 
-impl Rollout {
+impl RolloutStatus {
     /// Reads the status of a Deployment.
     pub(crate) fn of(deployment: &Value) -> Self {
         let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64);
@@ -143,8 +143,8 @@ impl Revisions {
 
 fn unready(pod: &Value) -> Option<String> {
     let words = match canary::state(pod) {
-        State::Ready(_) => return None,
-        State::Waiting { message, .. } | State::Crashing(message) | State::Ended(message) => message,
+        PodState::Ready(_) => return None,
+        PodState::Waiting { message, .. } | PodState::Crashing(message) | PodState::Ended(message) => message,
     };
     let name = object::text(pod, "/metadata/name").unwrap_or_default();
     Some(format!("{name} {words}"))
@@ -192,7 +192,10 @@ mod tests {
 
     #[test]
     fn a_rollout_is_complete_when_only_new_replicas_are_left_and_available() {
-        assert_eq!(Rollout::of(&deployment(2, 2, 2, 2)), Rollout::Complete);
+        assert_eq!(
+            RolloutStatus::of(&deployment(2, 2, 2, 2)),
+            RolloutStatus::Complete
+        );
         for (observed, replicas, updated, available) in [
             (1, 2, 2, 2),
             (2, 3, 2, 2),
@@ -202,7 +205,7 @@ mod tests {
         ] {
             let deployment = deployment(observed, replicas, updated, available);
             assert!(
-                matches!(Rollout::of(&deployment), Rollout::Running(_)),
+                matches!(RolloutStatus::of(&deployment), RolloutStatus::Running(_)),
                 "{deployment}"
             );
         }
@@ -213,7 +216,7 @@ mod tests {
         let mut deployment = deployment(2, 3, 1, 2);
         deployment["status"]["conditions"] =
             json!([{"type": "Progressing", "status": "False", "message": "has timed out progressing"}]);
-        let Rollout::Stuck(message) = Rollout::of(&deployment) else {
+        let RolloutStatus::Stuck(message) = RolloutStatus::of(&deployment) else {
             panic!("not stuck")
         };
         assert!(message.contains("timed out"), "{message}");

@@ -11,13 +11,13 @@ use windlass_cluster::{
     kinds,
     lease::NotLeading,
     telemetry::chain,
-    worker::{self, Next, Queue},
+    worker::{self, Action, Queue},
 };
 use windlass_object::object;
 
 use super::{
-    Halt, ReconcileError, Reconciler, Timing, crd_upgrade::Trials, disarmed::Disarmed, finalizer,
-    loading::Loader, proof::Proofs, report::Survey, routing, storage::Tenures,
+    BundleDeploymentError, BundleReconciler, Delays, Halt, crd_upgrade::Trials, disarmed::Disarmed,
+    finalizer, loading::Loader, proof::Proofs, report::Survey, routing, storage::Tenures,
 };
 use crate::{Context, controller, install::status::Standing, status::Announced};
 
@@ -31,7 +31,7 @@ const WORKER: worker::Settings = worker::Settings::new("bundle-deployment", 4);
 /// When a reconciliation panicked.
 pub fn run(
     context: Arc<Context>,
-    timing: Timing,
+    timing: Delays,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
@@ -40,7 +40,7 @@ pub fn run(
         routing::watch_everything(&context);
         let tenures = Arc::<Tenures>::default();
         let router = routing::route(context.clone(), queue.clone(), tenures.clone());
-        let reconciler = Arc::new(Reconciler {
+        let reconciler = Arc::new(BundleReconciler {
             context: context.clone(),
             loader: Loader::default(),
             proofs: Proofs::default(),
@@ -57,8 +57,8 @@ pub fn run(
 
 // === impl Reconciler ===
 
-impl Reconciler {
-    async fn reconcile(self: Arc<Self>, name: String) -> Result<Next, ReconcileError> {
+impl BundleReconciler {
+    async fn reconcile(self: Arc<Self>, name: String) -> Result<Action, BundleDeploymentError> {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
@@ -66,10 +66,10 @@ impl Reconciler {
             self.trials.forget(&name);
             self.disarmed.forget(&name);
             self.announced.forget(&key);
-            return Ok(Next::Change);
+            return Ok(Action::AwaitChange);
         };
         let deployment: BundleDeployment =
-            serde_json::from_value(Value::clone(&object)).map_err(ReconcileError::Decode)?;
+            serde_json::from_value(Value::clone(&object)).map_err(BundleDeploymentError::Decode)?;
         let mut survey = Survey::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {
@@ -81,8 +81,8 @@ impl Reconciler {
         let (standing, result) = match walked {
             Ok(next) if removing => return Ok(next),
             Ok(next) => (Standing::Done, Ok(next)),
-            Err(Halt::Gate(standing)) => (standing, Ok(Next::After(self.timing.look_again))),
-            Err(Halt::Later(standing, after)) => (standing, Ok(Next::After(after))),
+            Err(Halt::Gate(standing)) => (standing, Ok(Action::Requeue(self.timing.look_again))),
+            Err(Halt::Later(standing, after)) => (standing, Ok(Action::Requeue(after))),
             // No news about the BundleDeployment.
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
             Err(Halt::Error(error)) => {

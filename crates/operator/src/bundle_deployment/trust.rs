@@ -9,16 +9,16 @@ use windlass_bundle::render::Conversion;
 use windlass_cluster::{kinds, prober::TrustAnchors, telemetry::chain};
 use windlass_object::object;
 
-use super::{Halt, Reconciler};
-use crate::install::{plan::Plan, status::Step};
+use super::{BundleReconciler, Halt};
+use crate::install::{plan::Plan, status::Milestone};
 
 /// The trust bundles of Services.
 #[derive(Debug, Default)]
-pub(super) struct TrustBundles(BTreeMap<String, TrustBundle>);
+pub(super) struct TrustBundles(BTreeMap<String, VerifiableBundle>);
 
 /// A trust bundle that can be verified with: what cannot must never become a CA bundle.
 #[derive(Debug)]
-pub(super) struct TrustBundle {
+pub(super) struct VerifiableBundle {
     pub(super) pem: Vec<u8>,
     pub(super) anchors: TrustAnchors,
 }
@@ -27,7 +27,7 @@ pub(super) struct TrustBundle {
 
 impl TrustBundles {
     /// That of a Service.
-    pub(super) fn of(&self, service: &str) -> Option<&TrustBundle> {
+    pub(super) fn of(&self, service: &str) -> Option<&VerifiableBundle> {
         self.0.get(service)
     }
 
@@ -58,7 +58,7 @@ impl TrustBundles {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Each Service's trust bundle, from the Secret of its ServingCertificate.
     pub(super) fn trust_bundles(&self, plan: &Plan) -> Result<TrustBundles, Halt> {
         let mut bundles = TrustBundles::default();
@@ -69,7 +69,7 @@ impl Reconciler {
                 .index
                 .find(&key)
                 .and_then(|secret| object::data(&secret, "ca.crt"));
-            let waiting = |message| Halt::waiting(Step::Installed, "WaitingForCertificate", message);
+            let waiting = |message| Halt::waiting(Milestone::Installed, "WaitingForCertificate", message);
             let Some(pem) = pem else {
                 return Err(waiting(format!(
                     "{key} does not hold a certificate and its CA yet"
@@ -77,7 +77,7 @@ impl Reconciler {
             };
             let anchors =
                 TrustAnchors::parse(&pem).map_err(|error| waiting(format!("{key}: {}", chain(&error))))?;
-            let bundle = TrustBundle { pem, anchors };
+            let bundle = VerifiableBundle { pem, anchors };
             bundles.0.insert(certificate.service.clone(), bundle);
         }
         Ok(bundles)
@@ -120,7 +120,7 @@ mod tests {
             {"name": "a", "clientConfig": {"service": {"name": "one"}}},
             {"name": "b", "clientConfig": {"service": {"name": "other"}}},
         ]});
-        let bundle = |pem: &[u8]| TrustBundle {
+        let bundle = |pem: &[u8]| VerifiableBundle {
             pem: pem.to_vec(),
             anchors: TrustAnchors::none(),
         };

@@ -26,11 +26,11 @@ pub use review::{InvalidReview, Review};
 /// Why a change is refused: every reason, each with the way out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
-pub struct Refused(pub Vec<Refusal>);
+pub struct Refused(pub Vec<Denial>);
 
 /// One reason to refuse a change: sentences for whoever wanted to make it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum Denial {
     /// The label would change that says whose the definition is.
     #[error(
         "The label {} says that {crd} belongs to the BundleDeployment {owner}, and must stay. To hand the definition over, \
@@ -110,35 +110,35 @@ pub fn judge(review: &Review, operator: &str, bundle_deployment: Option<&Value>)
     Err(Refused(refusals))
 }
 
-fn of_change(old: &Value, new: &Value, owner: &str) -> Vec<Refusal> {
+fn of_change(old: &Value, new: &Value, owner: &str) -> Vec<Denial> {
     let (crd, owner) = (name(old), owner.to_owned());
     let mut refusals = Vec::new();
     if object::label(new, names::BUNDLE_DEPLOYMENT) != Some(&owner) {
-        refusals.push(Refusal::Owner {
+        refusals.push(Denial::Owner {
             crd: crd.clone(),
             owner: owner.clone(),
         });
     }
     if old.pointer("/spec/conversion") != new.pointer("/spec/conversion") {
-        refusals.push(Refusal::Conversion {
+        refusals.push(Denial::Conversion {
             crd: crd.clone(),
             owner: owner.clone(),
         });
     }
     let versions = lost_versions(old, new);
     if !versions.is_empty() {
-        refusals.push(Refusal::StoredVersions { crd, owner, versions });
+        refusals.push(Denial::StoredVersions { crd, owner, versions });
     }
     refusals
 }
 
 /// One that is being deleted already is deleted again by the API server, once its objects are gone; and who deletes the
 /// BundleDeployment may want to be rid of everything.
-fn of_deletion(old: &Value, owner: &str, deployment: &Value) -> Vec<Refusal> {
+fn of_deletion(old: &Value, owner: &str, deployment: &Value) -> Vec<Denial> {
     if is_terminating(old) || is_terminating(deployment) {
         return Vec::new();
     }
-    vec![Refusal::Deletion {
+    vec![Denial::Deletion {
         crd: name(old),
         owner: owner.to_owned(),
     }]

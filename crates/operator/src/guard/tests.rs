@@ -68,11 +68,11 @@ fn short(verdict: Result<(), Refused>) -> Vec<&'static str> {
     let Err(Refused(refusals)) = verdict else {
         return Vec::new();
     };
-    let word = |refusal: &Refusal| match refusal {
-        Refusal::Conversion { .. } => "conversion",
-        Refusal::StoredVersions { .. } => "versions",
-        Refusal::Owner { .. } => "owner",
-        Refusal::Deletion { .. } => "deletion",
+    let word = |refusal: &Denial| match refusal {
+        Denial::Conversion { .. } => "conversion",
+        Denial::StoredVersions { .. } => "versions",
+        Denial::Owner { .. } => "owner",
+        Denial::Deletion { .. } => "deletion",
     };
     refusals.iter().map(word).collect()
 }

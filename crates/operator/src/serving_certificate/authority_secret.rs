@@ -5,22 +5,22 @@ use windlass_cluster::keys;
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     pki::{self, CertificateAuthority, DnsNames, PrivateKey, pem},
-    rotation::{Authorities, Authority, Certificate},
+    rotation::{Ca, CaState, CertificateId},
 };
 
 use super::{
-    certificates::{Certificates, UnknownCertificate, summary},
+    certificates::{CertificateStore, UnknownCertificate, summary},
     secrets::{encoded, label, owner_of_authority},
     wanted::Wanted,
 };
 
 /// What the Secret holds.
 #[derive(Debug)]
-pub(super) struct AuthoritySecret {
+pub(super) struct CaSecret {
     /// Its resourceVersion.
     pub(super) version: String,
     /// What is known of the CAs. Those whose certificate is lost or damaged are not part of it.
-    pub(super) authorities: Authorities,
+    pub(super) authorities: CaState,
     /// The CAs whose keys are at hand.
     pub(super) signers: Vec<CertificateAuthority>,
 }
@@ -52,7 +52,7 @@ const NEXT: Place = Place {
 
 // === impl AuthoritySecret ===
 
-impl AuthoritySecret {
+impl CaSecret {
     /// Whether `secret` was made for this ServingCertificate.
     pub(super) fn is_ours(secret: &Value, certificate: &ObjectKey) -> bool {
         owner_of_authority(secret).as_ref() == Some(certificate)
@@ -63,10 +63,10 @@ impl AuthoritySecret {
         secret: &Value,
         wanted: &Wanted,
         names: &DnsNames,
-        certificates: &mut Certificates,
+        certificates: &mut CertificateStore,
     ) -> Self {
         let stored =
-            object::data(secret, STATE).and_then(|json| serde_json::from_slice::<Authorities>(&json).ok());
+            object::data(secret, STATE).and_then(|json| serde_json::from_slice::<CaState>(&json).ok());
         let mut authorities = stored.unwrap_or_default();
         for key in [CURRENT.certificate, NEXT.certificate, RETIRING, CROSS] {
             for certificate in read_pem(secret, key) {
@@ -81,7 +81,7 @@ impl AuthoritySecret {
                 let is_of_kind = signer
                     .as_ref()
                     .is_none_or(|signer| keys::is_of(&wanted.spec.private_key, signer.key().algorithm()));
-                let observed = Authority {
+                let observed = Ca {
                     has_key: signer.is_some(),
                     as_asked: certificate.permits(names) && is_of_kind,
                     ..stored
@@ -110,9 +110,9 @@ impl AuthoritySecret {
         key: &ObjectKey,
         certificate: &ObjectKey,
         replacing: Option<&str>,
-        authorities: &Authorities,
+        authorities: &CaState,
         signers: &[CertificateAuthority],
-        certificates: &Certificates,
+        certificates: &CertificateStore,
     ) -> Result<Value, WriteAuthoritiesError> {
         let mut secret = json!({
             "apiVersion": "v1",
@@ -175,7 +175,7 @@ fn read_pem(secret: &Value, key: &str) -> Vec<pki::Certificate> {
 }
 
 /// The certificate itself, if it is what was noted of it.
-fn intact<'a>(stored: &Certificate, certificates: &'a Certificates) -> Option<&'a pki::Certificate> {
+fn intact<'a>(stored: &CertificateId, certificates: &'a CertificateStore) -> Option<&'a pki::Certificate> {
     let certificate = certificates.find(stored).ok()?;
     (summary(certificate) == *stored).then_some(certificate)
 }
@@ -194,7 +194,7 @@ mod tests {
     use windlass_cluster::kinds;
     use windlass_trust::{
         pki::sample,
-        rotation::{AuthorityTemplate, Change, Timing},
+        rotation::{CaChange, CaTemplate, Timing},
     };
 
     fn wanted() -> Wanted {
@@ -208,8 +208,8 @@ mod tests {
     }
 
     /// A Secret with a current and a next CA, and what it was made from.
-    fn secret() -> (Value, Authorities) {
-        let mut certificates = Certificates::default();
+    fn secret() -> (Value, CaState) {
+        let mut certificates = CertificateStore::default();
         let names = sample::names();
         let mut mint = Mint {
             names: &names,
@@ -218,31 +218,36 @@ mod tests {
             signers: Vec::new(),
             certificates: &mut certificates,
         };
-        let template = |generation| AuthorityTemplate {
+        let template = |generation| CaTemplate {
             generation,
             validity: Timing::default().authority_validity(sample::NOW),
         };
-        let found = Change::Found {
+        let found = CaChange::Found {
             current: Some((template(1), sample::NOW)),
             next: template(2),
             retiring: Vec::new(),
             request: None,
         };
-        let authorities = Authorities::default().after(&found, &mut mint).unwrap();
+        let authorities = CaState::default().after(&found, &mut mint).unwrap();
         let signers = mint.signers;
         let key = kinds::SECRET.object(Some("windlass-system"), "system.hook");
-        let secret = AuthoritySecret::write(&key, &wanted().key, None, &authorities, &signers, &certificates);
+        let secret = CaSecret::write(&key, &wanted().key, None, &authorities, &signers, &certificates);
         (secret.unwrap(), authorities)
     }
 
-    fn read(secret: &Value) -> AuthoritySecret {
-        AuthoritySecret::read(secret, &wanted(), &sample::names(), &mut Certificates::default())
+    fn read(secret: &Value) -> CaSecret {
+        CaSecret::read(
+            secret,
+            &wanted(),
+            &sample::names(),
+            &mut CertificateStore::default(),
+        )
     }
 
     #[test]
     fn what_is_written_is_read_back() {
         let (secret, authorities) = secret();
-        assert!(AuthoritySecret::is_ours(&secret, &wanted().key));
+        assert!(CaSecret::is_ours(&secret, &wanted().key));
         let back = read(&secret);
         assert_eq!(back.authorities, authorities);
         assert_eq!(back.signers.len(), 2);
@@ -254,7 +259,7 @@ mod tests {
             let (mut secret, _) = secret();
             secret["data"][key] = value;
             let back = read(&secret).authorities;
-            let has_key = |authority: Option<Authority>| authority.map(|authority| authority.has_key);
+            let has_key = |authority: Option<Ca>| authority.map(|authority| authority.has_key);
             (has_key(back.current), has_key(back.next))
         };
         assert_eq!(lose("current.key", encoded("garbage")), (Some(false), Some(true)));

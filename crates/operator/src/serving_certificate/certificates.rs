@@ -11,7 +11,7 @@ use windlass_trust::{
 
 /// Every certificate that was read, by its fingerprint.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Certificates(HashMap<Fingerprint, pki::Certificate>);
+pub(super) struct CertificateStore(HashMap<Fingerprint, pki::Certificate>);
 
 /// A plan names a certificate that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -37,16 +37,16 @@ const NOBODY: KeyId = Digest([0; 20]);
 
 // === impl Certificates ===
 
-impl Certificates {
+impl CertificateStore {
     /// Keeps a certificate.
-    pub(super) fn learn(&mut self, certificate: &pki::Certificate) -> rotation::Certificate {
+    pub(super) fn learn(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
         let summary = summary(certificate);
         self.0.insert(summary.fingerprint, certificate.clone());
         summary
     }
 
     /// Keeps a certificate that somebody else presents. Its word on who signed it is not taken where the CA is known.
-    pub(super) fn learn_presented(&mut self, certificate: &pki::Certificate) -> rotation::Certificate {
+    pub(super) fn learn_presented(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
         let mut summary = self.learn(certificate);
         let mut named = self
             .0
@@ -62,7 +62,7 @@ impl Certificates {
     /// The certificate itself.
     pub(super) fn find(
         &self,
-        certificate: &rotation::Certificate,
+        certificate: &rotation::CertificateId,
     ) -> Result<&pki::Certificate, UnknownCertificate> {
         self.0
             .get(&certificate.fingerprint)
@@ -72,7 +72,7 @@ impl Certificates {
     /// The certificates of a trust bundle themselves.
     pub(super) fn trust_bundle(
         &self,
-        bundle: &rotation::TrustBundle,
+        bundle: &rotation::TrustSet,
     ) -> Result<trust_bundle::TrustBundle, WriteBundleError> {
         let certificates = bundle.iter().map(|certificate| self.find(certificate).cloned());
         let certificates = certificates.collect::<Result<Vec<_>, _>>()?;
@@ -81,14 +81,14 @@ impl Certificates {
 }
 
 /// A certificate as a rotation sees it.
-pub(super) fn summary(certificate: &pki::Certificate) -> rotation::Certificate {
+pub(super) fn summary(certificate: &pki::Certificate) -> rotation::CertificateId {
     let key_id = key_id(certificate);
     let issuer_key_id = match certificate.authority_key_identifier() {
         Some(identifier) => KeyId::from_identifier(identifier),
         None if certificate.is_signed_by(certificate) => key_id,
         None => NOBODY,
     };
-    rotation::Certificate {
+    rotation::CertificateId {
         fingerprint: Digest(certificate.fingerprint()),
         key_id,
         issuer_key_id,
@@ -113,7 +113,7 @@ mod tests {
         let leaf = authority
             .issue(&sample::names(), &sample::key(), &sample::terms(sample::DAY))
             .unwrap();
-        let mut certificates = Certificates::default();
+        let mut certificates = CertificateStore::default();
         let root = certificates.learn(authority.certificate());
         assert_eq!(root.issuer_key_id, root.key_id);
         assert!(certificates.learn_presented(&leaf).is_signed_by(&root));
@@ -136,7 +136,7 @@ mod tests {
             .signed_by(&rcgen::KeyPair::generate().unwrap(), &pretender)
             .unwrap();
         let leaf = pki::Certificate::from_der(leaf.der().to_vec()).unwrap();
-        let mut certificates = Certificates::default();
+        let mut certificates = CertificateStore::default();
         assert!(
             certificates
                 .learn_presented(&leaf)

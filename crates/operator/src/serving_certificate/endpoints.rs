@@ -16,10 +16,10 @@ use windlass_cluster::{
 use windlass_object::object;
 use windlass_trust::{
     pki::{self, DnsNames},
-    rotation::{Chain, Endpoint, Served},
+    rotation::{Chain, Handshake, ObservedEndpoint},
 };
 
-use super::{certificates::Certificates, targets, wanted::Wanted};
+use super::{certificates::CertificateStore, targets, wanted::Wanted};
 use crate::{Context, install::plan::DEFAULT_PORT};
 
 /// How many endpoints of a Service are dialled at a time.
@@ -39,8 +39,8 @@ pub(super) async fn observe(
     names: &DnsNames,
     service: &Value,
     targets: &[Arc<Value>],
-    certificates: &mut Certificates,
-) -> Vec<Endpoint> {
+    certificates: &mut CertificateStore,
+) -> Vec<ObservedEndpoint> {
     let servers = servers(context, wanted, names, service, targets);
     let dials: Vec<_> = servers
         .iter()
@@ -57,12 +57,12 @@ pub(super) async fn observe(
         })
         .collect();
     let seen: Vec<_> = futures::stream::iter(dials).buffered(DIALS).collect().await;
-    let mut served: Vec<Option<Served>> = servers.iter().map(|_| None).collect();
+    let mut served: Vec<Option<Handshake>> = servers.iter().map(|_| None).collect();
     for (index, result) in seen {
         context.metrics.probed("handshake", result.is_ok());
         let now = match result {
             Ok(presented) => read(&presented, certificates),
-            Err(error) => Served::Unobservable(chain(&error)),
+            Err(error) => Handshake::Unobservable(chain(&error)),
         };
         served[index] = Some(match served[index].take() {
             Some(before) => older(before, now),
@@ -72,10 +72,10 @@ pub(super) async fn observe(
     servers
         .into_iter()
         .zip(served)
-        .map(|(server, served)| Endpoint {
+        .map(|(server, served)| ObservedEndpoint {
             name: server.name,
             ready: server.ready,
-            served: served.unwrap_or_else(|| Served::Unobservable("it has no port to dial".to_owned())),
+            served: served.unwrap_or_else(|| Handshake::Unobservable("it has no port to dial".to_owned())),
         })
         .collect()
 }
@@ -130,7 +130,7 @@ fn called_ports(wanted: &Wanted, names: &DnsNames, targets: &[Arc<Value>]) -> BT
         .collect()
 }
 
-fn read(presented: &Presented, certificates: &mut Certificates) -> Served {
+fn read(presented: &Presented, certificates: &mut CertificateStore) -> Handshake {
     let mut chain = presented
         .chain
         .iter()
@@ -139,22 +139,22 @@ fn read(presented: &Presented, certificates: &mut Certificates) -> Served {
         Some(Ok(leaf)) => {
             let cross = chain.next().and_then(Result::ok);
             let cross = cross.map(|cross| certificates.learn_presented(&cross));
-            Served::Chain(Chain {
+            Handshake::Chain(Chain {
                 leaf: certificates.learn_presented(&leaf),
                 cross,
             })
         }
-        Some(Err(error)) => Served::Unobservable(format!("what it presents cannot be read: {error}")),
-        None => Served::Unobservable("it presents no certificate".to_owned()),
+        Some(Err(error)) => Handshake::Unobservable(format!("what it presents cannot be read: {error}")),
+        None => Handshake::Unobservable("it presents no certificate".to_owned()),
     }
 }
 
 /// Of what two ports of one address serve, what ends first: it is there that a certificate was not renewed. A port
 /// that speaks no TLS says nothing.
-fn older(one: Served, other: Served) -> Served {
+fn older(one: Handshake, other: Handshake) -> Handshake {
     match (&one, &other) {
-        (Served::Unobservable(_), Served::Chain(_)) => other,
-        (Served::Chain(of_one), Served::Chain(of_other))
+        (Handshake::Unobservable(_), Handshake::Chain(_)) => other,
+        (Handshake::Chain(of_one), Handshake::Chain(of_other))
             if of_other.leaf.validity.not_after < of_one.leaf.validity.not_after =>
         {
             other

@@ -8,19 +8,19 @@ use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     injection::{self, Injection},
     pki::{Credentials, PrivateKey},
-    rotation::{Change, Leaf, Publication, Step, Timing, TrustBundle},
+    rotation::{CaChange, Leaf, Publication, Step, Timing, TrustSet},
 };
 
 use super::{
-    ReconcileError, Reconciler,
-    authority_secret::AuthoritySecret,
+    CertificateReconciler, ServingCertificateError,
+    authority_secret::CaSecret,
     certificates::summary,
     history::Intervention,
     mint::{self, Mint},
     rollout,
-    scene::Scene,
+    scene::Gathered,
     secrets,
-    serving_secret::{Contents, ServingSecret},
+    serving_secret::{SecretContents, ServingSecret},
     wanted::Wanted,
 };
 use crate::injection::{Injected, inject};
@@ -42,15 +42,15 @@ pub(super) const INJECTIONS: usize = 16;
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl CertificateReconciler {
     /// Does all steps. One that fails keeps no other from being done; the first failure is returned.
     pub(super) async fn execute(
         &self,
         wanted: &Wanted,
-        scene: &mut Scene,
+        scene: &mut Gathered,
         steps: &[Step],
         timing: &Timing,
-    ) -> Result<Effect, ReconcileError> {
+    ) -> Result<Effect, ServingCertificateError> {
         let mut effect = Effect::Settled;
         let mut failure = None;
         let mut injections = Vec::new();
@@ -106,10 +106,10 @@ impl Reconciler {
     async fn change_authorities(
         &self,
         wanted: &Wanted,
-        scene: &mut Scene,
+        scene: &mut Gathered,
         replacing: Option<&str>,
-        change: &Change,
-    ) -> Result<Done, ReconcileError> {
+        change: &CaChange,
+    ) -> Result<Done, ServingCertificateError> {
         let mut fresh = Vec::new();
         for _ in 0..mint::new_authorities(change) {
             fresh.push(PrivateKey::from(keys::generate(&wanted.spec.private_key).await?));
@@ -127,7 +127,7 @@ impl Reconciler {
         let after = before.after(change, &mut mint)?;
         let signers = mint.signers;
         let key = secrets::authority_key(&self.context.namespace, &wanted.key);
-        let secret = AuthoritySecret::write(
+        let secret = CaSecret::write(
             &key,
             &wanted.key,
             replacing,
@@ -145,9 +145,9 @@ impl Reconciler {
     async fn publish(
         &self,
         wanted: &Wanted,
-        scene: &Scene,
+        scene: &Gathered,
         publication: &Publication,
-    ) -> Result<Done, ReconcileError> {
+    ) -> Result<Done, ServingCertificateError> {
         let (leaf, key) = match &publication.leaf {
             Leaf::Keep => {
                 let credentials = scene
@@ -177,7 +177,7 @@ impl Reconciler {
         let trust = scene.certificates.trust_bundle(&publication.bundle)?;
         let authority = publication.authority.as_ref();
         let authority = authority.map(|authority| scene.certificates.find(authority));
-        let contents = Contents {
+        let contents = SecretContents {
             credentials: &credentials,
             trust: &trust,
             authority: authority.transpose()?,
@@ -195,11 +195,11 @@ impl Reconciler {
     async fn inject(
         &self,
         wanted: &Wanted,
-        scene: &Scene,
+        scene: &Gathered,
         target: &ObjectKey,
-        bundle: &TrustBundle,
+        bundle: &TrustSet,
         timing: &Timing,
-    ) -> Result<Effect, ReconcileError> {
+    ) -> Result<Effect, ServingCertificateError> {
         let seen = scene
             .targets
             .iter()
@@ -213,7 +213,7 @@ impl Reconciler {
             return Ok(Effect::Settled);
         };
         let is_repair = self.histories.carried(&wanted.key, target).as_ref() == Some(bundle);
-        let injected = match injection::Request::of(seen) {
+        let injected = match injection::CaSource::of(seen) {
             Err(error) => Injected::Refused(error.to_string()),
             Ok(_) => {
                 let trust = scene.certificates.trust_bundle(bundle)?;
@@ -246,7 +246,7 @@ impl Reconciler {
     }
 
     /// A crash, or a write of somebody else, may have left our entry in the managed fields of a target.
-    async fn release_targets(&self, scene: &Scene) -> Result<(), ReconcileError> {
+    async fn release_targets(&self, scene: &Gathered) -> Result<(), ServingCertificateError> {
         let Some(secret) = &scene.authority else {
             return Ok(());
         };
@@ -260,7 +260,10 @@ impl Reconciler {
             names: Some(&scene.names),
         };
         for target in &scene.targets {
-            if matches!(injection.plan(target), Ok(Some(injection::Step::Release(_)))) {
+            if matches!(
+                injection.plan(target),
+                Ok(Some(injection::TargetPatch::Release(_)))
+            ) {
                 inject(&self.context.cluster, target, &injection).await?;
             }
         }
@@ -271,7 +274,7 @@ impl Reconciler {
         &self,
         deployment: &Value,
         patch: &json_patch::Patch,
-    ) -> Result<Done, ReconcileError> {
+    ) -> Result<Done, ServingCertificateError> {
         let key = ObjectKey::of(deployment).ok_or(RequestError::Nameless)?;
         match self.context.cluster.patch(&key, patch, names::CERTIFICATES).await {
             Ok(_) => {
@@ -286,7 +289,7 @@ impl Reconciler {
         }
     }
 
-    async fn write_secret(&self, secret: &Value, replaces: bool) -> Result<Done, ReconcileError> {
+    async fn write_secret(&self, secret: &Value, replaces: bool) -> Result<Done, ServingCertificateError> {
         let cluster = &self.context.cluster;
         let written = if replaces {
             cluster.replace(secret, names::CERTIFICATES).await
@@ -302,7 +305,7 @@ impl Reconciler {
     }
 
     /// Forgets a ServingCertificate that is gone, and removes its CAs.
-    pub(super) async fn forget(&self, certificate: &ObjectKey) -> Result<(), ReconcileError> {
+    pub(super) async fn forget(&self, certificate: &ObjectKey) -> Result<(), ServingCertificateError> {
         self.histories.forget(certificate);
         self.announced.forget(certificate);
         let cluster = &self.context.cluster;
@@ -312,7 +315,7 @@ impl Reconciler {
         };
         // Only the API server's own word is good enough to give up keys.
         let is_gone = cluster.read(certificate).await?.is_none();
-        if !is_gone || !AuthoritySecret::is_ours(&secret, certificate) {
+        if !is_gone || !CaSecret::is_ours(&secret, certificate) {
             return Ok(());
         }
         cluster

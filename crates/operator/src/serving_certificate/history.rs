@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use jiff::SignedDuration;
 use parking_lot::Mutex;
 use windlass_object::ObjectKey;
-use windlass_trust::rotation::{self, Clock, Contest, Mark, Observation, Timing, TrustBundle};
+use windlass_trust::rotation::{self, ClockReading, Contest, Mark, Observation, Timing, TrustSet};
 
 use crate::injection::Injected;
 
@@ -23,7 +23,7 @@ pub(super) struct Intervention<'a> {
     /// What it went into.
     pub(super) target: &'a ObjectKey,
     /// The trust bundle.
-    pub(super) trust: &'a TrustBundle,
+    pub(super) trust: &'a TrustSet,
     /// Whether the target had carried it before: to be asked before it is written, because watches may be faster than
     /// the answer.
     pub(super) is_repair: bool,
@@ -49,7 +49,7 @@ struct History {
     /// Why the last write was refused: it is tried again, but nothing waits for it.
     refused: Option<String>,
     /// The trust bundle that it carried, or was given, last.
-    carried: Option<TrustBundle>,
+    carried: Option<TrustSet>,
     contest: Contest,
 }
 
@@ -62,10 +62,10 @@ impl Histories {
         &self,
         certificate: &ObjectKey,
         observation: &mut Observation,
-        trust: &TrustBundle,
+        trust: &TrustSet,
         timing: &Timing,
     ) {
-        let Clock { mark, .. } = observation.clock;
+        let ClockReading { mark, .. } = observation.clock;
         let mut histories = self.0.lock();
         let targets = histories.entry(certificate.clone()).or_default();
         let asks = |id: &ObjectKey| observation.targets.iter().any(|target| target.id == *id);
@@ -88,7 +88,7 @@ impl Histories {
     }
 
     /// The trust bundle that a target carried, or was given, last.
-    pub(super) fn carried(&self, certificate: &ObjectKey, target: &ObjectKey) -> Option<TrustBundle> {
+    pub(super) fn carried(&self, certificate: &ObjectKey, target: &ObjectKey) -> Option<TrustSet> {
         let histories = self.0.lock();
         let history = histories.get(certificate)?.each.get(target)?;
         history.carried.clone()

@@ -4,10 +4,10 @@ use thiserror::Error;
 use windlass_cluster::keys;
 use windlass_trust::{
     pki::{CertificateAuthority, DnsNames, IssueError, PrivateKey, Terms, Validity},
-    rotation::{AuthorityTemplate, Certificate, Change, Issuer},
+    rotation::{CaChange, CaTemplate, CertificateId, Issuer},
 };
 
-use super::certificates::{Certificates, UnknownCertificate, summary};
+use super::certificates::{CertificateStore, UnknownCertificate, summary};
 
 /// Makes certificates.
 pub(super) struct Mint<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Mint<'a> {
     /// The CAs whose keys are at hand; new ones are added.
     pub(super) signers: Vec<CertificateAuthority>,
     /// What was read; what is made is added.
-    pub(super) certificates: &'a mut Certificates,
+    pub(super) certificates: &'a mut CertificateStore,
 }
 
 /// Why a certificate was not made.
@@ -42,7 +42,7 @@ pub enum MintError {
 impl Issuer for Mint<'_> {
     type Error = MintError;
 
-    fn authority(&mut self, template: &AuthorityTemplate) -> Result<Certificate, MintError> {
+    fn authority(&mut self, template: &CaTemplate) -> Result<CertificateId, MintError> {
         let key = self.keys.pop().ok_or(MintError::NoKey)?;
         let terms = terms(self.now, template.validity);
         let authority = CertificateAuthority::self_signed(self.names, template.generation, key, &terms)?;
@@ -53,10 +53,10 @@ impl Issuer for Mint<'_> {
 
     fn cross(
         &mut self,
-        subject: &Certificate,
-        issuer: &Certificate,
+        subject: &CertificateId,
+        issuer: &CertificateId,
         validity: Validity,
-    ) -> Result<Certificate, MintError> {
+    ) -> Result<CertificateId, MintError> {
         let issuer = self
             .signers
             .iter()
@@ -78,10 +78,10 @@ pub(super) fn terms(now: jiff::Timestamp, validity: Validity) -> Terms {
 }
 
 /// How many CAs a change makes.
-pub(super) fn new_authorities(change: &Change) -> usize {
+pub(super) fn new_authorities(change: &CaChange) -> usize {
     match change {
-        Change::Found { current, .. } => 1 + usize::from(current.is_some()),
-        Change::IssueNext(_) | Change::Retire { next: Some(_), .. } => 1,
+        CaChange::Found { current, .. } => 1 + usize::from(current.is_some()),
+        CaChange::IssueNext(_) | CaChange::Retire { next: Some(_), .. } => 1,
         _ => 0,
     }
 }

@@ -34,9 +34,9 @@ mod wanted;
 pub use authority_secret::WriteAuthoritiesError;
 pub use certificates::{UnknownCertificate, WriteBundleError};
 pub use mint::MintError;
-pub use reconciler::ReconcileError;
+pub use reconciler::ServingCertificateError;
 pub use run::run;
 pub use wanted::ReadCertificateError;
 pub use windlass_trust::rotation::Timing;
 
-use reconciler::Reconciler;
+use reconciler::CertificateReconciler;

@@ -13,7 +13,7 @@ use super::{
 use crate::{Context, status::Announced};
 
 /// Reconciles ServingCertificates.
-pub(super) struct Reconciler {
+pub(super) struct CertificateReconciler {
     pub(super) context: Arc<Context>,
     pub(super) timing: Timing,
     pub(super) histories: Histories,
@@ -25,7 +25,7 @@ pub(super) struct Reconciler {
 
 /// Why a reconciliation has to be tried again.
 #[derive(Debug, Error)]
-pub enum ReconcileError {
+pub enum ServingCertificateError {
     /// An object cannot be read or written.
     #[error(transparent)]
     Request(#[from] RequestError),

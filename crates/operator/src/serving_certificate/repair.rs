@@ -3,11 +3,13 @@
 
 use std::{fmt, sync::Arc};
 
-use windlass_cluster::worker::Next;
+use windlass_cluster::worker::Action;
 use windlass_object::ObjectKey;
 use windlass_trust::rotation::{self, Step};
 
-use super::{ReconcileError, Reconciler, certificates::Certificates, targets, wanted::Wanted};
+use super::{
+    CertificateReconciler, ServingCertificateError, certificates::CertificateStore, targets, wanted::Wanted,
+};
 
 /// A target that may have to be repaired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,19 +28,19 @@ impl fmt::Display for Repair {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl CertificateReconciler {
     /// Repairs a target if that may be done now. All else, obstacles and refusals too, is for a reconciliation to see and
     /// to say.
-    pub(super) async fn repair(self: Arc<Self>, repair: Repair) -> Result<Next, ReconcileError> {
+    pub(super) async fn repair(self: Arc<Self>, repair: Repair) -> Result<Action, ServingCertificateError> {
         let Some(wanted) = self.wanted(&repair.certificate)? else {
-            return Ok(Next::Change);
+            return Ok(Action::AwaitChange);
         };
         if self.is_intact(&wanted, &repair.target) {
-            return Ok(Next::Change);
+            return Ok(Action::AwaitChange);
         }
         let timing = wanted.timing(&self.timing);
         let Ok(mut scene) = self.glance(&wanted, &timing).await? else {
-            return Ok(Next::Change);
+            return Ok(Action::AwaitChange);
         };
         let mut steps = rotation::repairs(&scene.observation, &timing);
         steps.retain(|step| matches!(step, Step::InjectTarget { target, .. } if *target == repair.target));
@@ -50,7 +52,7 @@ impl Reconciler {
         let wait = targets
             .find(|target| target.id == repair.target)
             .and_then(|target| target.contested.as_ref()?.wait);
-        Ok(wait.map_or(Next::Change, |wait| Next::After(wait.unsigned_abs())))
+        Ok(wait.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
     }
 
     /// Whether a target is gone, or still carries what it did: that it is to carry more by now is for a rotation to find,
@@ -62,7 +64,7 @@ impl Reconciler {
         let Some(carried) = self.histories.carried(&wanted.key, target) else {
             return false;
         };
-        let seen = targets::read(&object, &names, &carried, &mut Certificates::default());
+        let seen = targets::read(&object, &names, &carried, &mut CertificateStore::default());
         seen.is_some_and(|seen| seen.bundle == Some(carried))
     }
 }

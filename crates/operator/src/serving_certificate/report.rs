@@ -3,17 +3,17 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use windlass_api::{
-    CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, Phase, ServingCertificateStatus,
-    TargetsStatus,
+    CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, ServingCertificatePhase,
+    ServingCertificateStatus, TargetsStatus,
 };
 use windlass_object::{ObjectKey, names};
 use windlass_trust::rotation::{
-    self, Authority, Blocked, Change, Contest, Leaf, Observation, Plan, Reason, Step,
+    self, Blocked, Ca, CaChange, Contest, Leaf, Observation, Reason, RotationPlan, Step,
 };
 
-use super::{ReconcileError, Reconciler, scene::Obstacle, wanted::Wanted};
+use super::{CertificateReconciler, ServingCertificateError, scene::Obstacle, wanted::Wanted};
 use crate::{
-    install::status::{Conditions, Verdict},
+    install::status::{ConditionUpdate, Conditions},
     status::merge_patch,
 };
 
@@ -25,14 +25,14 @@ const READY: &str = "Ready";
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl CertificateReconciler {
     /// Writes what a plan says about the rotation.
     pub(super) async fn report(
         &self,
         wanted: &Wanted,
         observation: &Observation,
-        plan: &Plan,
-    ) -> Result<(), ReconcileError> {
+        plan: &RotationPlan,
+    ) -> Result<(), ServingCertificateError> {
         let serving = observation.serving.as_ref();
         let leaf = serving.and_then(|secret| secret.content.leaf);
         let mut status = ServingCertificateStatus {
@@ -49,7 +49,7 @@ impl Reconciler {
             rotated: rotated(observation, plan).or_else(|| wanted.status.rotated.clone()),
             conditions: wanted.status.conditions.clone(),
         };
-        let rotation::Conditions {
+        let rotation::Assessments {
             trusted,
             served,
             ready,
@@ -57,9 +57,9 @@ impl Reconciler {
         for (condition_type, verdict) in [(READY, ready), ("Trusted", trusted), ("Served", served)] {
             let reason = verdict.reason.to_string();
             let verdict = if verdict.status {
-                Verdict::holds(reason, &verdict.message)
+                ConditionUpdate::holds(reason, &verdict.message)
             } else {
-                Verdict::fails(reason, &verdict.message)
+                ConditionUpdate::fails(reason, &verdict.message)
             };
             self.record(&mut status.conditions, condition_type, verdict, wanted);
         }
@@ -71,12 +71,12 @@ impl Reconciler {
         &self,
         wanted: &Wanted,
         obstacle: &Obstacle,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<(), ServingCertificateError> {
         let mut status = ServingCertificateStatus {
             observed_generation: wanted.generation(),
             ..wanted.status.clone()
         };
-        let verdict = Verdict::fails(obstacle.reason, &obstacle.message);
+        let verdict = ConditionUpdate::fails(obstacle.reason, &obstacle.message);
         self.record(&mut status.conditions, READY, verdict, wanted);
         self.write_status(wanted, &status).await
     }
@@ -85,14 +85,14 @@ impl Reconciler {
     pub(super) async fn announce_step(&self, wanted: &Wanted, step: &Step) {
         let (action, reason, is_warning) = match step {
             Step::ChangeAuthorities { change, .. } => match change {
-                Change::RecordPublished(_) | Change::RecordTrust(_) => return,
-                Change::StartRotation { distrusted, .. } => {
+                CaChange::RecordPublished(_) | CaChange::RecordTrust(_) => return,
+                CaChange::StartRotation { distrusted, .. } => {
                     ("Rotate", "RotationStarted", !distrusted.is_empty())
                 }
-                Change::Found { .. } | Change::IssueNext(_) => ("Rotate", "AuthorityMade", false),
-                Change::Adopt(_) => ("Rotate", "AuthorityTrusted", false),
-                Change::Promote { .. } => ("Rotate", "AuthorityPromoted", false),
-                Change::Retire { .. } => ("Rotate", "AuthorityRetired", false),
+                CaChange::Found { .. } | CaChange::IssueNext(_) => ("Rotate", "AuthorityMade", false),
+                CaChange::Adopt(_) => ("Rotate", "AuthorityTrusted", false),
+                CaChange::Promote { .. } => ("Rotate", "AuthorityPromoted", false),
+                CaChange::Retire { .. } => ("Rotate", "AuthorityRetired", false),
             },
             Step::PublishServing(publication) if publication.leaf == Leaf::Keep => return,
             Step::PublishServing(_) => ("Issue", "CertificateIssued", false),
@@ -129,7 +129,7 @@ impl Reconciler {
         &self,
         conditions: &mut Vec<Condition>,
         condition_type: &str,
-        verdict: Verdict,
+        verdict: ConditionUpdate,
         wanted: &Wanted,
     ) {
         conditions.record(
@@ -144,12 +144,12 @@ impl Reconciler {
         &self,
         wanted: &Wanted,
         status: &ServingCertificateStatus,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<(), ServingCertificateError> {
         let known = &wanted.status;
         if status == known {
             return Ok(());
         }
-        let patch = merge_patch(known, status).map_err(ReconcileError::Encode)?;
+        let patch = merge_patch(known, status).map_err(ServingCertificateError::Encode)?;
         let written = self
             .context
             .cluster
@@ -201,18 +201,18 @@ fn word(condition: &Condition) -> &str {
     }
 }
 
-fn phase(phase: rotation::Phase) -> Phase {
+fn phase(phase: rotation::RotationPhase) -> ServingCertificatePhase {
     match phase {
-        rotation::Phase::Stable => Phase::Stable,
-        rotation::Phase::Signing => Phase::Signing,
-        rotation::Phase::Retiring => Phase::Retiring,
-        rotation::Phase::Distributing => Phase::Distributing,
+        rotation::RotationPhase::Stable => ServingCertificatePhase::Stable,
+        rotation::RotationPhase::Signing => ServingCertificatePhase::Signing,
+        rotation::RotationPhase::Retiring => ServingCertificatePhase::Retiring,
+        rotation::RotationPhase::Distributing => ServingCertificatePhase::Distributing,
     }
 }
 
-fn ca(observation: &Observation, plan: &Plan) -> Option<CaStatus> {
+fn ca(observation: &Observation, plan: &RotationPlan) -> Option<CaStatus> {
     let authorities = &observation.authorities.as_ref()?.content;
-    let generation = |authority: &Authority| Generation {
+    let generation = |authority: &Ca| Generation {
         generation: authority.generation,
         not_after: time(authority.certificate.validity.not_after),
     };
@@ -223,7 +223,7 @@ fn ca(observation: &Observation, plan: &Plan) -> Option<CaStatus> {
     })
 }
 
-fn targets(plan: &Plan) -> TargetsStatus {
+fn targets(plan: &RotationPlan) -> TargetsStatus {
     let failing = plan.blocked.iter().filter_map(|blocked| match blocked {
         Blocked::Target { target, message } => Some(FailingTarget {
             kind: target.kind.clone(),
@@ -250,14 +250,14 @@ fn targets(plan: &Plan) -> TargetsStatus {
 }
 
 /// The request that was acted upon last, if nothing is left to do for it.
-fn rotated(observation: &Observation, plan: &Plan) -> Option<String> {
+fn rotated(observation: &Observation, plan: &RotationPlan) -> Option<String> {
     let authorities = &observation.authorities.as_ref()?.content;
     let leaf = observation.serving.as_ref()?.content.leaf?;
     let current = authorities.current.as_ref()?.certificate;
     let is_replaced = !authorities.replace.contains(&leaf.fingerprint)
         && !authorities.replace.contains(&current.fingerprint)
         && !authorities.distrusted.contains(&current.key_id);
-    let is_everywhere = plan.phase == rotation::Phase::Stable
+    let is_everywhere = plan.phase == rotation::RotationPhase::Stable
         && authorities.retiring.is_empty()
         && plan.endpoints.current == plan.endpoints.total
         && plan.targets.current == plan.targets.total;

@@ -5,19 +5,19 @@ use serde_json::{Value, json};
 use windlass_object::{names, object, patch};
 use windlass_trust::rotation;
 
-use crate::bundle_deployment::rollout::Rollout;
+use crate::bundle_deployment::rollout::RolloutStatus;
 
 /// What a rotation needs to know of a Deployment.
-pub(super) fn read(deployment: &Value) -> rotation::Rollout {
+pub(super) fn read(deployment: &Value) -> rotation::ObservedDeployment {
     let restarted_for = deployment
         .pointer("/spec/template/metadata/annotations")
         .and_then(|annotations| annotations.get(names::RESTARTED_FOR)?.as_str()?.parse().ok());
-    rotation::Rollout {
+    rotation::ObservedDeployment {
         deployment: object::text(deployment, "/metadata/name")
             .unwrap_or_default()
             .to_owned(),
         costs_requests: costs_requests(deployment),
-        progressing: Rollout::of(deployment) != Rollout::Complete,
+        progressing: RolloutStatus::of(deployment) != RolloutStatus::Complete,
         restarted_for,
     }
 }

@@ -11,7 +11,7 @@ use windlass_cluster::{
     worker::Queue,
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::injection::Request;
+use windlass_trust::injection::CaSource;
 
 use super::{repair::Repair, secrets};
 use crate::{
@@ -121,11 +121,11 @@ fn concerned(index: &Index, change: &Change) -> HashSet<ObjectKey> {
     if TARGET_KINDS.contains(&kind) && is_of_interest(change) {
         return change
             .versions()
-            .flat_map(|target| match Request::of(target) {
-                Ok(Some(Request::ServingCertificate { namespace, name })) => {
+            .flat_map(|target| match CaSource::of(target) {
+                Ok(Some(CaSource::ServingCertificate { namespace, name })) => {
                     vec![kinds::SERVING_CERTIFICATE.object(Some(&namespace), &name)]
                 }
-                Ok(Some(Request::Secret { namespace, name })) => {
+                Ok(Some(CaSource::Secret { namespace, name })) => {
                     certificates(index, Some(&namespace), |certificate| {
                         object::text(certificate, "/spec/secretName") == Some(&name)
                     })

@@ -8,12 +8,12 @@ use std::{
 use futures::future::BoxFuture;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use windlass_cluster::worker::{self, Next, Queue};
+use windlass_cluster::worker::{self, Action, Queue};
 use windlass_object::ObjectKey;
 use windlass_trust::rotation;
 
 use super::{
-    ReconcileError, Reconciler, Timing,
+    CertificateReconciler, ServingCertificateError, Timing,
     execute::{Effect, INJECTIONS},
     history::Histories,
     repair::Repair,
@@ -52,7 +52,7 @@ pub fn run(
         routing::watch_everything(&context);
         let repairs = Arc::new(Queue::new());
         let router = routing::route(context.clone(), queue.clone(), repairs.clone());
-        let reconciler = Arc::new(Reconciler {
+        let reconciler = Arc::new(CertificateReconciler {
             context: context.clone(),
             timing,
             histories: Histories::default(),
@@ -80,34 +80,37 @@ pub fn run(
 
 // === impl Reconciler ===
 
-impl Reconciler {
-    pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Next, ReconcileError> {
+impl CertificateReconciler {
+    pub(super) async fn reconcile(
+        self: Arc<Self>,
+        key: ObjectKey,
+    ) -> Result<Action, ServingCertificateError> {
         for _ in 0..ROUNDS {
             // Anew each time: a look takes seconds where an endpoint does not answer, and what is made for a
             // ServingCertificate that has gone meanwhile is collected as garbage, which brings us back to make it again.
             let Some(wanted) = self.wanted(&key)? else {
                 self.forget(&key).await?;
-                return Ok(Next::Change);
+                return Ok(Action::AwaitChange);
             };
             let timing = wanted.timing(&self.timing);
             let mut scene = match self.look(&wanted, &timing).await? {
                 Ok(scene) => scene,
                 Err(obstacle) => {
                     self.report_obstacle(&wanted, &obstacle).await?;
-                    return Ok(Next::After(OBSTRUCTED));
+                    return Ok(Action::Requeue(OBSTRUCTED));
                 }
             };
             let plan = rotation::plan(&scene.observation, &timing);
             let done = self.execute(&wanted, &mut scene, &plan.steps, &timing).await;
             match done {
                 Ok(Effect::LookAgain) => continue,
-                Ok(Effect::Awaited) => return Ok(Next::After(timing.poll.unsigned_abs())),
+                Ok(Effect::Awaited) => return Ok(Action::Requeue(timing.poll.unsigned_abs())),
                 Ok(Effect::Settled) | Err(_) => {}
             }
             self.report(&wanted, &scene.observation, &plan).await?;
             done?;
-            return Ok(Next::After(plan.wake_up.unsigned_abs().max(BREATH)));
+            return Ok(Action::Requeue(plan.wake_up.unsigned_abs().max(BREATH)));
         }
-        Ok(Next::After(self.timing.poll.unsigned_abs()))
+        Ok(Action::Requeue(self.timing.poll.unsigned_abs()))
     }
 }

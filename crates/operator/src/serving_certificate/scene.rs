@@ -9,24 +9,25 @@ use windlass_cluster::kinds;
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
     pki::DnsNames,
-    rotation::{Clock, Mark, Observation, Service, Timing, Versioned},
+    rotation::{ClockReading, Mark, Observation, ObservedService, Timing, Versioned},
 };
 
 use super::{
-    ReconcileError, Reconciler, authority_secret::AuthoritySecret, certificates::Certificates, endpoints,
-    rollout, secrets, serving_secret::ServingSecret, targets, wanted::Wanted,
+    CertificateReconciler, ServingCertificateError, authority_secret::CaSecret,
+    certificates::CertificateStore, endpoints, rollout, secrets, serving_secret::ServingSecret, targets,
+    wanted::Wanted,
 };
 
 /// What was seen, and what is needed to act on a plan.
-pub(super) struct Scene {
+pub(super) struct Gathered {
     /// What the plan is made from.
     pub(super) observation: Observation,
     /// The names that are served.
     pub(super) names: DnsNames,
     /// Every certificate that was seen.
-    pub(super) certificates: Certificates,
+    pub(super) certificates: CertificateStore,
     /// The CA Secret.
-    pub(super) authority: Option<AuthoritySecret>,
+    pub(super) authority: Option<CaSecret>,
     /// The serving Secret.
     pub(super) serving: Option<ServingSecret>,
     /// The targets as they were seen.
@@ -45,13 +46,13 @@ pub(super) struct Obstacle {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl CertificateReconciler {
     /// Looks at everything.
     pub(super) async fn look(
         &self,
         wanted: &Wanted,
         timing: &Timing,
-    ) -> Result<Result<Scene, Obstacle>, ReconcileError> {
+    ) -> Result<Result<Gathered, Obstacle>, ServingCertificateError> {
         let mut scene = match self.glance(wanted, timing).await? {
             Ok(scene) => scene,
             Err(obstacle) => return Ok(Err(obstacle)),
@@ -80,7 +81,7 @@ impl Reconciler {
         &self,
         wanted: &Wanted,
         timing: &Timing,
-    ) -> Result<Result<Scene, Obstacle>, ReconcileError> {
+    ) -> Result<Result<Gathered, Obstacle>, ServingCertificateError> {
         let names = match wanted.names() {
             Ok(names) => names,
             Err(invalid) => {
@@ -90,7 +91,7 @@ impl Reconciler {
                 }));
             }
         };
-        let mut certificates = Certificates::default();
+        let mut certificates = CertificateStore::default();
         let authority_key = secrets::authority_key(&self.context.namespace, &wanted.key);
         let serving_key = ServingSecret::key(wanted);
         let cluster = &self.context.cluster;
@@ -107,8 +108,7 @@ impl Reconciler {
         if let Some(obstacle) = obstacles.into_iter().flatten().next() {
             return Ok(Err(obstacle));
         }
-        let authority =
-            authority.map(|secret| AuthoritySecret::read(&secret, wanted, &names, &mut certificates));
+        let authority = authority.map(|secret| CaSecret::read(&secret, wanted, &names, &mut certificates));
         let serving = serving.map(|secret| ServingSecret::read(secret, wanted, &names, &mut certificates));
         let clock = self.clock();
         let trust = authority
@@ -134,7 +134,7 @@ impl Reconciler {
                 content: secret.content.clone(),
             }),
             targets: observed.collect(),
-            service: Service {
+            service: ObservedService {
                 name: wanted.spec.service_name.clone(),
                 exists: false,
             },
@@ -145,7 +145,7 @@ impl Reconciler {
         };
         self.histories
             .complete(&wanted.key, &mut observation, &trust, timing);
-        Ok(Ok(Scene {
+        Ok(Ok(Gathered {
             observation,
             names,
             certificates,
@@ -157,9 +157,9 @@ impl Reconciler {
     }
 
     /// What the clocks say.
-    fn clock(&self) -> Clock {
+    fn clock(&self) -> ClockReading {
         let uptime = SignedDuration::try_from(self.started.elapsed()).unwrap_or(SignedDuration::MAX);
-        Clock {
+        ClockReading {
             now: self.context.clock.now(),
             mark: Mark {
                 run: self.run,
@@ -168,7 +168,7 @@ impl Reconciler {
         }
     }
 
-    async fn look_at_deployment(&self, wanted: &Wanted) -> Result<Option<Value>, ReconcileError> {
+    async fn look_at_deployment(&self, wanted: &Wanted) -> Result<Option<Value>, ServingCertificateError> {
         let reload = &wanted.spec.reload;
         let Some(name) = &reload.deployment_name else {
             return Ok(None);
@@ -198,7 +198,7 @@ fn in_way_of_authorities(secret: &Value, wanted: &Wanted) -> Option<Obstacle> {
     if object::is_terminating(secret) {
         return Some(Obstacle::terminating(&key));
     }
-    (!AuthoritySecret::is_ours(secret, &wanted.key)).then(|| Obstacle {
+    (!CaSecret::is_ours(secret, &wanted.key)).then(|| Obstacle {
         reason: "ForeignSecret",
         message: format!("{key} exists and was not made by Windlass: remove it"),
     })

@@ -5,12 +5,12 @@ use windlass_cluster::keys;
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     pki::{Certificate, Credentials, DnsNames, pem},
-    rotation::Serving,
+    rotation::PublishedSecret,
     trust_bundle::TrustBundle,
 };
 
 use super::{
-    certificates::Certificates,
+    certificates::CertificateStore,
     secrets::{TRUST, encoded, label},
     wanted::Wanted,
 };
@@ -20,7 +20,7 @@ pub(super) struct ServingSecret {
     /// Its resourceVersion.
     pub(super) version: String,
     /// What a rotation needs to know of it.
-    pub(super) content: Serving,
+    pub(super) content: PublishedSecret,
     /// The leaf and its key; nothing, if they are damaged.
     pub(super) credentials: Option<Credentials>,
     /// Whether targets may ask for its `ca.crt` by its name.
@@ -29,7 +29,7 @@ pub(super) struct ServingSecret {
 }
 
 /// What is to be in the Secret.
-pub(super) struct Contents<'a> {
+pub(super) struct SecretContents<'a> {
     /// The leaf, what follows it in the handshake, and the leaf's key.
     pub(super) credentials: &'a Credentials,
     /// The trust bundle.
@@ -82,7 +82,7 @@ impl ServingSecret {
         secret: Value,
         wanted: &Wanted,
         names: &DnsNames,
-        certificates: &mut Certificates,
+        certificates: &mut CertificateStore,
     ) -> Self {
         let bytes = |key| object::data(&secret, key).unwrap_or_default();
         let bundle = TrustBundle::from_pem(&bytes(TRUST)).ok();
@@ -92,12 +92,12 @@ impl ServingSecret {
         });
         let authority = pem::read(&bytes(OLM_AUTHORITY)).certificates;
         let credentials = Credentials::from_pem(&bytes(CHAIN), &bytes(KEY)).ok();
-        let mut content = Serving {
+        let mut content = PublishedSecret {
             bundle,
             authority: authority
                 .first()
                 .map(|authority| certificates.learn(authority).fingerprint),
-            ..Serving::default()
+            ..PublishedSecret::default()
         };
         if let Some(credentials) = &credentials {
             let cross = credentials.intermediates().first();
@@ -119,7 +119,7 @@ impl ServingSecret {
     }
 
     /// The Secret that holds `contents`; what others added to the one that is there stays.
-    pub(super) fn write(live: Option<&Self>, wanted: &Wanted, contents: &Contents<'_>) -> Value {
+    pub(super) fn write(live: Option<&Self>, wanted: &Wanted, contents: &SecretContents<'_>) -> Value {
         let key = Self::key(wanted);
         let mut secret = live.map_or_else(
             || {

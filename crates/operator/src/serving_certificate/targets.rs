@@ -6,22 +6,22 @@ use serde_json::Value;
 use windlass_cluster::Index;
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
-    injection::{CaBundle, Holder, InvalidRequest, Request, TargetKind},
+    injection::{CaBundle, CaSource, Holder, InvalidRequest, TargetKind},
     pki::DnsNames,
     rotation,
 };
 
-use super::certificates::Certificates;
+use super::certificates::CertificateStore;
 use crate::injection::TARGET_KINDS;
 
 /// The objects that ask for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the Secret's
 /// name.
 pub(super) fn asking(index: &Index, certificate: &ObjectKey, secret: Option<&str>) -> Vec<Arc<Value>> {
-    let asks = |target: &Value| match Request::of(target) {
-        Ok(Some(Request::ServingCertificate { namespace, name })) => {
+    let asks = |target: &Value| match CaSource::of(target) {
+        Ok(Some(CaSource::ServingCertificate { namespace, name })) => {
             certificate.namespace.as_deref() == Some(&namespace) && certificate.name == name
         }
-        Ok(Some(Request::Secret { namespace, name })) => {
+        Ok(Some(CaSource::Secret { namespace, name })) => {
             certificate.namespace.as_deref() == Some(&namespace) && secret == Some(&name)
         }
         // It asks twice: that it gets nothing is said where it is waited for.
@@ -47,8 +47,8 @@ pub(super) fn asking(index: &Index, certificate: &ObjectKey, secret: Option<&str
 pub(super) fn read(
     target: &Value,
     names: &DnsNames,
-    trust: &rotation::TrustBundle,
-    certificates: &mut Certificates,
+    trust: &rotation::TrustSet,
+    certificates: &mut CertificateStore,
 ) -> Option<rotation::Target> {
     let carried: Vec<_> = holders(target, names)
         .map(|holder| carried(&holder, certificates))
@@ -59,7 +59,7 @@ pub(super) fn read(
     Some(rotation::Target {
         id: ObjectKey::of(target)?,
         bundle: common(&carried, trust),
-        refused: Request::of(target).err().map(|error| error.to_string()),
+        refused: CaSource::of(target).err().map(|error| error.to_string()),
         contested: None,
     })
 }
@@ -73,24 +73,21 @@ pub(super) fn holders<'t>(target: &'t Value, names: &DnsNames) -> impl Iterator<
         .filter(|holder| holder.host.as_deref().is_some_and(|host| names.cover(host)))
 }
 
-fn carried(holder: &Holder<'_>, certificates: &mut Certificates) -> Option<rotation::TrustBundle> {
+fn carried(holder: &Holder<'_>, certificates: &mut CertificateStore) -> Option<rotation::TrustSet> {
     let CaBundle::Read(reading) = &holder.ca_bundle else {
         return None;
     };
     let roots = reading.certificates.iter();
-    let roots: rotation::TrustBundle = roots.map(|root| certificates.learn(root)).collect();
+    let roots: rotation::TrustSet = roots.map(|root| certificates.learn(root)).collect();
     (reading.is_usable() && !roots.is_empty()).then_some(roots)
 }
 
 /// What all places of a target carry. Where that is all that it should be but one of them carries more, it is what
 /// that one carries, so that the difference is seen.
-fn common(
-    carried: &[Option<rotation::TrustBundle>],
-    trust: &rotation::TrustBundle,
-) -> Option<rotation::TrustBundle> {
+fn common(carried: &[Option<rotation::TrustSet>], trust: &rotation::TrustSet) -> Option<rotation::TrustSet> {
     let bundles: Vec<_> = carried.iter().map(Option::as_ref).collect::<Option<_>>()?;
     let (first, others) = bundles.split_first()?;
-    let common: rotation::TrustBundle = first
+    let common: rotation::TrustSet = first
         .iter()
         .filter(|root| others.iter().all(|bundle| bundle.contains(root)))
         .copied()
@@ -130,11 +127,11 @@ mod tests {
 
     #[test]
     fn a_target_carries_what_all_of_its_webhooks_do() {
-        let mut certificates = Certificates::default();
+        let mut certificates = CertificateStore::default();
         let roots = [1, 2, 3].map(|generation| sample::authority(generation).certificate().clone());
         let bundle = |count: usize| TrustBundle::new(roots[..count].iter().cloned()).unwrap();
         let (one, both, all) = (bundle(1), bundle(2), bundle(3));
-        let mut summary = |bundle: &TrustBundle| -> rotation::TrustBundle {
+        let mut summary = |bundle: &TrustBundle| -> rotation::TrustSet {
             bundle
                 .certificates()
                 .iter()
@@ -154,7 +151,7 @@ mod tests {
                 &target,
                 &sample::names(),
                 &both_seen,
-                &mut Certificates::default(),
+                &mut CertificateStore::default(),
             );
             assert_eq!(read.unwrap().bundle.as_ref(), expected, "{bundles:?}");
         }
@@ -164,9 +161,14 @@ mod tests {
     fn what_calls_other_servers_is_no_target() {
         let mut target = target(&[None]);
         target["webhooks"][0]["clientConfig"]["service"]["name"] = "other".into();
-        let trust = rotation::TrustBundle::default();
+        let trust = rotation::TrustSet::default();
         assert_eq!(
-            read(&target, &sample::names(), &trust, &mut Certificates::default()),
+            read(
+                &target,
+                &sample::names(),
+                &trust,
+                &mut CertificateStore::default()
+            ),
             None
         );
     }

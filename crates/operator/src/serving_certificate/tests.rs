@@ -21,13 +21,13 @@ use windlass_cluster::{
     prober::Prober,
     telemetry::Metrics,
     watches::{Watch, Watches},
-    worker::Next,
+    worker::Action,
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{injection::CaBundle, pki::sample, rotation, trust_bundle::TrustBundle};
 
 use super::{
-    Reconciler, Timing, certificates,
+    CertificateReconciler, Timing, certificates,
     history::{Histories, Intervention},
     repair::Repair,
 };
@@ -114,7 +114,7 @@ impl Server {
         Some(sent)
     }
 
-    fn reconciler(self: &Arc<Self>) -> Arc<Reconciler> {
+    fn reconciler(self: &Arc<Self>) -> Arc<CertificateReconciler> {
         let server = self.clone();
         let service = service_fn(move |request| server.clone().answer(request));
         let timeout = Duration::from_secs(10);
@@ -133,7 +133,7 @@ impl Server {
             namespace: "windlass-system".to_owned(),
             bundle_directory: None,
         };
-        Arc::new(Reconciler {
+        Arc::new(CertificateReconciler {
             context: Arc::new(context),
             timing: Timing::default(),
             histories: Histories::default(),
@@ -152,7 +152,7 @@ fn certificate() -> ObjectKey {
 async fn what_is_deleted_while_it_is_reconciled_is_not_published_again() {
     let server = Server::new();
     let next = server.reconciler().reconcile(certificate()).await.unwrap();
-    assert_eq!(next, Next::Change);
+    assert_eq!(next, Action::AwaitChange);
     assert_eq!(*server.published.lock(), 1);
     assert_eq!(server.secrets.lock().len(), 0, "the CAs are left");
 }
@@ -162,7 +162,7 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
     let server = Server::new();
     let reconciler = server.reconciler();
     let trust = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
-    let carried: rotation::TrustBundle = trust.certificates().iter().map(certificates::summary).collect();
+    let carried: rotation::TrustSet = trust.certificates().iter().map(certificates::summary).collect();
     let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
     let target = hooks.object(None, "hooks");
     let show = |bundle: &str| {
@@ -191,7 +191,10 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
             target: target.clone(),
             certificate: certificate(),
         };
-        assert_eq!(reconciler.clone().repair(repair).await.unwrap(), Next::Change);
+        assert_eq!(
+            reconciler.clone().repair(repair).await.unwrap(),
+            Action::AwaitChange
+        );
         assert_eq!(*server.requests.lock() > 0, is_asked, "{bundle:?}");
     }
 }

@@ -11,7 +11,7 @@ use windlass_trust::{
     rotation::Timing,
 };
 
-use super::{ReconcileError, Reconciler};
+use super::{CertificateReconciler, ServingCertificateError};
 
 /// What a ServingCertificate asks for.
 pub(super) struct Wanted {
@@ -81,9 +81,9 @@ impl Wanted {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl CertificateReconciler {
     /// What a ServingCertificate asks for now; nothing, if it is gone or going.
-    pub(super) fn wanted(&self, key: &ObjectKey) -> Result<Option<Wanted>, ReconcileError> {
+    pub(super) fn wanted(&self, key: &ObjectKey) -> Result<Option<Wanted>, ServingCertificateError> {
         let object = self.context.index.find(key);
         let object = object.filter(|object| !object::is_terminating(object));
         Ok(object

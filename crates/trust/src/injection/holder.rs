@@ -27,7 +27,7 @@ pub enum CaBundle {
     /// It is no base64, or no text at all.
     Garbage,
     /// What clients find in it.
-    Read(pem::Reading),
+    Read(pem::PemContents),
 }
 
 // === impl Holder ===

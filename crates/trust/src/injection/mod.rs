@@ -25,12 +25,12 @@ use crate::{pki::DnsNames, trust_bundle::TrustBundle};
 pub use holder::{CaBundle, Holder};
 pub use kinds::{KINDS, TargetKind};
 pub use managed_elsewhere::ManagedElsewhere;
-pub use request::{InvalidRequest, Request};
+pub use request::{CaSource, InvalidRequest};
 pub use writer::{last_writer, owns_ca_bundle};
 
 /// The next write to a target.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum TargetPatch {
     /// Put the trust bundle in. Guarded: the API server answers 422 where the target has changed in between.
     Inject(Patch),
     /// Give up the ownership that the injection brought. Touches metadata only, so nothing is rebuilt.
@@ -71,7 +71,7 @@ impl Injection<'_> {
     /// # Errors
     ///
     /// When the target must be left alone.
-    pub fn plan(&self, target: &Value) -> Result<Option<Step>, InjectionError> {
+    pub fn plan(&self, target: &Value) -> Result<Option<TargetPatch>, InjectionError> {
         let kind = TargetKind::of(target).ok_or_else(|| {
             let key = ObjectKey::of(target).map(|key| key.to_string());
             InjectionError::UnknownKind(key.unwrap_or_else(|| "an object without a name".into()))
@@ -83,12 +83,12 @@ impl Injection<'_> {
             .flat_map(|holder| replace(&holder, self.trust))
             .collect();
         if !operations.is_empty() {
-            return Ok(Some(Step::Inject(Patch(operations))));
+            return Ok(Some(TargetPatch::Inject(Patch(operations))));
         }
         if !kind.needs_release {
             return Ok(None);
         }
-        Ok(release(target, names::INJECT).map(Step::Release))
+        Ok(release(target, names::INJECT).map(TargetPatch::Release))
     }
 
     /// Whether what a target carries is the same in both of its states, in the same places.

@@ -8,7 +8,7 @@ use super::spoken_annotation;
 
 /// Whose trust bundle a target wants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Request {
+pub enum CaSource {
     /// A ServingCertificate's.
     ServingCertificate {
         /// Its namespace.
@@ -43,7 +43,7 @@ pub enum InvalidRequest {
 
 // === impl Request ===
 
-impl Request {
+impl CaSource {
     /// What `target` asks for; `None` where it asks for nothing.
     ///
     /// # Errors

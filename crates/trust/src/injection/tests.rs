@@ -82,7 +82,7 @@ fn validating() -> Value {
     targets().remove(1).0
 }
 
-fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<Step>, InjectionError> {
+fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<TargetPatch>, InjectionError> {
     let names = sample::names();
     let injection = Injection {
         trust,
@@ -93,7 +93,7 @@ fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<Step>, InjectionEr
 
 /// The target after the injection.
 fn inject(target: &Value, trust: &TrustBundle) -> Value {
-    let Some(Step::Inject(patch)) = plan(target, trust).unwrap() else {
+    let Some(TargetPatch::Inject(patch)) = plan(target, trust).unwrap() else {
         panic!("nothing to inject into {target}");
     };
     let mut patched = target.clone();
@@ -163,7 +163,7 @@ fn only_the_entries_that_differ_are_in_the_patch() {
     let trust = trust(1);
     let mut target = inject(&validating(), &trust);
     target["webhooks"][1]["clientConfig"]["caBundle"] = json!("Cg==");
-    let Some(Step::Inject(Patch(operations))) = plan(&target, &trust).unwrap() else {
+    let Some(TargetPatch::Inject(Patch(operations))) = plan(&target, &trust).unwrap() else {
         panic!("nothing to inject");
     };
     assert_eq!(operations.len(), 3);
@@ -237,7 +237,7 @@ fn a_target_that_changed_in_between_is_not_written() {
             target["webhooks"].as_array_mut().unwrap().remove(1);
         },
     ];
-    let Some(Step::Inject(patch)) = plan(&validating(), &trust).unwrap() else {
+    let Some(TargetPatch::Inject(patch)) = plan(&validating(), &trust).unwrap() else {
         panic!("nothing to inject");
     };
     for change in changes {
@@ -248,7 +248,7 @@ fn a_target_that_changed_in_between_is_not_written() {
         assert_eq!(changed, before);
     }
 
-    let Some(Step::Inject(patch)) = plan(&crd(), &trust).unwrap() else {
+    let Some(TargetPatch::Inject(patch)) = plan(&crd(), &trust).unwrap() else {
         panic!("nothing to inject");
     };
     let mut switched = crd();
@@ -267,7 +267,7 @@ fn the_ownership_of_a_definition_is_given_up_by_a_second_patch() {
     ]);
     let mut injected = inject(&crd(), &trust);
     injected["metadata"]["managedFields"] = entries.clone();
-    let Some(Step::Release(patch)) = plan(&injected, &trust).unwrap() else {
+    let Some(TargetPatch::Release(patch)) = plan(&injected, &trust).unwrap() else {
         panic!("nothing to release");
     };
     let mut released = injected.clone();
@@ -293,7 +293,10 @@ fn the_ownership_of_a_definition_is_given_up_by_a_second_patch() {
 fn a_bundle_comes_before_the_ownership() {
     let mut target = crd();
     target["metadata"]["managedFields"] = json!([{"manager": names::INJECT, "operation": "Update"}]);
-    assert!(matches!(plan(&target, &trust(1)), Ok(Some(Step::Inject(_)))));
+    assert!(matches!(
+        plan(&target, &trust(1)),
+        Ok(Some(TargetPatch::Inject(_)))
+    ));
 }
 
 #[test]
@@ -339,22 +342,22 @@ fn other_kinds_are_refused() {
 
 #[test]
 fn targets_say_whose_bundle_they_want() {
-    let request = |annotation, value| Request::of(&annotated(crd(), annotation, value));
+    let request = |annotation, value| CaSource::of(&annotated(crd(), annotation, value));
     assert_eq!(
         request(names::INJECT_CA_FROM, "system/hook"),
-        Ok(Some(Request::ServingCertificate {
+        Ok(Some(CaSource::ServingCertificate {
             namespace: "system".into(),
             name: "hook".into()
         }))
     );
     assert_eq!(
         request(names::INJECT_CA_FROM_SECRET, "system/hook.cert"),
-        Ok(Some(Request::Secret {
+        Ok(Some(CaSource::Secret {
             namespace: "system".into(),
             name: "hook.cert".into()
         }))
     );
-    assert_eq!(Request::of(&crd()), Ok(None));
+    assert_eq!(CaSource::of(&crd()), Ok(None));
     assert_eq!(request(names::INJECT_CA_FROM, ""), Ok(None));
     for wrong in ["hook", "/hook", "system/", "a/b/c", "a /b", "A/b"] {
         let error = request(names::INJECT_CA_FROM, wrong).unwrap_err().to_string();
@@ -367,7 +370,7 @@ fn targets_say_whose_bundle_they_want() {
     }
     let mut both = annotated(crd(), names::INJECT_CA_FROM, "a/b");
     both["metadata"]["annotations"][names::INJECT_CA_FROM_SECRET] = json!("a/b");
-    assert_eq!(Request::of(&both), Err(InvalidRequest::Both));
+    assert_eq!(CaSource::of(&both), Err(InvalidRequest::Both));
 }
 
 #[test]
@@ -439,11 +442,11 @@ proptest! {
         if target["metadata"].is_object() {
             target["metadata"]["name"] = json!("target");
         }
-        let _ = Request::of(&target);
+        let _ = CaSource::of(&target);
         let everything = Injection { trust: &TRUST, names: None };
-        if let Ok(Some(Step::Inject(patch))) = everything.plan(&target) {
+        if let Ok(Some(TargetPatch::Inject(patch))) = everything.plan(&target) {
             json_patch::patch(&mut target, &patch).unwrap();
-            prop_assert!(!matches!(everything.plan(&target), Ok(Some(Step::Inject(_)))));
+            prop_assert!(!matches!(everything.plan(&target), Ok(Some(TargetPatch::Inject(_)))));
         }
     }
 }

@@ -8,26 +8,26 @@ use super::{Certificate, InspectError};
 
 /// What PEM holds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct PemContents {
     /// The certificates that can be read, in order.
     pub certificates: Vec<Certificate>,
     /// What else is there, in order.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<UnexpectedBlock>,
 }
 
 /// Something in PEM that is no certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {fault}")]
-pub struct Problem {
+pub struct UnexpectedBlock {
     /// Where it begins, counted from 1.
     pub line: usize,
     /// What it is.
-    pub fault: Fault,
+    pub fault: BlockFault,
 }
 
 /// What can be in PEM that is no certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum BlockFault {
     /// Text outside of blocks.
     #[error("text that belongs to no block")]
     Text,
@@ -53,10 +53,10 @@ pub enum Fault {
 
 /// All that is wrong with PEM that should only hold certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
+#[error("{}", .0.iter().map(UnexpectedBlock::to_string).collect::<Vec<_>>().join("; "))]
 pub struct MalformedPem(
     /// The problems, at least one.
-    pub Vec<Problem>,
+    pub Vec<UnexpectedBlock>,
 );
 
 /// A block that has begun.
@@ -69,47 +69,50 @@ struct Block {
 
 // === impl Reading ===
 
-impl Reading {
+impl PemContents {
     /// Whether there is nothing beside the certificates but what clients such as Go's skip.
     pub fn is_usable(&self) -> bool {
-        self.problems
-            .iter()
-            .all(|problem| matches!(problem.fault, Fault::Text | Fault::OtherBlock | Fault::Headers))
+        self.problems.iter().all(|problem| {
+            matches!(
+                problem.fault,
+                BlockFault::Text | BlockFault::OtherBlock | BlockFault::Headers
+            )
+        })
     }
 }
 
 // === impl Block ===
 
 impl Block {
-    fn finish(self, reading: &mut Reading) {
+    fn finish(self, reading: &mut PemContents) {
         let line = self.line;
         match self.certificate() {
             Ok(certificate) => reading.certificates.push(certificate),
-            Err(fault) => reading.problems.push(Problem { line, fault }),
+            Err(fault) => reading.problems.push(UnexpectedBlock { line, fault }),
         }
     }
 
-    fn certificate(self) -> Result<Certificate, Fault> {
+    fn certificate(self) -> Result<Certificate, BlockFault> {
         if self.is_private_key() {
-            return Err(Fault::PrivateKey);
+            return Err(BlockFault::PrivateKey);
         }
         if self.label != "CERTIFICATE" {
-            return Err(Fault::OtherBlock);
+            return Err(BlockFault::OtherBlock);
         }
         if self.has_headers {
-            return Err(Fault::Headers);
+            return Err(BlockFault::Headers);
         }
-        let der = STANDARD.decode(&self.body).map_err(|_| Fault::NotBase64)?;
-        Certificate::from_der(der).map_err(Fault::NotACertificate)
+        let der = STANDARD.decode(&self.body).map_err(|_| BlockFault::NotBase64)?;
+        Certificate::from_der(der).map_err(BlockFault::NotACertificate)
     }
 
-    fn cut_off(self, reading: &mut Reading) {
+    fn cut_off(self, reading: &mut PemContents) {
         let fault = if self.is_private_key() {
-            Fault::PrivateKey
+            BlockFault::PrivateKey
         } else {
-            Fault::CutOff
+            BlockFault::CutOff
         };
-        reading.problems.push(Problem {
+        reading.problems.push(UnexpectedBlock {
             line: self.line,
             fault,
         });
@@ -121,8 +124,8 @@ impl Block {
 }
 
 /// Reads whatever is there. Never fails: garbage is a problem with a line.
-pub fn read(bytes: &[u8]) -> Reading {
-    let mut reading = Reading::default();
+pub fn read(bytes: &[u8]) -> PemContents {
+    let mut reading = PemContents::default();
     let mut block: Option<Block> = None;
     let mut in_text = false;
     for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
@@ -152,9 +155,9 @@ pub fn read(bytes: &[u8]) -> Reading {
         } else if !line.is_empty() && !in_text {
             // One problem for a whole paragraph.
             in_text = true;
-            reading.problems.push(Problem {
+            reading.problems.push(UnexpectedBlock {
                 line: index + 1,
-                fault: Fault::Text,
+                fault: BlockFault::Text,
             });
         }
     }
@@ -170,7 +173,7 @@ pub fn read(bytes: &[u8]) -> Reading {
 ///
 /// When there is anything else; all of it is named.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Certificate>, MalformedPem> {
-    let Reading {
+    let PemContents {
         certificates,
         problems,
     } = read(bytes);

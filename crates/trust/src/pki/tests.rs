@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use super::{
-    pem::{Fault, Problem},
+    pem::{BlockFault, UnexpectedBlock},
     sample::{DAY, NOW, YEAR, authority, key, names, rsa_key_pair, terms},
     *,
 };
@@ -298,12 +298,12 @@ fn every_fault_in_pem_is_named_with_its_line_and_without_its_content() {
         .iter()
         .map(|problem| (problem.line, &problem.fault))
         .collect();
-    assert_eq!(faults[0], (1, &Fault::Text));
-    assert_eq!(faults[1], (after_good, &Fault::PrivateKey));
-    assert_eq!(faults[2], (after_key, &Fault::NotBase64));
-    assert!(matches!(faults[3], (line, Fault::NotACertificate(_)) if line == after_key + 3));
-    assert_eq!(faults[4], (after_key + 6, &Fault::OtherBlock));
-    assert_eq!(faults[5], (after_key + 9, &Fault::CutOff));
+    assert_eq!(faults[0], (1, &BlockFault::Text));
+    assert_eq!(faults[1], (after_good, &BlockFault::PrivateKey));
+    assert_eq!(faults[2], (after_key, &BlockFault::NotBase64));
+    assert!(matches!(faults[3], (line, BlockFault::NotACertificate(_)) if line == after_key + 3));
+    assert_eq!(faults[4], (after_key + 6, &BlockFault::OtherBlock));
+    assert_eq!(faults[5], (after_key + 9, &BlockFault::CutOff));
     assert_eq!(faults.len(), 6);
     let message = pem::parse(pem.as_bytes()).unwrap_err().to_string();
     assert!(
@@ -339,9 +339,9 @@ fn line_ends_and_a_missing_last_newline_do_not_matter() {
 fn headers_make_clients_skip_a_block() {
     let pem = authority(1).certificate().to_pem();
     let pem = pem.replacen('\n', "\nProc-Type: 4\n\n", 1);
-    let problem = Problem {
+    let problem = UnexpectedBlock {
         line: 1,
-        fault: Fault::Headers,
+        fault: BlockFault::Headers,
     };
     assert_eq!(pem::read(pem.as_bytes()).problems, [problem]);
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     pki::Validity,
     rotation::{
-        certificate::{Certificate, Fingerprint, KeyId, TrustBundle},
+        certificate::{CertificateId, Fingerprint, KeyId, TrustSet},
         clock::Mark,
     },
 };
@@ -20,15 +20,15 @@ use crate::{
 /// The CAs of one ServingCertificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Authorities {
+pub struct CaState {
     /// Signs; nothing only after its certificate was lost, until the next takes over.
-    pub current: Option<Authority>,
+    pub current: Option<Ca>,
     /// Is trusted already, or comes to be, and has signed nothing.
-    pub next: Option<Authority>,
+    pub next: Option<Ca>,
     /// Signed before, and stay trusted while an endpoint may serve what they signed. Their keys are gone.
-    pub retiring: Vec<Certificate>,
+    pub retiring: Vec<CertificateId>,
     /// The certificate of the current CA's key that the CA before signed.
-    pub cross: Option<Certificate>,
+    pub cross: Option<CertificateId>,
     /// How far the next CA is known.
     pub trust: Trust,
     /// The serving Secret that was read back last.
@@ -46,11 +46,11 @@ pub struct Authorities {
 /// A CA whose key is at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Authority {
+pub struct Ca {
     /// Counts the CAs of a ServingCertificate from 1.
     pub generation: u32,
     /// Its certificate.
-    pub certificate: Certificate,
+    pub certificate: CertificateId,
     /// When it became the one that signs.
     pub signs_since: Option<Timestamp>,
     /// Whether its key was read and is the certificate's. Observed, never stored.
@@ -86,7 +86,7 @@ pub struct Published {
 
 /// What is to be a CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AuthorityTemplate {
+pub struct CaTemplate {
     /// Its generation, part of its common name.
     pub generation: u32,
     /// When it holds.
@@ -95,20 +95,20 @@ pub struct AuthorityTemplate {
 
 /// One write to the CA Secret: a compare-and-swap of the whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
+pub enum CaChange {
     /// Begin. Without `current`, the CAs in `retiring` are those of before whose keys are lost.
     Found {
         /// Signs at once, because there is nothing to replace.
-        current: Option<(AuthorityTemplate, Timestamp)>,
+        current: Option<(CaTemplate, Timestamp)>,
         /// The next.
-        next: AuthorityTemplate,
+        next: CaTemplate,
         /// CAs that signed what is served.
-        retiring: Vec<Certificate>,
+        retiring: Vec<CertificateId>,
         /// A request that this answers, as everything is new.
         request: Option<String>,
     },
     /// Keep trusting CAs that signed what is served, although the Secret did not name them.
-    Adopt(Vec<Certificate>),
+    Adopt(Vec<CertificateId>),
     /// Note what a request wants. From here on it is done, whatever becomes of the annotation.
     StartRotation {
         /// The annotation's value.
@@ -119,7 +119,7 @@ pub enum Change {
         distrusted: BTreeSet<KeyId>,
     },
     /// Make a next CA, in the place of one that cannot do its work.
-    IssueNext(AuthorityTemplate),
+    IssueNext(CaTemplate),
     /// Note which serving Secret was read back, and when.
     RecordPublished(Published),
     /// Note that every target was read back with the next CA.
@@ -137,7 +137,7 @@ pub enum Change {
         /// These.
         key_ids: BTreeSet<KeyId>,
         /// Make a next CA in the same write, so that targets are written once.
-        next: Option<AuthorityTemplate>,
+        next: Option<CaTemplate>,
     },
 }
 
@@ -150,7 +150,7 @@ pub trait Issuer {
     ///
     /// # Errors
     /// If it cannot be made.
-    fn authority(&mut self, template: &AuthorityTemplate) -> Result<Certificate, Self::Error>;
+    fn authority(&mut self, template: &CaTemplate) -> Result<CertificateId, Self::Error>;
 
     /// The certificate of `subject`'s key, signed by `issuer`.
     ///
@@ -158,22 +158,22 @@ pub trait Issuer {
     /// If it cannot be made.
     fn cross(
         &mut self,
-        subject: &Certificate,
-        issuer: &Certificate,
+        subject: &CertificateId,
+        issuer: &CertificateId,
         validity: Validity,
-    ) -> Result<Certificate, Self::Error>;
+    ) -> Result<CertificateId, Self::Error>;
 }
 
 // === impl Authorities ===
 
-impl Authorities {
+impl CaState {
     /// Whether there is no CA in it.
     pub fn is_empty(&self) -> bool {
         self.certificates().next().is_none()
     }
 
     /// All CAs that are trusted: current, next, retiring.
-    pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
+    pub fn certificates(&self) -> impl Iterator<Item = &CertificateId> {
         let signing = self.current.iter().chain(&self.next);
         signing
             .map(|authority| &authority.certificate)
@@ -186,7 +186,7 @@ impl Authorities {
     }
 
     /// What targets are to carry: all CAs that have not ended.
-    pub fn trust_bundle(&self, now: Timestamp) -> TrustBundle {
+    pub fn trust_bundle(&self, now: Timestamp) -> TrustSet {
         self.certificates()
             .filter(|authority| !authority.has_ended_at(now))
             .copied()
@@ -194,7 +194,7 @@ impl Authorities {
     }
 
     /// Whether someone else may have that CA's key.
-    pub fn distrusts(&self, authority: &Certificate) -> bool {
+    pub fn distrusts(&self, authority: &CertificateId) -> bool {
         self.distrusted.contains(&authority.key_id)
     }
 
@@ -202,10 +202,10 @@ impl Authorities {
     ///
     /// # Errors
     /// If a certificate that the change needs cannot be made.
-    pub fn after<I: Issuer>(&self, change: &Change, issuer: &mut I) -> Result<Self, I::Error> {
+    pub fn after<I: Issuer>(&self, change: &CaChange, issuer: &mut I) -> Result<Self, I::Error> {
         let mut authorities = self.clone();
         match change {
-            Change::Found {
+            CaChange::Found {
                 current,
                 next,
                 retiring,
@@ -219,8 +219,8 @@ impl Authorities {
                 authorities.request.clone_from(request);
                 authorities.trust = Trust::Distributing;
             }
-            Change::Adopt(certificates) => authorities.retiring.extend(certificates),
-            Change::StartRotation {
+            CaChange::Adopt(certificates) => authorities.retiring.extend(certificates),
+            CaChange::StartRotation {
                 request,
                 replace,
                 distrusted,
@@ -229,14 +229,14 @@ impl Authorities {
                 authorities.replace.clone_from(replace);
                 authorities.distrusted.clone_from(distrusted);
             }
-            Change::IssueNext(template) => {
+            CaChange::IssueNext(template) => {
                 authorities.next = Some(authorities.issue(template, None, issuer)?);
                 authorities.trust = Trust::Distributing;
             }
-            Change::RecordPublished(published) => authorities.published = Some(published.clone()),
-            Change::RecordTrust(trust) => authorities.trust = *trust,
-            Change::Promote { at, cross } => authorities.promote(*at, *cross, issuer)?,
-            Change::Retire { key_ids, next } => {
+            CaChange::RecordPublished(published) => authorities.published = Some(published.clone()),
+            CaChange::RecordTrust(trust) => authorities.trust = *trust,
+            CaChange::Promote { at, cross } => authorities.promote(*at, *cross, issuer)?,
+            CaChange::Retire { key_ids, next } => {
                 authorities
                     .retiring
                     .retain(|authority| !key_ids.contains(&authority.key_id));
@@ -251,13 +251,13 @@ impl Authorities {
 
     fn issue<I: Issuer>(
         &mut self,
-        template: &AuthorityTemplate,
+        template: &CaTemplate,
         signs_since: Option<Timestamp>,
         issuer: &mut I,
-    ) -> Result<Authority, I::Error> {
+    ) -> Result<Ca, I::Error> {
         let certificate = issuer.authority(template)?;
         self.generation = template.generation;
-        Ok(Authority {
+        Ok(Ca {
             generation: template.generation,
             certificate,
             signs_since,
@@ -284,7 +284,7 @@ impl Authorities {
         };
         self.retiring
             .extend(before.map(|authority| authority.certificate));
-        self.current = Some(Authority {
+        self.current = Some(Ca {
             signs_since: Some(at),
             ..next
         });

@@ -4,7 +4,7 @@ use std::fmt;
 
 use windlass_object::ObjectKey;
 
-use crate::rotation::{contest::Contested, endpoints, request::Request, situation::Situation};
+use crate::rotation::{contest::Contested, endpoints, request::ManualRotation, situation::Situation};
 
 /// Something that stands in the way until someone sees to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     });
 
     let request = situation.observation.request.as_deref();
-    let request = request.and_then(|value| value.parse::<Request>().err());
+    let request = request.and_then(|value| value.parse::<ManualRotation>().err());
     let request = request.map(|error| Blocked::Request(error.to_string()));
     durations
         .chain(targets)

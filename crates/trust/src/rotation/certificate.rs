@@ -35,7 +35,7 @@ pub struct ParseDigestError {
 /// A certificate, without its names and its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Certificate {
+pub struct CertificateId {
     /// Which certificate it is.
     pub fingerprint: Fingerprint,
     /// Whose key it holds.
@@ -52,14 +52,14 @@ pub struct Certificate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chain {
     /// The serving certificate.
-    pub leaf: Certificate,
+    pub leaf: CertificateId,
     /// The certificate of the key that signed `leaf`, signed by the CA before.
-    pub cross: Option<Certificate>,
+    pub cross: Option<CertificateId>,
 }
 
 /// The CA certificates that something trusts, in the order of their fingerprints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TrustBundle(BTreeSet<Certificate>);
+pub struct TrustSet(BTreeSet<CertificateId>);
 
 // === impl Digest ===
 
@@ -124,7 +124,7 @@ impl<const N: usize> From<Digest<N>> for String {
 
 // === impl Certificate ===
 
-impl Certificate {
+impl CertificateId {
     /// Whether it holds at that moment.
     pub fn is_valid_at(&self, moment: Timestamp) -> bool {
         self.validity.contains(moment)
@@ -144,9 +144,9 @@ impl Certificate {
 
 // === impl TrustBundle ===
 
-impl TrustBundle {
+impl TrustSet {
     /// Whether the certificate is in it.
-    pub fn contains(&self, authority: &Certificate) -> bool {
+    pub fn contains(&self, authority: &CertificateId) -> bool {
         self.0.contains(authority)
     }
 
@@ -156,7 +156,7 @@ impl TrustBundle {
     }
 
     /// The certificates, in the order of their fingerprints.
-    pub fn iter(&self) -> btree_set::Iter<'_, Certificate> {
+    pub fn iter(&self) -> btree_set::Iter<'_, CertificateId> {
         self.0.iter()
     }
 
@@ -178,15 +178,15 @@ impl TrustBundle {
     }
 }
 
-impl FromIterator<Certificate> for TrustBundle {
-    fn from_iter<I: IntoIterator<Item = Certificate>>(certificates: I) -> Self {
+impl FromIterator<CertificateId> for TrustSet {
+    fn from_iter<I: IntoIterator<Item = CertificateId>>(certificates: I) -> Self {
         Self(certificates.into_iter().collect())
     }
 }
 
-impl<'a> IntoIterator for &'a TrustBundle {
-    type Item = &'a Certificate;
-    type IntoIter = btree_set::Iter<'a, Certificate>;
+impl<'a> IntoIterator for &'a TrustSet {
+    type Item = &'a CertificateId;
+    type IntoIter = btree_set::Iter<'a, CertificateId>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()

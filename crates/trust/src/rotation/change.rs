@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use crate::{
     pki::Validity,
     rotation::{
-        authorities::{AuthorityTemplate, Change, Published, Trust},
+        authorities::{CaChange, CaTemplate, Published, Trust},
         endpoints,
-        request::Request,
+        request::ManualRotation,
         situation::{Situation, Urgency},
     },
 };
 
 /// The change that is due, if any.
-pub(super) fn due(situation: &Situation<'_>) -> Option<Change> {
+pub(super) fn due(situation: &Situation<'_>) -> Option<CaChange> {
     if situation.authorities.is_empty() {
         return (!situation.refused).then(|| found(situation));
     }
@@ -28,11 +28,11 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<Change> {
 
 /// Where there is nothing to protect, the first CA signs at once. Where something is served already, its CAs stay
 /// trusted until the first of ours has taken over like any next one.
-fn found(situation: &Situation<'_>) -> Change {
+fn found(situation: &Situation<'_>) -> CaChange {
     let retiring = situation.unknown_issuers();
     let first = template(situation);
     let (current, next) = if retiring.is_empty() {
-        let next = AuthorityTemplate {
+        let next = CaTemplate {
             generation: first.generation + 1,
             ..first
         };
@@ -40,7 +40,7 @@ fn found(situation: &Situation<'_>) -> Change {
     } else {
         (None, first)
     };
-    Change::Found {
+    CaChange::Found {
         current,
         next,
         retiring,
@@ -48,17 +48,17 @@ fn found(situation: &Situation<'_>) -> Change {
     }
 }
 
-fn adopt(situation: &Situation<'_>) -> Option<Change> {
+fn adopt(situation: &Situation<'_>) -> Option<CaChange> {
     let unknown = situation.unknown_issuers();
-    (!unknown.is_empty()).then_some(Change::Adopt(unknown))
+    (!unknown.is_empty()).then_some(CaChange::Adopt(unknown))
 }
 
 /// From here on servers have the time that they need to read it.
-fn record_published(situation: &Situation<'_>) -> Option<Change> {
+fn record_published(situation: &Situation<'_>) -> Option<CaChange> {
     let serving = situation.observation.serving.as_ref()?;
     serving.content.leaf?;
     situation.published_at().is_none().then(|| {
-        Change::RecordPublished(Published {
+        CaChange::RecordPublished(Published {
             version: serving.version.clone(),
             at: situation.observation.clock.mark,
         })
@@ -66,20 +66,20 @@ fn record_published(situation: &Situation<'_>) -> Option<Change> {
 }
 
 /// The next CA is known once everything was read back with it. What loses it later is repaired, and waited for again.
-fn record_trust(situation: &Situation<'_>) -> Option<Change> {
+fn record_trust(situation: &Situation<'_>) -> Option<CaChange> {
     let is_news = !matches!(situation.authorities.trust, Trust::Known(_));
-    (is_news && situation.next_is_everywhere()).then_some(Change::RecordTrust(Trust::Known(
+    (is_news && situation.next_is_everywhere()).then_some(CaChange::RecordTrust(Trust::Known(
         situation.observation.clock.mark,
     )))
 }
 
-fn start_rotation(situation: &Situation<'_>) -> Option<Change> {
+fn start_rotation(situation: &Situation<'_>) -> Option<CaChange> {
     let authorities = &situation.authorities;
     let value = situation.observation.request.as_ref()?;
     if authorities.request.as_ref() == Some(value) {
         return None;
     }
-    let request: Request = value.parse().ok()?;
+    let request: ManualRotation = value.parse().ok()?;
     let leaf = situation.leaf().map(|leaf| leaf.fingerprint);
     let current = authorities
         .current
@@ -96,19 +96,21 @@ fn start_rotation(situation: &Situation<'_>) -> Option<Change> {
     let mut distrusted = authorities.distrusted.clone();
     let signed = current.iter().chain(&authorities.retiring);
     match request {
-        Request::Leaf => replace.extend(leaf),
-        Request::Authority => replace.extend(current.map(|authority| authority.fingerprint)),
-        Request::Compromised => distrusted.extend(signed.map(|authority| authority.key_id)),
-        Request::AllCompromised => distrusted.extend(signed.chain(&next).map(|authority| authority.key_id)),
+        ManualRotation::Leaf => replace.extend(leaf),
+        ManualRotation::Authority => replace.extend(current.map(|authority| authority.fingerprint)),
+        ManualRotation::Compromised => distrusted.extend(signed.map(|authority| authority.key_id)),
+        ManualRotation::AllCompromised => {
+            distrusted.extend(signed.chain(&next).map(|authority| authority.key_id))
+        }
     }
-    Some(Change::StartRotation {
+    Some(CaChange::StartRotation {
         request: value.clone(),
         replace,
         distrusted,
     })
 }
 
-fn promote(situation: &Situation<'_>) -> Option<Change> {
+fn promote(situation: &Situation<'_>) -> Option<CaChange> {
     let authorities = &situation.authorities;
     let next = &situation.usable_next()?.certificate;
     let urgency = situation.urgency();
@@ -127,7 +129,7 @@ fn promote(situation: &Situation<'_>) -> Option<Change> {
         .filter(|current| !authorities.distrusts(&current.certificate))
         .map(|current| current.certificate.validity.intersection(next.validity))
         .filter(|validity| validity.contains(situation.now()));
-    Some(Change::Promote {
+    Some(CaChange::Promote {
         at: situation.now(),
         cross,
     })
@@ -143,7 +145,7 @@ fn is_now_or_never(situation: &Situation<'_>) -> bool {
 }
 
 /// CAs that nothing holds any more go, and with the last of them the next CA comes, in the same write.
-fn retire(situation: &Situation<'_>) -> Option<Change> {
+fn retire(situation: &Situation<'_>) -> Option<CaChange> {
     let key_ids = endpoints::released(situation);
     if key_ids.is_empty() {
         return None;
@@ -155,23 +157,23 @@ fn retire(situation: &Situation<'_>) -> Option<Change> {
         .all(|authority| key_ids.contains(&authority.key_id));
     let is_next_missing = situation.authorities.next.is_none();
     let next = (is_last && is_next_missing && !situation.refused).then(|| template(situation));
-    Some(Change::Retire { key_ids, next })
+    Some(CaChange::Retire { key_ids, next })
 }
 
 /// A next CA is made with the last retirement, and otherwise where there is none to wait for, or the rotation cannot go
 /// on without.
-fn issue_next(situation: &Situation<'_>) -> Option<Change> {
+fn issue_next(situation: &Situation<'_>) -> Option<CaChange> {
     if situation.refused || situation.usable_next().is_some() {
         return None;
     }
     let is_awaited = situation.authorities.next.is_none()
         && !situation.authorities.retiring.is_empty()
         && situation.urgency() < Urgency::Needed;
-    (!is_awaited).then(|| Change::IssueNext(template(situation)))
+    (!is_awaited).then(|| CaChange::IssueNext(template(situation)))
 }
 
-fn template(situation: &Situation<'_>) -> AuthorityTemplate {
-    AuthorityTemplate {
+fn template(situation: &Situation<'_>) -> CaTemplate {
+    CaTemplate {
         generation: situation.authorities.generation + 1,
         validity: situation.timing.authority_validity(situation.now()),
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the clocks say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
+pub struct ClockReading {
     /// The calendar: best the API server's, which verifies, and the operator's own only where that is unknown.
     pub now: Timestamp,
     /// The steady clock.
@@ -23,7 +23,7 @@ pub struct Mark {
 
 // === impl Clock ===
 
-impl Clock {
+impl ClockReading {
     /// How long ago that was at the least. No jump of the calendar makes it longer; a new process counts from its
     /// own start, because the old one's steady clock ended with it.
     pub fn since(&self, mark: &Mark) -> SignedDuration {

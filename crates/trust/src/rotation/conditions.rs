@@ -4,25 +4,25 @@ use std::fmt;
 
 use crate::rotation::{
     blocked::Blocked,
-    observation::{Endpoint, Served, Target},
+    observation::{Handshake, ObservedEndpoint, Target},
     situation::Situation,
     tally::Tally,
 };
 
 /// The conditions of a ServingCertificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conditions {
+pub struct Assessments {
     /// Calls through every target verify what is served.
-    pub trusted: Verdict,
+    pub trusted: Assessment,
     /// Every ready endpoint serves a certificate that is valid and trusted.
-    pub served: Verdict,
+    pub served: Assessment,
     /// Both, and nothing is in the way of the next renewal.
-    pub ready: Verdict,
+    pub ready: Assessment,
 }
 
 /// A condition's status, reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Assessment {
     /// Whether it is met.
     pub status: bool,
     /// Why, in a word.
@@ -57,18 +57,18 @@ pub enum Reason {
 }
 
 /// The conditions, beside what stands in the way.
-pub(super) fn conditions(situation: &Situation<'_>, blocked: &[Blocked]) -> Conditions {
+pub(super) fn conditions(situation: &Situation<'_>, blocked: &[Blocked]) -> Assessments {
     let trusted = trusted(situation);
     let served = served(situation);
     let ready = ready(situation, &trusted, &served, blocked);
-    Conditions {
+    Assessments {
         trusted,
         served,
         ready,
     }
 }
 
-fn trusted(situation: &Situation<'_>) -> Verdict {
+fn trusted(situation: &Situation<'_>) -> Assessment {
     let now = situation.now();
     let fails = |target: &&Target| {
         let bundle = target.bundle.clone().unwrap_or_default();
@@ -80,7 +80,7 @@ fn trusted(situation: &Situation<'_>) -> Verdict {
     };
     if let Some(target) = situation.refusing_targets().find(fails) {
         let message = target.refused.clone().unwrap_or_default();
-        return Verdict::no(
+        return Assessment::no(
             Reason::Blocked,
             format!("{} refuses the trust bundle: {message}", target.id),
         );
@@ -93,22 +93,22 @@ fn trusted(situation: &Situation<'_>) -> Verdict {
         if let Some(contested) = &target.contested {
             message = format!("{message}; {contested}");
         }
-        return Verdict::no(Reason::Untrusted, message);
+        return Assessment::no(Reason::Untrusted, message);
     }
     let Tally { total, current } = Tally::of_targets(situation);
     if current < total {
-        return Verdict::yes(
+        return Assessment::yes(
             Reason::Updating,
             format!("{current} of {total} targets carry the trust bundle; the others trust what is served"),
         );
     }
-    Verdict::yes(
+    Assessment::yes(
         Reason::Current,
         format!("all of {total} targets carry the trust bundle"),
     )
 }
 
-fn served(situation: &Situation<'_>) -> Verdict {
+fn served(situation: &Situation<'_>) -> Assessment {
     let now = situation.now();
     let ready = || situation.observation.ready_endpoints();
     let service = &situation.observation.service;
@@ -117,7 +117,7 @@ fn served(situation: &Situation<'_>) -> Verdict {
             "there is no Service {}: create it, or correct spec.serviceName",
             service.name
         );
-        return Verdict::no(Reason::NoService, message);
+        return Assessment::no(Reason::NoService, message);
     }
     if ready().next().is_none() {
         let message = match situation.observation.endpoints.len() {
@@ -130,7 +130,7 @@ fn served(situation: &Situation<'_>) -> Verdict {
                 service.name
             ),
         };
-        return Verdict::no(Reason::NoReadyEndpoints, message);
+        return Assessment::no(Reason::NoReadyEndpoints, message);
     }
     let fails = ready().find(|endpoint| {
         endpoint
@@ -138,7 +138,7 @@ fn served(situation: &Situation<'_>) -> Verdict {
             .is_some_and(|chain| !chain.leaf.is_valid_at(now) || !situation.bundle.verifies(chain, now))
     });
     if let Some(endpoint) = fails {
-        return Verdict::no(
+        return Assessment::no(
             Reason::NotServed,
             format!(
                 "{} serves a certificate that has ended or is not trusted",
@@ -154,27 +154,32 @@ fn served(situation: &Situation<'_>) -> Verdict {
             Some(unseen) => format!("{seen}; {unseen}"),
             None => seen,
         };
-        return Verdict::yes(Reason::Updating, message);
+        return Assessment::yes(Reason::Updating, message);
     }
-    Verdict::yes(
+    Assessment::yes(
         Reason::Current,
         format!("all of {total} ready endpoints serve the certificate in the Secret"),
     )
 }
 
 /// Why it is not known what an endpoint serves.
-fn unseen(endpoint: &Endpoint) -> Option<String> {
+fn unseen(endpoint: &ObservedEndpoint) -> Option<String> {
     match &endpoint.served {
-        Served::Chain(_) => None,
-        Served::Unobservable(why) => Some(format!("{}: {why}", endpoint.name)),
+        Handshake::Chain(_) => None,
+        Handshake::Unobservable(why) => Some(format!("{}: {why}", endpoint.name)),
     }
 }
 
-fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked: &[Blocked]) -> Verdict {
+fn ready(
+    situation: &Situation<'_>,
+    trusted: &Assessment,
+    served: &Assessment,
+    blocked: &[Blocked],
+) -> Assessment {
     for problem in blocked {
         match problem {
-            Blocked::Durations(message) => return Verdict::no(Reason::InvalidDurations, message.clone()),
-            Blocked::Target { .. } => return Verdict::no(Reason::Blocked, problem.to_string()),
+            Blocked::Durations(message) => return Assessment::no(Reason::InvalidDurations, message.clone()),
+            Blocked::Target { .. } => return Assessment::no(Reason::Blocked, problem.to_string()),
             Blocked::Contest { .. } | Blocked::Endpoint { .. } | Blocked::Request(_) => {}
         }
     }
@@ -182,7 +187,7 @@ fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked
         .leaf()
         .is_some_and(|leaf| leaf.is_valid_at(situation.now()))
     {
-        return Verdict::no(
+        return Assessment::no(
             Reason::NotIssued,
             "there is no valid serving certificate yet".to_owned(),
         );
@@ -208,12 +213,12 @@ fn ready(situation: &Situation<'_>, trusted: &Verdict, served: &Verdict, blocked
     } else {
         Reason::Current
     };
-    Verdict::yes(reason, message)
+    Assessment::yes(reason, message)
 }
 
 // === impl Verdict ===
 
-impl Verdict {
+impl Assessment {
     fn yes(reason: Reason, message: String) -> Self {
         Self {
             status: true,

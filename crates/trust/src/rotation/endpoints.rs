@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 
 use crate::rotation::{
-    certificate::{Certificate, KeyId},
-    observation::{Endpoint, Rollout, Served},
+    certificate::{CertificateId, KeyId},
+    observation::{Handshake, ObservedDeployment, ObservedEndpoint},
     situation::Situation,
     step::Step,
 };
@@ -25,7 +25,7 @@ pub(super) fn released(situation: &Situation<'_>) -> BTreeSet<KeyId> {
 }
 
 /// How long a retiring CA is held at the least; nothing, if it is not.
-pub(super) fn hold_left(situation: &Situation<'_>, authority: &Certificate) -> Option<SignedDuration> {
+pub(super) fn hold_left(situation: &Situation<'_>, authority: &CertificateId) -> Option<SignedDuration> {
     let timing = situation.timing;
     let left = |wait| published_wait(situation, wait);
     if situation.authorities.distrusts(authority) {
@@ -34,17 +34,19 @@ pub(super) fn hold_left(situation: &Situation<'_>, authority: &Certificate) -> O
     let endpoints = situation.observation.endpoints.iter();
     endpoints
         .filter_map(|endpoint| match &endpoint.served {
-            Served::Chain(chain) if situation.needs(&chain.leaf, authority) => Some(timing.poll),
-            Served::Chain(_) => None,
-            Served::Unobservable(_) if endpoint.ready => left(timing.reload),
-            Served::Unobservable(_) => left(timing.start),
+            Handshake::Chain(chain) if situation.needs(&chain.leaf, authority) => Some(timing.poll),
+            Handshake::Chain(_) => None,
+            Handshake::Unobservable(_) if endpoint.ready => left(timing.reload),
+            Handshake::Unobservable(_) => left(timing.start),
         })
         .chain(left(timing.overlap))
         .max()
 }
 
 /// Ready endpoints that were seen to serve another certificate than the one in the Secret.
-pub(super) fn behind<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item = (&'a Endpoint, Certificate)> {
+pub(super) fn behind<'a>(
+    situation: &'a Situation<'_>,
+) -> impl Iterator<Item = (&'a ObservedEndpoint, CertificateId)> {
     let published = situation.leaf().map(|leaf| leaf.fingerprint);
     let ready = situation.observation.ready_endpoints();
     ready.filter_map(move |endpoint| {
@@ -65,7 +67,10 @@ pub(super) fn restart(situation: &Situation<'_>) -> Option<Step> {
 }
 
 /// How long until a restart is due; nothing, if none is needed or it was done.
-pub(super) fn restart_wait(situation: &Situation<'_>, rollout: &Rollout) -> Option<SignedDuration> {
+pub(super) fn restart_wait(
+    situation: &Situation<'_>,
+    rollout: &ObservedDeployment,
+) -> Option<SignedDuration> {
     let leaf = situation.leaf()?;
     if rollout.restarted_for == Some(leaf.fingerprint) || rollout.progressing {
         return None;
@@ -77,7 +82,7 @@ pub(super) fn restart_wait(situation: &Situation<'_>, rollout: &Rollout) -> Opti
         .collect();
     let last_third = old.iter().map(|leaf| situation.timing.last_third(leaf)).min()?;
     let reload = published_wait(situation, situation.timing.reload).unwrap_or_default();
-    let is_distrusted = |leaf: &Certificate| situation.authorities.distrusted.contains(&leaf.issuer_key_id);
+    let is_distrusted = |leaf: &CertificateId| situation.authorities.distrusted.contains(&leaf.issuer_key_id);
     let is_emergency = !is_distrusted(leaf) && old.iter().any(is_distrusted);
     if !rollout.costs_requests || is_emergency {
         return Some(reload);
@@ -86,7 +91,7 @@ pub(super) fn restart_wait(situation: &Situation<'_>, rollout: &Rollout) -> Opti
 }
 
 /// Whether a CA signed it that is or was one of ours; of those that were, the last and the compromised are remembered.
-fn is_ours(situation: &Situation<'_>, leaf: &Certificate) -> bool {
+fn is_ours(situation: &Situation<'_>, leaf: &CertificateId) -> bool {
     let authorities = &situation.authorities;
     let last = authorities.cross.map(|cross| cross.issuer_key_id);
     authorities.knows(leaf.issuer_key_id)

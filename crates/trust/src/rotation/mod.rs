@@ -44,15 +44,18 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::situation::Situation;
 pub use self::{
-    authorities::{Authorities, Authority, AuthorityTemplate, Change, Issuer, Published, Trust},
+    authorities::{Ca, CaChange, CaState, CaTemplate, Issuer, Published, Trust},
     blocked::Blocked,
-    certificate::{Certificate, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustBundle},
-    clock::{Clock, Mark},
-    conditions::{Conditions, Reason, Verdict},
+    certificate::{CertificateId, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustSet},
+    clock::{ClockReading, Mark},
+    conditions::{Assessment, Assessments, Reason},
     contest::{Contest, Contested},
-    observation::{Endpoint, Observation, Rollout, Served, Service, Serving, Target, Versioned},
-    report::Phase,
-    request::{ParseRequestError, Request},
+    observation::{
+        Handshake, Observation, ObservedDeployment, ObservedEndpoint, ObservedService, PublishedSecret,
+        Target, Versioned,
+    },
+    report::RotationPhase,
+    request::{ManualRotation, ParseRequestError},
     step::{Leaf, Publication, Step},
     tally::Tally,
     timing::{Timing, TimingProblem},
@@ -60,15 +63,15 @@ pub use self::{
 
 /// What is to be done now, and what is to be said about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct RotationPlan {
     /// Each is safe by itself. After a change of the CA Secret, plan again at once.
     pub steps: Vec<Step>,
     /// Where the rotation stands.
-    pub phase: Phase,
+    pub phase: RotationPhase,
     /// After how long to plan again, if nothing that was observed changes before.
     pub wake_up: SignedDuration,
     /// Trusted, Served and Ready.
-    pub conditions: Conditions,
+    pub conditions: Assessments,
     /// What stands in the way, by name.
     pub blocked: Vec<Blocked>,
     /// When the serving certificate is renewed.
@@ -102,7 +105,7 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 /// Plans the next steps of a rotation.
 ///
 /// With a [`Timing`] that has [problems](Timing::problems) nothing is issued, and what was issued stays trusted.
-pub fn plan(observation: &Observation, timing: &Timing) -> Plan {
+pub fn plan(observation: &Observation, timing: &Timing) -> RotationPlan {
     let situation = Situation::new(observation, timing);
     let steps = match change::due(&situation) {
         Some(change) => vec![Step::ChangeAuthorities {

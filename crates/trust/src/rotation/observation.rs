@@ -3,9 +3,9 @@
 use windlass_object::ObjectKey;
 
 use crate::rotation::{
-    authorities::Authorities,
-    certificate::{Certificate, Chain, Fingerprint, TrustBundle},
-    clock::{Clock, Mark},
+    authorities::CaState,
+    certificate::{CertificateId, Chain, Fingerprint, TrustSet},
+    clock::{ClockReading, Mark},
     contest::Contested,
 };
 
@@ -13,23 +13,23 @@ use crate::rotation::{
 #[derive(Clone, Debug)]
 pub struct Observation {
     /// What the clocks said.
-    pub clock: Clock,
+    pub clock: ClockReading,
     /// The CA Secret in the operator's namespace; nothing, if there is none. One that makes no sense holds
     /// [`Authorities::default`].
-    pub authorities: Option<Versioned<Authorities>>,
+    pub authorities: Option<Versioned<CaState>>,
     /// The serving Secret; nothing, if there is none.
-    pub serving: Option<Versioned<Serving>>,
+    pub serving: Option<Versioned<PublishedSecret>>,
     /// The objects that ask for the trust bundle. A conversion with strategy `None` asks for nothing.
     pub targets: Vec<Target>,
     /// The Service that is served.
-    pub service: Service,
+    pub service: ObservedService,
     /// When this process last saw a target, or `ca.crt`, without the next CA that all of them had had. A process that
     /// has just started saw nothing, and its waits begin anew anyway.
     pub regressed: Option<Mark>,
     /// The endpoints of the Service, ready or not.
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<ObservedEndpoint>,
     /// The Deployment that may be restarted; nothing with strategy `Never`, or if there is none.
-    pub rollout: Option<Rollout>,
+    pub rollout: Option<ObservedDeployment>,
     /// The value of `windlass.dev/rotate`.
     pub request: Option<String>,
 }
@@ -45,15 +45,15 @@ pub struct Versioned<T> {
 
 /// What the serving Secret holds. Whatever is missing or unreadable is nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Serving {
+pub struct PublishedSecret {
     /// The first certificate of `tls.crt`, if `tls.key` is its key.
-    pub leaf: Option<Certificate>,
+    pub leaf: Option<CertificateId>,
     /// Whether the leaf has the names and the kind of key that the spec asks for.
     pub as_asked: bool,
     /// The second certificate of `tls.crt`.
-    pub cross: Option<Certificate>,
+    pub cross: Option<CertificateId>,
     /// `ca.crt`.
-    pub bundle: Option<TrustBundle>,
+    pub bundle: Option<TrustSet>,
     /// `olmCAKey`: the CA certificate where OLM's operators look for it.
     pub authority: Option<Fingerprint>,
 }
@@ -65,7 +65,7 @@ pub struct Target {
     pub id: ObjectKey,
     /// What it carries; nothing, if that is absent, or more or less than CA certificates in PEM. An object with
     /// several webhooks carries what all of them do.
-    pub bundle: Option<TrustBundle>,
+    pub bundle: Option<TrustSet>,
     /// Why the last write was refused: forbidden, invalid, its kind not served. Nothing once a write succeeded.
     pub refused: Option<String>,
     /// That somebody else has taken the trust bundle from it.
@@ -74,7 +74,7 @@ pub struct Target {
 
 /// The Service that is served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Service {
+pub struct ObservedService {
     /// Its name, as the spec has it.
     pub name: String,
     /// Whether there is one of that name.
@@ -83,18 +83,18 @@ pub struct Service {
 
 /// An endpoint of the Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Endpoint {
+pub struct ObservedEndpoint {
     /// The pod, or the address if there is no pod.
     pub name: String,
     /// Whether requests reach it.
     pub ready: bool,
     /// What it serves.
-    pub served: Served,
+    pub served: Handshake,
 }
 
 /// What a handshake with an endpoint showed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Served {
+pub enum Handshake {
     /// These certificates.
     Chain(Chain),
     /// Nothing: no handshake came about, for this reason.
@@ -103,7 +103,7 @@ pub enum Served {
 
 /// The Deployment behind the Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Rollout {
+pub struct ObservedDeployment {
     /// Its name.
     pub deployment: String,
     /// Whether a restart leaves a moment without a ready pod: strategy Recreate, or one replica that cannot surge.
@@ -118,7 +118,7 @@ pub struct Rollout {
 
 impl Observation {
     /// The endpoints that requests reach.
-    pub(super) fn ready_endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+    pub(super) fn ready_endpoints(&self) -> impl Iterator<Item = &ObservedEndpoint> {
         self.endpoints.iter().filter(|endpoint| endpoint.ready)
     }
 }
@@ -134,7 +134,7 @@ impl Target {
     }
 
     /// Whether it carries that CA.
-    pub fn trusts(&self, authority: &Certificate) -> bool {
+    pub fn trusts(&self, authority: &CertificateId) -> bool {
         self.bundle
             .as_ref()
             .is_some_and(|bundle| bundle.contains(authority))
@@ -143,7 +143,7 @@ impl Target {
 
 // === impl Serving ===
 
-impl Serving {
+impl PublishedSecret {
     /// What servers come to send.
     pub fn chain(&self) -> Option<Chain> {
         self.leaf.map(|leaf| Chain {
@@ -155,12 +155,12 @@ impl Serving {
 
 // === impl Endpoint ===
 
-impl Endpoint {
+impl ObservedEndpoint {
     /// What it serves, if that could be seen.
     pub fn chain(&self) -> Option<&Chain> {
         match &self.served {
-            Served::Chain(chain) => Some(chain),
-            Served::Unobservable(_) => None,
+            Handshake::Chain(chain) => Some(chain),
+            Handshake::Unobservable(_) => None,
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::{
     pki::Validity,
     rotation::{
-        certificate::{Certificate, Chain},
-        observation::{Serving, Versioned},
+        certificate::{CertificateId, Chain},
+        observation::{PublishedSecret, Versioned},
         situation::{Situation, Urgency},
         step::{Leaf, Publication, Step},
     },
@@ -40,7 +40,7 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<Step> {
 }
 
 /// The leaf that is to be issued now, with its CA: one is wanted, a CA can sign it, and no target would fail for it.
-fn issuable(situation: &Situation<'_>) -> Option<(Leaf, Certificate)> {
+fn issuable(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
     let signer = situation.signer()?.certificate;
     let validity = situation.timing.leaf_validity(situation.now(), &signer);
     let is_possible = !situation.refused && validity.contains(situation.now());
@@ -49,7 +49,7 @@ fn issuable(situation: &Situation<'_>) -> Option<(Leaf, Certificate)> {
     }
     // The chain as targets will see it; its own fingerprint and key do not matter to them.
     let chain = Chain {
-        leaf: Certificate {
+        leaf: CertificateId {
             issuer_key_id: signer.key_id,
             validity,
             ..signer
@@ -73,7 +73,7 @@ fn issuable(situation: &Situation<'_>) -> Option<(Leaf, Certificate)> {
 }
 
 /// Whether a leaf of that CA with that validity is better than the one that is there.
-fn is_leaf_wanted(situation: &Situation<'_>, signer: &Certificate, validity: &Validity) -> bool {
+fn is_leaf_wanted(situation: &Situation<'_>, signer: &CertificateId, validity: &Validity) -> bool {
     let Some((serving, leaf)) = situation
         .serving()
         .and_then(|serving| Some((serving, serving.leaf.as_ref()?)))
@@ -96,7 +96,7 @@ fn is_leaf_wanted(situation: &Situation<'_>, signer: &Certificate, validity: &Va
 }
 
 /// The cross certificate that belongs behind a leaf of the current CA, while it is of use.
-fn cross(situation: &Situation<'_>) -> Option<Certificate> {
+fn cross(situation: &Situation<'_>) -> Option<CertificateId> {
     let authorities = &situation.authorities;
     authorities.cross.filter(|cross| {
         !cross.has_ended_at(situation.now()) && !authorities.distrusted.contains(&cross.issuer_key_id)
@@ -105,7 +105,7 @@ fn cross(situation: &Situation<'_>) -> Option<Certificate> {
 
 /// A cross certificate stays behind the leaf that it was published with, even past its end: nothing is gained by a
 /// write that only takes it away, unless its issuer is distrusted.
-fn kept_cross(situation: &Situation<'_>) -> Option<Certificate> {
+fn kept_cross(situation: &Situation<'_>) -> Option<CertificateId> {
     let authorities = &situation.authorities;
     let is_ours = situation
         .leaf()
@@ -122,7 +122,7 @@ fn kept_cross(situation: &Situation<'_>) -> Option<Certificate> {
     })
 }
 
-fn signer_of_leaf(situation: &Situation<'_>) -> Option<Certificate> {
+fn signer_of_leaf(situation: &Situation<'_>) -> Option<CertificateId> {
     let leaf = situation.leaf()?;
     situation
         .authorities
@@ -131,7 +131,7 @@ fn signer_of_leaf(situation: &Situation<'_>) -> Option<Certificate> {
         .copied()
 }
 
-fn holds(serving: &Serving, publication: &Publication) -> bool {
+fn holds(serving: &PublishedSecret, publication: &Publication) -> bool {
     publication.leaf == Leaf::Keep
         && serving.cross == publication.cross
         && serving.bundle.as_ref() == Some(&publication.bundle)

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::rotation::{
-    Plan,
+    RotationPlan,
     authorities::Trust,
     blocked, conditions, endpoints,
     situation::{Situation, Urgency},
@@ -13,7 +13,7 @@ use crate::rotation::{
 
 /// Where a rotation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
+pub enum RotationPhase {
     /// The next CA is trusted everywhere and signs nothing yet.
     Stable,
     /// The next CA has signed; endpoints are coming to serve what it signed.
@@ -25,9 +25,9 @@ pub enum Phase {
 }
 
 /// The plan with these steps.
-pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> Plan {
+pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> RotationPlan {
     let blocked = blocked::blocked(situation);
-    Plan {
+    RotationPlan {
         phase: phase(situation),
         wake_up: wake_up(situation, &steps),
         conditions: conditions::conditions(situation, &blocked),
@@ -40,21 +40,21 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> Plan {
     }
 }
 
-fn phase(situation: &Situation<'_>) -> Phase {
+fn phase(situation: &Situation<'_>) -> RotationPhase {
     let authorities = &situation.authorities;
     let knows_next = matches!(authorities.trust, Trust::Known(_));
     let is_pressing = situation.urgency() >= Urgency::Needed;
     let can_hand_over = situation.usable_next().is_some() && situation.next_is_trusted();
     if authorities.current.is_none() || (is_pressing && !can_hand_over) {
-        return Phase::Distributing;
+        return RotationPhase::Distributing;
     }
     if !authorities.retiring.is_empty() {
-        return Phase::Signing;
+        return RotationPhase::Signing;
     }
     match authorities.trust {
-        _ if knows_next && authorities.next.is_some() => Phase::Stable,
-        Trust::Retiring => Phase::Retiring,
-        _ => Phase::Distributing,
+        _ if knows_next && authorities.next.is_some() => RotationPhase::Stable,
+        Trust::Retiring => RotationPhase::Retiring,
+        _ => RotationPhase::Distributing,
     }
 }
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// What a user asks to have replaced now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ManualRotation {
     /// The serving certificate.
     Leaf,
     /// The CA that signs, in good order.
@@ -26,7 +26,7 @@ pub struct ParseRequestError {
     value: String,
 }
 
-impl FromStr for Request {
+impl FromStr for ManualRotation {
     type Err = ParseRequestError;
 
     fn from_str(value: &str) -> Result<Self, Self::Err> {

@@ -5,10 +5,10 @@ use std::{borrow::Cow, collections::BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::rotation::{
-    authorities::{Authorities, Authority, Trust},
-    certificate::{Certificate, Chain, TrustBundle},
+    authorities::{Ca, CaState, Trust},
+    certificate::{CertificateId, Chain, TrustSet},
     clock::Mark,
-    observation::{Endpoint, Observation, Serving, Target},
+    observation::{Observation, ObservedEndpoint, PublishedSecret, Target},
     step::Step,
     timing::{self, Timing},
 };
@@ -17,9 +17,9 @@ use crate::rotation::{
 pub(super) struct Situation<'a> {
     pub(super) observation: &'a Observation,
     pub(super) timing: &'a Timing,
-    pub(super) authorities: Cow<'a, Authorities>,
+    pub(super) authorities: Cow<'a, CaState>,
     /// What targets and `ca.crt` are to carry.
-    pub(super) bundle: TrustBundle,
+    pub(super) bundle: TrustSet,
     /// Whether nothing may be issued, because the durations do not work.
     pub(super) refused: bool,
 }
@@ -59,24 +59,24 @@ impl<'a> Situation<'a> {
         self.observation.clock.now
     }
 
-    pub(super) fn serving(&self) -> Option<&'a Serving> {
+    pub(super) fn serving(&self) -> Option<&'a PublishedSecret> {
         self.observation.serving.as_ref().map(|secret| &secret.content)
     }
 
-    pub(super) fn leaf(&self) -> Option<&'a Certificate> {
+    pub(super) fn leaf(&self) -> Option<&'a CertificateId> {
         self.serving()?.leaf.as_ref()
     }
 
     /// The CA that can sign a serving certificate. A calendar that is before its first day is wrong rather than the
     /// CA.
-    pub(super) fn signer(&self) -> Option<&Authority> {
+    pub(super) fn signer(&self) -> Option<&Ca> {
         let current = self.authorities.current.as_ref()?;
         let signs = current.has_key && !current.certificate.has_ended_at(self.now());
         signs.then_some(current)
     }
 
     /// The next CA, if it can take over once it is known.
-    pub(super) fn usable_next(&self) -> Option<&Authority> {
+    pub(super) fn usable_next(&self) -> Option<&Ca> {
         let next = self.authorities.next.as_ref()?;
         let usable = next.has_key
             && next.as_asked
@@ -188,13 +188,17 @@ impl<'a> Situation<'a> {
 
     /// All that is served, as far as it was seen or is in the Secret.
     pub(super) fn served_chains(&self) -> impl Iterator<Item = Chain> {
-        let published = self.serving().and_then(Serving::chain);
-        let observed = self.observation.endpoints.iter().filter_map(Endpoint::chain);
+        let published = self.serving().and_then(PublishedSecret::chain);
+        let observed = self
+            .observation
+            .endpoints
+            .iter()
+            .filter_map(ObservedEndpoint::chain);
         published.into_iter().chain(observed.copied())
     }
 
     /// Whether the leaf is of that CA and has not ended, as far as the calendar can be believed.
-    pub(super) fn needs(&self, leaf: &Certificate, authority: &Certificate) -> bool {
+    pub(super) fn needs(&self, leaf: &CertificateId, authority: &CertificateId) -> bool {
         let end = timing::after(leaf.validity.not_after, self.timing.clock_tolerance);
         leaf.is_signed_by(authority) && self.now() <= end
     }
@@ -212,7 +216,7 @@ impl<'a> Situation<'a> {
     }
 
     /// CAs that signed what is served, are trusted somewhere, and are not in the CA Secret.
-    pub(super) fn unknown_issuers(&self) -> Vec<Certificate> {
+    pub(super) fn unknown_issuers(&self) -> Vec<CertificateId> {
         let is_lost = self.authorities.is_empty();
         let published = self.serving().and_then(|serving| serving.bundle.as_ref());
         let injected = self
@@ -229,8 +233,8 @@ impl<'a> Situation<'a> {
             .iter()
             .any(|endpoint| endpoint.chain().is_none());
         let is_published =
-            |authority: &Certificate| published.is_some_and(|bundle| bundle.contains(authority));
-        let is_served = |authority: &Certificate| {
+            |authority: &CertificateId| published.is_some_and(|bundle| bundle.contains(authority));
+        let is_served = |authority: &CertificateId| {
             self.served_chains()
                 .any(|chain| self.needs(&chain.leaf, authority))
         };

@@ -7,8 +7,8 @@ use windlass_object::ObjectKey;
 use crate::{
     pki::Validity,
     rotation::{
-        authorities::Change,
-        certificate::{Certificate, Fingerprint, KeyId, TrustBundle},
+        authorities::CaChange,
+        certificate::{CertificateId, Fingerprint, KeyId, TrustSet},
     },
 };
 
@@ -20,7 +20,7 @@ pub enum Step {
         /// The resourceVersion that the write replaces; without one, the Secret is created.
         replacing: Option<String>,
         /// What changes.
-        change: Change,
+        change: CaChange,
     },
     /// Write the serving Secret.
     PublishServing(Publication),
@@ -29,7 +29,7 @@ pub enum Step {
         /// Which object.
         target: ObjectKey,
         /// What it is to carry.
-        bundle: TrustBundle,
+        bundle: TrustSet,
     },
     /// Restart the Deployment's pods, and note in their template for which serving certificate.
     RestartRollout {
@@ -48,11 +48,11 @@ pub struct Publication {
     /// The leaf: first in `tls.crt`, and `tls.key`.
     pub leaf: Leaf,
     /// The cross certificate: second in `tls.crt`.
-    pub cross: Option<Certificate>,
+    pub cross: Option<CertificateId>,
     /// `ca.crt`.
-    pub bundle: TrustBundle,
+    pub bundle: TrustSet,
     /// `olmCAKey`: the CA that signed the leaf.
-    pub authority: Option<Certificate>,
+    pub authority: Option<CertificateId>,
 }
 
 /// Which serving certificate.
@@ -96,7 +96,7 @@ impl fmt::Display for Step {
 
 // === impl Change ===
 
-impl fmt::Display for Change {
+impl fmt::Display for CaChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Found {

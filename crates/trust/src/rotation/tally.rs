@@ -1,6 +1,6 @@
 //! Counts of endpoints and targets that are as they should be.
 
-use crate::rotation::{observation::Served, situation::Situation};
+use crate::rotation::{observation::Handshake, situation::Situation};
 
 /// So many of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,9 +18,9 @@ impl Tally {
     pub(super) fn of_endpoints(situation: &Situation<'_>) -> Self {
         let published = situation.leaf().map(|leaf| leaf.fingerprint);
         let ready = || situation.observation.ready_endpoints();
-        let serves = |served: &Served| match served {
-            Served::Chain(chain) => Some(chain.leaf.fingerprint) == published,
-            Served::Unobservable(_) => false,
+        let serves = |served: &Handshake| match served {
+            Handshake::Chain(chain) => Some(chain.leaf.fingerprint) == published,
+            Handshake::Unobservable(_) => false,
         };
         Self {
             total: ready().count(),

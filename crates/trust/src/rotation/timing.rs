@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{
     pki::Validity,
-    rotation::certificate::{Certificate, Fingerprint},
+    rotation::certificate::{CertificateId, Fingerprint},
 };
 
 /// The durations of a rotation. The first two are the user's, the others are parameters so that tests and the demo
@@ -139,13 +139,13 @@ impl Timing {
     }
 
     /// The validity of a serving certificate that this CA issues now. It never outlives the CA.
-    pub fn leaf_validity(&self, now: Timestamp, authority: &Certificate) -> Validity {
+    pub fn leaf_validity(&self, now: Timestamp, authority: &CertificateId) -> Validity {
         self.validity(now, self.leaf_life)
             .capped(authority.validity.not_after)
     }
 
     /// When a serving certificate is renewed: after two thirds of its life.
-    pub fn leaf_renewal(&self, leaf: &Certificate) -> Timestamp {
+    pub fn leaf_renewal(&self, leaf: &CertificateId) -> Timestamp {
         let Validity {
             not_before,
             not_after,
@@ -158,20 +158,20 @@ impl Timing {
     }
 
     /// Whether a serving certificate was issued when a longer life was asked for.
-    pub fn outlasts(&self, leaf: &Certificate, now: Timestamp) -> bool {
+    pub fn outlasts(&self, leaf: &CertificateId, now: Timestamp) -> bool {
         let longest = self.leaf_life.saturating_add(self.clock_tolerance);
         leaf.validity.not_after > after(now, longest)
     }
 
     /// When a CA hands over to the next: after two thirds of its life, and while it can still sign a whole serving
     /// certificate.
-    pub fn authority_renewal(&self, authority: &Certificate, signs_since: Timestamp) -> Timestamp {
+    pub fn authority_renewal(&self, authority: &CertificateId, signs_since: Timestamp) -> Timestamp {
         let by_life = renewal(signs_since, self.authority_life, &authority.fingerprint);
         by_life.min(after(authority.validity.not_after, -self.leaf_life))
     }
 
     /// From when on a serving certificate is in its last third.
-    pub fn last_third(&self, leaf: &Certificate) -> Timestamp {
+    pub fn last_third(&self, leaf: &CertificateId) -> Timestamp {
         let Validity {
             not_before,
             not_after,
@@ -180,7 +180,7 @@ impl Timing {
     }
 
     /// From when on there is no more time to wait for anything: the last sixth of a serving certificate's life.
-    pub fn last_call(&self, leaf: &Certificate) -> Timestamp {
+    pub fn last_call(&self, leaf: &CertificateId) -> Timestamp {
         let Validity {
             not_before,
             not_after,
@@ -190,7 +190,7 @@ impl Timing {
 
     /// Whether a next CA can do its work: sign for a whole life, and no longer than was asked for. One whose first day
     /// has not come was made while the calendar was wrong, and waits.
-    pub fn fits_next(&self, authority: &Certificate, now: Timestamp) -> bool {
+    pub fn fits_next(&self, authority: &CertificateId, now: Timestamp) -> bool {
         let Validity {
             not_before,
             not_after,

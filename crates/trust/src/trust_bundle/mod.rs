@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::pki::{
     Certificate,
-    pem::{self, MalformedPem, Problem},
+    pem::{self, MalformedPem, UnexpectedBlock},
 };
 
 /// The most characters that a `caBundle` may have in JSON, where it is base64: ExtensionConfig's schema, the tightest
@@ -90,7 +90,7 @@ impl TrustBundle {
     /// # Errors
     ///
     /// When it must not be published; everything that is wrong with it is named.
-    pub fn from_foreign_pem(pem: &[u8]) -> Result<(Self, Vec<Problem>), TrustBundleError> {
+    pub fn from_foreign_pem(pem: &[u8]) -> Result<(Self, Vec<UnexpectedBlock>), TrustBundleError> {
         let reading = pem::read(pem);
         if !reading.is_usable() {
             return Err(TrustBundleError::Malformed(MalformedPem(reading.problems)));

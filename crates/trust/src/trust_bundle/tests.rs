@@ -6,7 +6,7 @@ use proptest::{prelude::*, sample::subsequence};
 use super::{verify::Untrusted, *};
 use crate::pki::{
     CertificateAuthority, DnsNames, Terms,
-    pem::Fault,
+    pem::BlockFault,
     sample::{NOW, YEAR, authority, key, names, terms, valid_for},
 };
 
@@ -106,7 +106,7 @@ fn those_of_others_are_read_as_clients_read_them() {
     let pem = root.certificate().to_pem();
     let (read, problems) = TrustBundle::from_foreign_pem(format!("# our CA\n{pem}").as_bytes()).unwrap();
     assert_eq!(read.certificates(), [root.certificate().clone()]);
-    assert_eq!(problems[0].fault, Fault::Text);
+    assert_eq!(problems[0].fault, BlockFault::Text);
 
     // Self-signed servers are trusted by their own certificate.
     let leaf = root.issue(&names(), &key(), &terms(YEAR)).unwrap();

@@ -10,9 +10,9 @@ use kube::ResourceExt;
 
 use super::{Role, Task, mounts_variable};
 use crate::{
-    Options,
+    NodeOptions,
     environment::{self, Variables},
-    fields::Fields,
+    fields::PodFields,
     log_path,
     options::Program,
     process::{Launch, LaunchError, Process},
@@ -86,7 +86,7 @@ impl Task {
         let pod = self.pod().ok_or(PrepareError::Gone)?;
         let spec = pod.spec.as_ref().ok_or(PrepareError::Gone)?;
         let (namespace, options) = (pod.namespace().unwrap_or_default(), &self.context.options);
-        let fields = Fields {
+        let fields = PodFields {
             pod: &pod,
             address: Some(self.address),
             host: self.context.host,
@@ -173,7 +173,7 @@ impl Task {
     }
 }
 
-fn kind(container: &Container, role: Role, options: &Options) -> Kind {
+fn kind(container: &Container, role: Role, options: &NodeOptions) -> Kind {
     match options.images.get(container.image.as_deref().unwrap_or_default()) {
         // The stand-in's own executable knows WINDLASS_MOUNTS: it needs no view of its own, which takes a while to make.
         Some(program) => {
@@ -188,7 +188,7 @@ fn kind(container: &Container, role: Role, options: &Options) -> Kind {
     }
 }
 
-fn kind_of(container: &Container, pod: &Pod, options: &Options) -> Kind {
+fn kind_of(container: &Container, pod: &Pod, options: &NodeOptions) -> Kind {
     let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
     kind(container, Role::of_container(policy), options)
 }

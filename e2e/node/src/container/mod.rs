@@ -16,29 +16,29 @@ use tokio::{
 };
 
 use self::{launch::Prepared, supervision::Run};
-use crate::{backoff::BackOff, context::Context, process::Exit, volume::Volumes};
+use crate::{backoff::BackOff, context::NodeContext, process::Exit, volume::Volumes};
 
-pub(crate) use state::{Phase, Role, State, Terminated};
+pub(crate) use state::{ContainerPhase, ContainerRecord, Role, Terminated};
 
 /// The most bytes that are shown of a log: kubelet's `MaxContainerTerminationMessageLogLength`.
 const LAST_WORDS: usize = 2048;
 
 /// A container to run.
 pub(crate) struct Task {
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: Arc<NodeContext>,
     pub(crate) pod: watch::Receiver<Option<Arc<Pod>>>,
     pub(crate) container: Container,
     pub(crate) role: Role,
     pub(crate) address: Ipv4Addr,
     pub(crate) volumes: Arc<Volumes>,
-    pub(crate) reports: mpsc::UnboundedSender<Report>,
+    pub(crate) reports: mpsc::UnboundedSender<ContainerReport>,
 }
 
 /// A container is in a new state.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct ContainerReport {
     pub(crate) container: String,
-    pub(crate) state: State,
+    pub(crate) state: ContainerRecord,
 }
 
 /// A running container. Dropped, it is killed.
@@ -80,7 +80,7 @@ impl Task {
     }
 
     async fn run(self, mut stop: Stop) {
-        let mut state = State::default();
+        let mut state = ContainerRecord::default();
         let mut back_off = BackOff::default();
         loop {
             let Some(prepared) = self.prepare(&mut state, &mut stop).await else {
@@ -90,7 +90,7 @@ impl Task {
             let log_start = std::fs::metadata(&prepared.log).map_or(0, |log| log.len());
             let run = match self.start_process(&prepared).await {
                 Ok(Some(process)) => {
-                    state.phase = Phase::Running { started_at };
+                    state.phase = ContainerPhase::Running { started_at };
                     self.supervise(process, &prepared, &mut state, &mut stop).await
                 }
                 // Nothing stands in for a program that is to end: it has.
@@ -116,7 +116,7 @@ impl Task {
                 "A container ended"
             );
             (state.started, state.ready) = (false, false);
-            state.phase = Phase::Terminated(ended.clone());
+            state.phase = ContainerPhase::Terminated(ended.clone());
             let restart = !run.stopped && self.role.restarts(run.exit.code);
             state.finished = !restart;
             self.report(&state);
@@ -131,7 +131,7 @@ impl Task {
                     self.container.name,
                     self.pod().map(|pod| pod.name_any()).unwrap_or_default()
                 );
-                state.phase = Phase::Waiting {
+                state.phase = ContainerPhase::Waiting {
                     reason: "CrashLoopBackOff",
                     message,
                 };
@@ -147,23 +147,23 @@ impl Task {
     }
 
     /// Ends the container between two runs, or before the first.
-    fn give_up(&self, mut state: State) {
+    fn give_up(&self, mut state: ContainerRecord) {
         if let Some(ended) = state.last.take() {
-            state.phase = Phase::Terminated(ended);
+            state.phase = ContainerPhase::Terminated(ended);
         }
         state.finished = true;
         self.report(&state);
     }
 
     /// What the container needs to start, waited for; `None` when it is to stop before.
-    async fn prepare(&self, state: &mut State, stop: &mut Stop) -> Option<Prepared> {
+    async fn prepare(&self, state: &mut ContainerRecord, stop: &mut Stop) -> Option<Prepared> {
         loop {
             let mut changes = self.context.objects.changes();
             let message = match self.prepared() {
                 Ok(prepared) => return Some(prepared),
                 Err(error) => error.to_string(),
             };
-            state.phase = Phase::Waiting {
+            state.phase = ContainerPhase::Waiting {
                 reason: "CreateContainerConfigError",
                 message,
             };
@@ -191,9 +191,9 @@ impl Task {
         self.pod.borrow().clone()
     }
 
-    fn report(&self, state: &State) {
+    fn report(&self, state: &ContainerRecord) {
         // The pod's task is gone: nobody wants to know.
-        drop(self.reports.send(Report {
+        drop(self.reports.send(ContainerReport {
             container: self.container.name.clone(),
             state: state.clone(),
         }));

@@ -19,8 +19,8 @@ pub(crate) enum Role {
 
 /// The state of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) phase: Phase,
+pub(crate) struct ContainerRecord {
+    pub(crate) phase: ContainerPhase,
     /// How it ended before it was started again.
     pub(crate) last: Option<Terminated>,
     pub(crate) restarts: u32,
@@ -32,7 +32,7 @@ pub(crate) struct State {
 
 /// Whether a container runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ContainerPhase {
     /// Not yet, or not yet again.
     Waiting { reason: &'static str, message: String },
     /// It runs.
@@ -92,21 +92,21 @@ impl Role {
 
 // === impl State ===
 
-impl State {
+impl ContainerRecord {
     /// How the container ended for good.
     pub(crate) fn outcome(&self) -> Option<&Terminated> {
         match &self.phase {
-            Phase::Terminated(ended) if self.finished => Some(ended),
+            ContainerPhase::Terminated(ended) if self.finished => Some(ended),
             _ => None,
         }
     }
 }
 
 #[cfg(test)]
-impl State {
+impl ContainerRecord {
     /// A container that runs.
     pub(crate) fn running(ready: bool) -> Self {
-        let phase = Phase::Running {
+        let phase = ContainerPhase::Running {
             started_at: Timestamp::UNIX_EPOCH,
         };
         Self {
@@ -127,17 +127,17 @@ impl State {
             finished_at: Timestamp::UNIX_EPOCH,
         };
         Self {
-            phase: Phase::Terminated(ended),
+            phase: ContainerPhase::Terminated(ended),
             finished: true,
             ..Self::default()
         }
     }
 }
 
-impl Default for State {
+impl Default for ContainerRecord {
     fn default() -> Self {
         Self {
-            phase: Phase::waiting(""),
+            phase: ContainerPhase::waiting(""),
             last: None,
             restarts: 0,
             started: false,
@@ -149,7 +149,7 @@ impl Default for State {
 
 // === impl Phase ===
 
-impl Phase {
+impl ContainerPhase {
     /// A container that waits for its pod.
     pub(crate) fn waiting(message: &str) -> Self {
         Self::Waiting {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::LifecycleHandler;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{State, Stop, Task, launch::Prepared, stopped};
+use super::{ContainerRecord, Stop, Task, launch::Prepared, stopped};
 use crate::{
     probe::{
-        Prober,
-        action::{Action, Target},
+        ProbeWorker,
+        action::{ProbeAction, ProbedContainer},
     },
     process::{Exit, Process},
 };
@@ -53,7 +53,7 @@ impl Task {
         &self,
         mut process: Process,
         prepared: &Prepared,
-        state: &mut State,
+        state: &mut ContainerRecord,
         stop: &mut Stop,
     ) -> Run {
         let target = self.target(prepared);
@@ -77,11 +77,11 @@ impl Task {
         }
         let began = Instant::now();
         let prober = |probe: &Option<_>, passed| {
-            let new = |probe| Prober::new(probe, passed, began, &self.context.options);
+            let new = |probe| ProbeWorker::new(probe, passed, began, &self.context.options);
             probe.as_ref().map(new)
         };
         let mut startup = prober(&self.container.startup_probe, None);
-        let mut readiness = prober(&self.container.readiness_probe, Some(false)).map(Prober::eagerly);
+        let mut readiness = prober(&self.container.readiness_probe, Some(false)).map(ProbeWorker::eagerly);
         let mut liveness = prober(&self.container.liveness_probe, Some(true));
         loop {
             let starting = !state.started;
@@ -114,8 +114,8 @@ impl Task {
     async fn replace(
         &self,
         process: Process,
-        target: &Target<'_>,
-        state: &mut State,
+        target: &ProbedContainer<'_>,
+        state: &mut ContainerRecord,
         stop: &mut Stop,
     ) -> Run {
         state.ready = false;
@@ -130,7 +130,7 @@ impl Task {
     async fn end(
         &self,
         mut process: Process,
-        target: &Target<'_>,
+        target: &ProbedContainer<'_>,
         deadline: Instant,
         stop: &mut Stop,
     ) -> Exit {
@@ -153,23 +153,23 @@ impl Task {
         }
     }
 
-    async fn hook(&self, hook: &LifecycleHandler, target: &Target<'_>) -> Result<(), String> {
+    async fn hook(&self, hook: &LifecycleHandler, target: &ProbedContainer<'_>) -> Result<(), String> {
         if let Some(pause) = &hook.sleep {
             let seconds = u64::try_from(pause.seconds).unwrap_or_default();
             sleep(self.context.options.scaled(Duration::from_secs(seconds))).await;
             return Ok(());
         }
         if let Some(get) = &hook.http_get {
-            return Action::Get(get.clone()).ask(target).await;
+            return ProbeAction::Get(get.clone()).ask(target).await;
         }
         match &hook.exec {
-            Some(run) => Action::Run(run.clone()).ask(target).await,
+            Some(run) => ProbeAction::Run(run.clone()).ask(target).await,
             None => Ok(()),
         }
     }
 
-    fn target<'a>(&'a self, prepared: &'a Prepared) -> Target<'a> {
-        Target {
+    fn target<'a>(&'a self, prepared: &'a Prepared) -> ProbedContainer<'a> {
+        ProbedContainer {
             container: &self.container,
             address: self.address,
             launcher: &self.context.launcher,
@@ -197,7 +197,7 @@ async fn hurried(stop: &mut Stop, deadline: Instant) {
 }
 
 /// The next change of a probe; for ever where there is none.
-async fn changed(prober: &mut Option<Prober>, target: &Target<'_>) -> (bool, String) {
+async fn changed(prober: &mut Option<ProbeWorker>, target: &ProbedContainer<'_>) -> (bool, String) {
     match prober {
         Some(prober) => prober.changed(target).await,
         None => std::future::pending().await,

@@ -15,14 +15,14 @@ use tokio::{
 
 use super::{
     Changes, changed, deletion,
-    member::{Member, Next},
+    member::{Member, PodAction},
     mounted::Mounted,
     status::{self, View},
 };
 use crate::{
-    address::Claim,
-    container::{Handle, Report, Task},
-    context::Context,
+    address::AddressClaim,
+    container::{ContainerReport, Handle, Task},
+    context::NodeContext,
     volume::Volumes,
 };
 
@@ -31,7 +31,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// A pod that runs on this node.
 pub(super) struct Life {
-    context: Arc<Context>,
+    context: Arc<NodeContext>,
     /// As it was seen last: when it is gone, this is what it was.
     pod: Arc<Pod>,
     changes: Changes,
@@ -51,7 +51,7 @@ pub(super) struct Life {
 impl Life {
     /// The life of a pod that is bound to this node; its statuses go to `statuses`. `None` for a pod without a spec.
     pub(super) fn new(
-        context: Arc<Context>,
+        context: Arc<NodeContext>,
         pod: Arc<Pod>,
         changes: Changes,
         statuses: watch::Sender<Option<PodStatus>>,
@@ -98,7 +98,7 @@ impl Life {
     }
 
     /// Gets the pod its volumes and its address.
-    async fn prepare(&mut self, mounted: &mut Mounted) -> Option<Claim> {
+    async fn prepare(&mut self, mounted: &mut Mounted) -> Option<AddressClaim> {
         loop {
             let changes = self.context.objects.changes();
             let Err(missing) = mounted.write().await else {
@@ -136,8 +136,8 @@ impl Life {
         let mut handles: Vec<Option<Handle>> = self.members.iter().map(|_| None).collect();
         loop {
             self.publish();
-            match Next::of(&self.members, self.deadline.is_some()) {
-                Next::Start(number) => {
+            match PodAction::of(&self.members, self.deadline.is_some()) {
+                PodAction::Start(number) => {
                     let Some(task) = self.task(number, volumes, &reports) else {
                         return;
                     };
@@ -145,15 +145,15 @@ impl Life {
                     self.members[number].start();
                     continue;
                 }
-                Next::Stop(numbers) => {
+                PodAction::Stop(numbers) => {
                     let grace = self.grace(None);
                     let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + grace);
                     for handle in numbers.into_iter().filter_map(|number| handles[number].as_ref()) {
                         handle.stop(deadline);
                     }
                 }
-                Next::Wait => {}
-                Next::End => return,
+                PodAction::Wait => {}
+                PodAction::End => return,
             }
             tokio::select! {
                 Some(report) = received.recv() => self.take(report),
@@ -166,7 +166,7 @@ impl Life {
         &self,
         number: usize,
         volumes: &Arc<Volumes>,
-        reports: &mpsc::UnboundedSender<Report>,
+        reports: &mpsc::UnboundedSender<ContainerReport>,
     ) -> Option<Task> {
         let member = &self.members[number];
         Some(Task {
@@ -180,7 +180,7 @@ impl Life {
         })
     }
 
-    fn take(&mut self, report: Report) {
+    fn take(&mut self, report: ContainerReport) {
         if let Some(member) = self
             .members
             .iter_mut()

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 
-use crate::container::{Role, State};
+use crate::container::{ContainerRecord, Role};
 
 /// A container of a pod.
 #[derive(Clone, Debug)]
@@ -12,12 +12,12 @@ pub(super) struct Member {
     /// It stands under `initContainers`.
     pub(super) init: bool,
     /// `None` until it is started for the first time.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<ContainerRecord>,
 }
 
 /// What a pod does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum PodAction {
     /// Start this container.
     Start(usize),
     /// Nothing, until a container is in another state.
@@ -80,7 +80,7 @@ impl Member {
 
 // === impl Next ===
 
-impl Next {
+impl PodAction {
     /// What the pod does next; `stopping` says that it is to be deleted.
     ///
     /// Sidecars end after the others, the last one first (KEP-753).
@@ -136,31 +136,31 @@ mod tests {
         Member::all(&spec)
     }
 
-    fn running() -> Option<State> {
-        Some(State::running(true))
+    fn running() -> Option<ContainerRecord> {
+        Some(ContainerRecord::running(true))
     }
 
-    fn ended(exit_code: i32) -> Option<State> {
-        Some(State::ended(exit_code))
+    fn ended(exit_code: i32) -> Option<ContainerRecord> {
+        Some(ContainerRecord::ended(exit_code))
     }
 
     #[test]
     fn containers_start_in_order_and_the_main_ones_side_by_side() {
         let mut members = members("Always");
-        let mut steps = vec![Next::of(&members, false)];
+        let mut steps = vec![PodAction::of(&members, false)];
         for (number, state) in [
             (0, running()),
             (0, ended(0)),
-            (1, Some(State::default())),
+            (1, Some(ContainerRecord::default())),
             (1, running()),
             (2, running()),
         ] {
             members[number].state = state;
-            steps.push(Next::of(&members, false));
+            steps.push(PodAction::of(&members, false));
         }
         members[3].start();
-        steps.push(Next::of(&members, false));
-        use Next::{Start, Wait};
+        steps.push(PodAction::of(&members, false));
+        use PodAction::{Start, Wait};
         assert_eq!(steps, [Start(0), Wait, Start(1), Wait, Start(2), Start(3), Wait]);
     }
 
@@ -173,13 +173,13 @@ mod tests {
             members[2].state = state.clone();
             members[3].state = state;
             if stopping {
-                assert_eq!(Next::of(&members, stopping), Next::Stop(vec![2, 3]));
+                assert_eq!(PodAction::of(&members, stopping), PodAction::Stop(vec![2, 3]));
                 members[2].state = ended(143);
                 members[3].state = ended(143);
             }
-            assert_eq!(Next::of(&members, stopping), Next::Stop(vec![1]));
+            assert_eq!(PodAction::of(&members, stopping), PodAction::Stop(vec![1]));
             members[1].state = ended(143);
-            assert_eq!(Next::of(&members, stopping), Next::End);
+            assert_eq!(PodAction::of(&members, stopping), PodAction::End);
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
         let mut members = members("Never");
         members[0].state = ended(1);
         assert!(members[0].fails_the_pod());
-        assert_eq!(Next::of(&members, false), Next::End);
+        assert_eq!(PodAction::of(&members, false), PodAction::End);
     }
 
     proptest! {
@@ -202,9 +202,9 @@ mod tests {
                     code => ended(i32::from(*code) - 2),
                 };
             }
-            match Next::of(&members, true) {
-                Next::Stop(numbers) => prop_assert!(numbers.iter().all(|number| states[*number] == 1)),
-                next => prop_assert!(next == Next::End && !states.contains(&1)),
+            match PodAction::of(&members, true) {
+                PodAction::Stop(numbers) => prop_assert!(numbers.iter().all(|number| states[*number] == 1)),
+                next => prop_assert!(next == PodAction::End && !states.contains(&1)),
             }
         }
     }

@@ -18,18 +18,18 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use self::life::Life;
-use crate::{context::Context, request::until_done};
+use crate::{context::NodeContext, request::until_done};
 
 /// The pod as it is now; `None` once it is gone.
 pub(crate) type Changes = watch::Receiver<Option<Arc<Pod>>>;
 
 /// Takes a pod through its life on this node: until it is gone, is another node's, or the node stops.
-pub(crate) async fn run(context: Arc<Context>, changes: Changes) {
+pub(crate) async fn run(context: Arc<NodeContext>, changes: Changes) {
     let stop = context.stop.clone();
     stop.run_until_cancelled(live(context, changes)).await;
 }
 
-async fn live(context: Arc<Context>, mut changes: Changes) {
+async fn live(context: Arc<NodeContext>, mut changes: Changes) {
     let Some(pod) = bound(&context, &mut changes).await else {
         return;
     };
@@ -48,7 +48,7 @@ async fn live(context: Arc<Context>, mut changes: Changes) {
 }
 
 /// Binds the pod to this node; `None` when it is gone or was bound to another.
-async fn bound(context: &Context, changes: &mut Changes) -> Option<Arc<Pod>> {
+async fn bound(context: &NodeContext, changes: &mut Changes) -> Option<Arc<Pod>> {
     loop {
         let pod = changes.borrow_and_update().clone()?;
         let spec = pod.spec.as_ref()?;
@@ -67,7 +67,7 @@ fn may_be_bound(pod: &Pod, spec: &PodSpec) -> bool {
     pod.metadata.deletion_timestamp.is_none() && spec.scheduling_gates.as_ref().is_none_or(Vec::is_empty)
 }
 
-async fn bind(context: &Context, pod: &Pod) {
+async fn bind(context: &NodeContext, pod: &Pod) {
     let name = pod.name_any();
     let binding = json!({
         "apiVersion": "v1", "kind": "Binding",
@@ -83,7 +83,7 @@ async fn bind(context: &Context, pod: &Pod) {
 }
 
 /// Removes the pod from the API, now that nothing of it runs.
-async fn remove(context: &Context, pod: &Pod) {
+async fn remove(context: &NodeContext, pod: &Pod) {
     let api = pods(context, pod);
     let preconditions = Preconditions {
         uid: pod.uid(),
@@ -122,6 +122,6 @@ fn has_ended(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-fn pods(context: &Context, pod: &Pod) -> Api<Pod> {
+fn pods(context: &NodeContext, pod: &Pod) -> Api<Pod> {
     Api::namespaced(context.client.clone(), &pod.namespace().unwrap_or_default())
 }

@@ -9,12 +9,12 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{Changes, changed, token::Tokens};
+use super::{Changes, changed, token::PodTokens};
 use crate::{
-    context::Context,
-    fields::Fields,
+    context::NodeContext,
+    fields::PodFields,
     volume::{
-        Contents, Volumes, WriteError,
+        VolumeContents, Volumes, WriteError,
         content::{Ingredients, Missing},
     },
 };
@@ -41,22 +41,22 @@ pub(super) enum MountError {
 
 /// What a pod mounts.
 pub(super) struct Mounted {
-    context: Arc<Context>,
+    context: Arc<NodeContext>,
     changes: Changes,
     volumes: Arc<Volumes>,
-    tokens: Tokens,
+    tokens: PodTokens,
 }
 
 // === impl Mounted ===
 
 impl Mounted {
     /// What a pod mounts, not written yet.
-    pub(super) fn new(context: Arc<Context>, changes: Changes, volumes: Arc<Volumes>) -> Self {
+    pub(super) fn new(context: Arc<NodeContext>, changes: Changes, volumes: Arc<Volumes>) -> Self {
         Self {
             context,
             changes,
             volumes,
-            tokens: Tokens::default(),
+            tokens: PodTokens::default(),
         }
     }
 
@@ -114,12 +114,12 @@ impl Mounted {
         contents.is_ok_and(|contents| self.volumes.differs(&contents)) || self.tokens.are_due()
     }
 
-    fn contents(&self, pod: &Pod) -> Result<Contents, MountError> {
+    fn contents(&self, pod: &Pod) -> Result<VolumeContents, MountError> {
         let spec = pod.spec.as_ref().ok_or(MountError::Gone)?;
         let (namespace, options) = (pod.namespace().unwrap_or_default(), &self.context.options);
         let ingredients = Ingredients {
             // The downward API has no addresses for volumes, only for variables.
-            fields: Fields {
+            fields: PodFields {
                 pod,
                 address: None,
                 host: self.context.host,

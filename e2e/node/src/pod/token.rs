@@ -20,7 +20,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The tokens of one pod.
 #[derive(Default)]
-pub(super) struct Tokens {
+pub(super) struct PodTokens {
     /// By volume and path.
     issued: BTreeMap<(String, String), String>,
     due: BTreeMap<(String, String), Instant>,
@@ -28,7 +28,7 @@ pub(super) struct Tokens {
 
 // === impl Tokens ===
 
-impl Tokens {
+impl PodTokens {
     /// Requests the tokens that are missing or due.
     ///
     /// # Errors

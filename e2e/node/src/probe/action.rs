@@ -33,7 +33,7 @@ use crate::{
 
 /// What is asked of a container.
 #[derive(Clone, Debug)]
-pub(crate) enum Action {
+pub(crate) enum ProbeAction {
     /// A connection.
     Connect(TCPSocketAction),
     /// A request whose answer is below 400.
@@ -46,7 +46,7 @@ pub(crate) enum Action {
 
 /// The container that is asked.
 #[derive(Clone, Copy)]
-pub(crate) struct Target<'a> {
+pub(crate) struct ProbedContainer<'a> {
     pub(crate) container: &'a Container,
     pub(crate) address: Ipv4Addr,
     pub(crate) launcher: &'a Launcher,
@@ -62,7 +62,7 @@ struct AnyCertificate(Arc<CryptoProvider>);
 
 // === impl Action ===
 
-impl Action {
+impl ProbeAction {
     /// The action of a probe. A gRPC health check is taken for a connection: the node speaks no HTTP/2.
     pub(crate) fn of_probe(probe: &Probe) -> Self {
         if let Some(get) = &probe.http_get {
@@ -88,7 +88,7 @@ impl Action {
     /// # Errors
     ///
     /// What went wrong, for the log and the status.
-    pub(crate) async fn ask(&self, target: &Target<'_>) -> Result<(), String> {
+    pub(crate) async fn ask(&self, target: &ProbedContainer<'_>) -> Result<(), String> {
         match self {
             Self::Nothing => Ok(()),
             Self::Connect(connect) => {
@@ -106,7 +106,7 @@ impl Action {
 
 // === impl Target ===
 
-impl Target<'_> {
+impl ProbedContainer<'_> {
     fn host(&self, host: Option<&str>) -> String {
         host.filter(|host| !host.is_empty())
             .map_or_else(|| self.address.to_string(), ToOwned::to_owned)

@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Probe;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::{
-    action::{Action, Target},
+    action::{ProbeAction, ProbedContainer},
     threshold::Threshold,
 };
-use crate::Options;
+use crate::NodeOptions;
 
 /// However fast the node runs, a container is not asked more often.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
@@ -23,8 +23,8 @@ const LONGEST_FIRST_PERIOD: Duration = Duration::from_millis(500);
 
 /// One probe of a container, asked again and again.
 #[derive(Debug)]
-pub(crate) struct Prober {
-    action: Action,
+pub(crate) struct ProbeWorker {
+    action: ProbeAction,
     timeout: Duration,
     period: Duration,
     next: Instant,
@@ -34,10 +34,10 @@ pub(crate) struct Prober {
 
 // === impl Prober ===
 
-impl Prober {
+impl ProbeWorker {
     /// A probe as the spec has it, with the API's defaults, of a container that has just started; `passed` is what holds
     /// before the first answer, if that is known.
-    pub(crate) fn new(probe: &Probe, passed: Option<bool>, started: Instant, options: &Options) -> Self {
+    pub(crate) fn new(probe: &Probe, passed: Option<bool>, started: Instant, options: &NodeOptions) -> Self {
         let seconds = |value: Option<i32>, default: u64| {
             let value = value
                 .and_then(|value| u64::try_from(value).ok())
@@ -51,7 +51,7 @@ impl Prober {
                 .unwrap_or(default)
         };
         Self {
-            action: Action::of_probe(probe),
+            action: ProbeAction::of_probe(probe),
             timeout: seconds(probe.timeout_seconds, 1),
             period: options
                 .scaled(seconds(probe.period_seconds, 10))
@@ -73,7 +73,7 @@ impl Prober {
     }
 
     /// Asks until the answer counts as another than before: whether the probe passes now, and the last answer.
-    pub(crate) async fn changed(&mut self, target: &Target<'_>) -> (bool, String) {
+    pub(crate) async fn changed(&mut self, target: &ProbedContainer<'_>) -> (bool, String) {
         loop {
             sleep_until(self.next).await;
             let longest = if self.eager {

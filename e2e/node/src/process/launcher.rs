@@ -10,7 +10,7 @@ use std::{
 use tokio::process::Command;
 
 use super::{Process, mounts, spawner::Spawner};
-use crate::{Options, environment::Variables};
+use crate::{NodeOptions, environment::Variables};
 
 /// Variables of the node that every process gets too.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "RUST_LOG", "RUST_BACKTRACE"];
@@ -56,7 +56,7 @@ pub(crate) struct Launcher {
 
 impl Launcher {
     /// Finds out what this machine can do.
-    pub(crate) fn new(options: &Options) -> io::Result<Self> {
+    pub(crate) fn new(options: &NodeOptions) -> io::Result<Self> {
         let dies_with_parent = works("setpriv", &["--pdeathsig", "KILL", "true"]);
         if !dies_with_parent {
             tracing::warn!(

@@ -3,12 +3,12 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Options, environment::Variables};
+use crate::{NodeOptions, environment::Variables};
 
 fn launcher(folder: &Path) -> Launcher {
-    Launcher::new(&Options {
+    Launcher::new(&NodeOptions {
         directory: folder.to_owned(),
-        ..Options::default()
+        ..NodeOptions::default()
     })
     .unwrap()
 }

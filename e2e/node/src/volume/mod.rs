@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use self::content::Content;
 
 /// The files of volumes, by the names of the volumes.
-pub(crate) type Contents = BTreeMap<String, Content>;
+pub(crate) type VolumeContents = BTreeMap<String, Content>;
 
 /// A volume cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub(crate) struct WriteError {
 pub(crate) struct Volumes {
     folder: PathBuf,
     /// What each volume of files holds now.
-    written: Mutex<Contents>,
+    written: Mutex<VolumeContents>,
 }
 
 // === impl Volumes ===
@@ -58,12 +58,12 @@ impl Volumes {
     }
 
     /// Whether a volume holds something else than this.
-    pub(crate) fn differs(&self, contents: &Contents) -> bool {
+    pub(crate) fn differs(&self, contents: &VolumeContents) -> bool {
         *self.written.lock() != *contents
     }
 
     /// Writes every volume that holds something else: each changes as a whole.
-    pub(crate) fn write(&self, contents: Contents) -> Result<(), WriteError> {
+    pub(crate) fn write(&self, contents: VolumeContents) -> Result<(), WriteError> {
         let mut written = self.written.lock();
         for (volume, content) in contents {
             if written.get(&volume) != Some(&content) {

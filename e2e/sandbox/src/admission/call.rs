@@ -6,17 +6,17 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{
-    Convert, Hook, Request,
-    conditions::{self, Verdict},
+    Convert, Hook, ReviewRequest,
+    conditions::{self, MatchResult},
 };
-use crate::{StatusError, conversion::request_uid, webhook::Client};
+use crate::{StatusError, conversion::request_uid, webhook::WebhookClient};
 
 /// The default of `timeoutSeconds`.
 const DEFAULT_TIMEOUT: u64 = 10;
 
 /// What a webhook that allows a request answers.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct AllowedReview {
     /// A JSON patch.
     pub(super) patch: Option<Value>,
     /// Warnings for the client.
@@ -33,19 +33,19 @@ enum Failure {
 
 /// Asks one webhook about `object`.
 pub(super) async fn ask(
-    client: &Client,
+    client: &WebhookClient,
     hook: &Hook<'_>,
-    request: &Request,
+    request: &ReviewRequest,
     object: &Value,
     convert: &impl Convert,
-) -> Result<Outcome, StatusError> {
+) -> Result<AllowedReview, StatusError> {
     let name = hook.webhook["name"].as_str().unwrap_or_default();
     let ignores_failures = hook.webhook["failurePolicy"] == "Ignore";
     match conditions::evaluate(hook.webhook, request, object) {
-        Verdict::Call => {}
-        Verdict::Skip => return Ok(Outcome::default()),
-        Verdict::Failed(_) if ignores_failures => return Ok(Outcome::default()),
-        Verdict::Failed(problem) => {
+        MatchResult::Call => {}
+        MatchResult::Skip => return Ok(AllowedReview::default()),
+        MatchResult::Failed(_) if ignores_failures => return Ok(AllowedReview::default()),
+        MatchResult::Failed(problem) => {
             let message = format!("webhook {name:?} matchConditions cannot be evaluated: {problem}");
             return Err(StatusError::new(403, "Forbidden", message));
         }
@@ -62,7 +62,7 @@ pub(super) async fn ask(
     match answer(client, hook, name, request, object, convert).await {
         Ok(outcome) => Ok(outcome),
         Err(Failure::Request(error)) => Err(error),
-        Err(Failure::Webhook(_)) if ignores_failures => Ok(Outcome::default()),
+        Err(Failure::Webhook(_)) if ignores_failures => Ok(AllowedReview::default()),
         Err(Failure::Webhook(problem)) => Err(StatusError::internal(format!(
             "failed calling webhook {name:?}: {problem}"
         ))),
@@ -70,13 +70,13 @@ pub(super) async fn ask(
 }
 
 async fn answer(
-    client: &Client,
+    client: &WebhookClient,
     hook: &Hook<'_>,
     name: &str,
-    request: &Request,
+    request: &ReviewRequest,
     object: &Value,
     convert: &impl Convert,
-) -> Result<Outcome, Failure> {
+) -> Result<AllowedReview, Failure> {
     let review_version = hook.webhook["admissionReviewVersions"]
         .as_array()
         .into_iter()
@@ -122,7 +122,7 @@ async fn answer(
     if response["allowed"] != true {
         return Err(Failure::Request(denial(name, &response["status"])));
     }
-    Ok(Outcome {
+    Ok(AllowedReview {
         patch: patch(response)?,
         warnings: warnings(response),
     })
@@ -171,7 +171,7 @@ fn denial(name: &str, status: &Value) -> StatusError {
 /// `request` of an AdmissionReview.
 async fn review_request(
     hook: &Hook<'_>,
-    request: &Request,
+    request: &ReviewRequest,
     object: &Value,
     uid: &str,
     convert: &impl Convert,
@@ -214,7 +214,7 @@ async fn review_request(
 /// Applies a webhook's patch to the object in the version that it saw, and brings it back.
 pub(super) async fn patched(
     hook: &Hook<'_>,
-    request: &Request,
+    request: &ReviewRequest,
     object: &Value,
     patch: &Value,
     convert: &impl Convert,

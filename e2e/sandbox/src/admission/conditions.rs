@@ -3,14 +3,14 @@
 use kube_cel::{AdmissionRequest, GroupVersionKind, GroupVersionResource, VapEvaluator, VapExpression};
 use serde_json::Value;
 
-use super::Request;
+use super::ReviewRequest;
 
 /// What is said of a condition that is false, to tell it from one that fails.
 const FALSE: &str = "the condition is false";
 
 /// Whether a webhook is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum MatchResult {
     /// Every condition is true.
     Call,
     /// A condition is false.
@@ -54,10 +54,10 @@ pub fn problems(webhook: &Value) -> Vec<(usize, String, String)> {
 }
 
 /// Evaluates a webhook's conditions for a request.
-pub(super) fn evaluate(webhook: &Value, request: &Request, object: &Value) -> Verdict {
+pub(super) fn evaluate(webhook: &Value, request: &ReviewRequest, object: &Value) -> MatchResult {
     let expressions = expressions(webhook);
     if expressions.is_empty() {
-        return Verdict::Call;
+        return MatchResult::Call;
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let groups = request.user["groups"]
@@ -97,9 +97,9 @@ pub(super) fn evaluate(webhook: &Value, request: &Request, object: &Value) -> Ve
             .filter_map(|result| result.message.as_deref())
     };
     if messages().any(|message| message == FALSE) {
-        return Verdict::Skip;
+        return MatchResult::Skip;
     }
-    messages()
-        .next()
-        .map_or(Verdict::Call, |message| Verdict::Failed(message.to_owned()))
+    messages().next().map_or(MatchResult::Call, |message| {
+        MatchResult::Failed(message.to_owned())
+    })
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Request, selector};
+use super::{ReviewRequest, selector};
 
 /// What a request is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resource {
+pub struct RequestedResource {
     /// The API group.
     pub group: String,
     /// The version.
@@ -19,14 +19,14 @@ pub struct Resource {
 
 /// A group and version in which a resource is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct ServedVersion {
     /// The API group.
     pub group: String,
     /// The version.
     pub version: String,
 }
 
-impl Version {
+impl ServedVersion {
     /// `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -38,8 +38,8 @@ impl Version {
 }
 
 /// The version in which `webhook` wants to see the object; `None` when the request does not concern it.
-pub(super) fn version(webhook: &Value, request: &Request) -> Option<Version> {
-    let own = Version {
+pub(super) fn version(webhook: &Value, request: &ReviewRequest) -> Option<ServedVersion> {
+    let own = ServedVersion {
         group: request.resource.group.clone(),
         version: request.resource.version.clone(),
     };
@@ -52,7 +52,7 @@ pub(super) fn version(webhook: &Value, request: &Request) -> Option<Version> {
     selected(webhook, request).then_some(wanted)
 }
 
-fn rule_matches(rule: &Value, request: &Request, version: &Version) -> bool {
+fn rule_matches(rule: &Value, request: &ReviewRequest, version: &ServedVersion) -> bool {
     let holds = |list: &str, value: &str| {
         rule[list]
             .as_array()
@@ -76,7 +76,7 @@ fn rule_matches(rule: &Value, request: &Request, version: &Version) -> bool {
 }
 
 /// Whether an entry of `resources` (`pods`, `pods/status`, `*`, `*/*`, `pods/*`, `*/scale`) names the request's.
-fn names(entry: &str, request: &Request) -> bool {
+fn names(entry: &str, request: &ReviewRequest) -> bool {
     let (resource, subresource) = entry.split_once('/').unwrap_or((entry, ""));
     (resource == "*" || resource == request.resource.resource)
         && match subresource {
@@ -86,7 +86,7 @@ fn names(entry: &str, request: &Request) -> bool {
 }
 
 /// The webhook's namespaceSelector and objectSelector.
-fn selected(webhook: &Value, request: &Request) -> bool {
+fn selected(webhook: &Value, request: &ReviewRequest) -> bool {
     let namespaced = !request.namespace.is_empty() || request.kind == "Namespace";
     if namespaced && !selector::matches(&webhook["namespaceSelector"], &request.namespace_labels) {
         return false;

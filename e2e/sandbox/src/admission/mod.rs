@@ -12,19 +12,19 @@ mod selector;
 use futures::future::join_all;
 use serde_json::Value;
 
-use crate::{StatusError, webhook::Client};
+use crate::{StatusError, webhook::WebhookClient};
 
 pub use conditions::problems as condition_problems;
-pub use matching::{Resource, Version};
+pub use matching::{RequestedResource, ServedVersion};
 pub use selector::matches as selector_matches;
 
-use self::call::Outcome;
+use self::call::AllowedReview;
 
 /// A request that webhooks are asked about.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ReviewRequest {
     /// What is requested, as the client did.
-    pub resource: Resource,
+    pub resource: RequestedResource,
     /// The kind that goes with it.
     pub kind: String,
     /// The object's name; may be empty on create.
@@ -46,7 +46,7 @@ pub struct Request {
     /// `options`, for example a `CreateOptions`.
     pub options: Value,
     /// Other versions in which the same resource is served: for `matchPolicy: Equivalent`.
-    pub equivalents: Vec<Version>,
+    pub equivalents: Vec<ServedVersion>,
 }
 
 /// Converts an object to another version, for webhooks that match that version.
@@ -71,7 +71,7 @@ pub struct Admitted {
 /// One webhook of a configuration.
 struct Hook<'a> {
     webhook: &'a Value,
-    version: Version,
+    version: ServedVersion,
 }
 
 /// Asks the mutating webhooks of `configurations` (MutatingWebhookConfigurations).
@@ -82,9 +82,9 @@ struct Hook<'a> {
 ///
 /// The denial of a webhook, or its failure where its `failurePolicy` is Fail.
 pub async fn mutate(
-    client: &Client,
+    client: &WebhookClient,
     configurations: &[Value],
-    request: &Request,
+    request: &ReviewRequest,
     convert: &impl Convert,
     normalise: impl Fn(&mut Value),
 ) -> Result<Admitted, StatusError> {
@@ -101,7 +101,7 @@ pub async fn mutate(
                 continue;
             }
             let outcome = call::ask(client, hook, request, &admitted.object, convert).await?;
-            let Outcome { patch, warnings } = outcome;
+            let AllowedReview { patch, warnings } = outcome;
             admitted.warnings.extend(warnings);
             let Some(patch) = patch else { continue };
             let mut changed = call::patched(hook, request, &admitted.object, &patch, convert).await?;
@@ -124,9 +124,9 @@ pub async fn mutate(
 ///
 /// The first denial, or the first failure of a webhook whose `failurePolicy` is Fail.
 pub async fn validate(
-    client: &Client,
+    client: &WebhookClient,
     configurations: &[Value],
-    request: &Request,
+    request: &ReviewRequest,
     convert: &impl Convert,
 ) -> Result<Vec<String>, StatusError> {
     let hooks = matching_hooks(configurations, request);
@@ -141,7 +141,7 @@ pub async fn validate(
 }
 
 /// The webhooks that a request concerns, in the order in which they are called.
-fn matching_hooks<'a>(configurations: &'a [Value], request: &Request) -> Vec<Hook<'a>> {
+fn matching_hooks<'a>(configurations: &'a [Value], request: &ReviewRequest) -> Vec<Hook<'a>> {
     // Webhooks cannot keep an administrator from removing webhooks.
     let own_kinds = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"];
     if request.resource.group == "admissionregistration.k8s.io"

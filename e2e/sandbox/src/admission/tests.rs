@@ -1,14 +1,14 @@
 use serde_json::{Value, json};
 
 use super::{
-    Request, Resource, Version, condition_problems,
-    conditions::{self, Verdict},
+    RequestedResource, ReviewRequest, ServedVersion, condition_problems,
+    conditions::{self, MatchResult},
     matching,
 };
 
-fn request() -> Request {
-    Request {
-        resource: Resource {
+fn request() -> ReviewRequest {
+    ReviewRequest {
+        resource: RequestedResource {
             group: "sample.windlass.dev".to_owned(),
             version: "v1".to_owned(),
             resource: "widgets".to_owned(),
@@ -24,7 +24,7 @@ fn request() -> Request {
         old_object: Value::Null,
         dry_run: false,
         options: Value::Null,
-        equivalents: vec![Version {
+        equivalents: vec![ServedVersion {
             group: "sample.windlass.dev".to_owned(),
             version: "v1beta1".to_owned(),
         }],
@@ -104,9 +104,12 @@ fn match_conditions_decide_whether_a_webhook_is_called() {
     let webhook = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
     let verdict =
         |expression: &str| conditions::evaluate(&webhook(expression), &request, &json!({"spec": {"n": 1}}));
-    assert_eq!(verdict("object.spec.n == 1"), Verdict::Call);
-    assert_eq!(verdict("object.spec.n == 2"), Verdict::Skip);
-    assert!(matches!(verdict("object.spec.missing == 2"), Verdict::Failed(_)));
+    assert_eq!(verdict("object.spec.n == 1"), MatchResult::Call);
+    assert_eq!(verdict("object.spec.n == 2"), MatchResult::Skip);
+    assert!(matches!(
+        verdict("object.spec.missing == 2"),
+        MatchResult::Failed(_)
+    ));
     assert_eq!(condition_problems(&webhook("object.x +")).len(), 1);
     assert!(condition_problems(&webhook("true")).is_empty());
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admission,
-    field::{Fault, FieldError},
+    field::{FieldError, Violation},
 };
 
 /// What is wrong with an object; `old` is what it replaces.
@@ -40,7 +40,7 @@ fn immutable(field: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     if old.is_some_and(|old| old != new) {
         errors.push(FieldError::new(
             field,
-            Fault::Invalid(new.clone()),
+            Violation::Invalid(new.clone()),
             "field is immutable",
         ));
     }
@@ -54,7 +54,7 @@ fn frozen(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         if object[field] != old[field] {
             errors.push(FieldError::new(
                 field,
-                Fault::Forbidden,
+                Violation::Forbidden,
                 "field is immutable when `immutable` is set",
             ));
         }
@@ -79,7 +79,7 @@ fn keys(object: &Value, field: &str, errors: &mut Vec<FieldError>) {
                           or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
             errors.push(FieldError::new(
                 format!("{field}[{key}]"),
-                Fault::Invalid(json!(key)),
+                Violation::Invalid(json!(key)),
                 detail,
             ));
         }
@@ -97,7 +97,7 @@ fn secret(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     if object["type"] == "kubernetes.io/tls" {
         for key in ["tls.crt", "tls.key"] {
             if object["data"][key].is_null() {
-                errors.push(FieldError::new(format!("data[{key}]"), Fault::Required, ""));
+                errors.push(FieldError::new(format!("data[{key}]"), Violation::Required, ""));
             }
         }
     }
@@ -111,7 +111,7 @@ fn lease(spec: &Value, errors: &mut Vec<FieldError>) {
         ("leaseTransitions", 0, "must be greater than or equal to 0"),
     ] {
         if spec[field].as_i64().is_some_and(|number| number < least) {
-            let fault = Fault::Invalid(spec[field].clone());
+            let fault = Violation::Invalid(spec[field].clone());
             errors.push(FieldError::new(format!("spec.{field}"), fault, detail));
         }
     }
@@ -120,7 +120,7 @@ fn lease(spec: &Value, errors: &mut Vec<FieldError>) {
 fn port(field: &str, value: &Value, errors: &mut Vec<FieldError>) {
     if !value.as_i64().is_some_and(|port| (1..=65535).contains(&port)) {
         let detail = "must be between 1 and 65535, inclusive";
-        errors.push(FieldError::new(field, Fault::Invalid(value.clone()), detail));
+        errors.push(FieldError::new(field, Violation::Invalid(value.clone()), detail));
     }
 }
 
@@ -132,14 +132,14 @@ fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
                       validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
         errors.push(FieldError::new(
             "metadata.name",
-            Fault::Invalid(json!(name)),
+            Violation::Invalid(json!(name)),
             detail,
         ));
     }
     let spec = &object["spec"];
     let ports = list(&spec["ports"]);
     if ports.is_empty() && spec["type"] != "ExternalName" && spec["clusterIP"] != "None" {
-        errors.push(FieldError::new("spec.ports", Fault::Required, ""));
+        errors.push(FieldError::new("spec.ports", Violation::Required, ""));
     }
     let mut names = BTreeSet::new();
     let mut numbers = BTreeSet::new();
@@ -147,12 +147,12 @@ fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let field = format!("spec.ports[{index}]");
         let name = entry["name"].as_str().unwrap_or_default();
         if name.is_empty() && ports.len() > 1 {
-            errors.push(FieldError::new(format!("{field}.name"), Fault::Required, ""));
+            errors.push(FieldError::new(format!("{field}.name"), Violation::Required, ""));
         }
         if !name.is_empty() && !names.insert(name) {
             errors.push(FieldError::new(
                 format!("{field}.name"),
-                Fault::Duplicate(json!(name)),
+                Violation::Duplicate(json!(name)),
                 "",
             ));
         }
@@ -162,7 +162,7 @@ fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         }
         if !numbers.insert((entry["port"].to_string(), entry["protocol"].to_string())) {
             let duplicate = json!({"protocol": entry["protocol"], "port": entry["port"]});
-            errors.push(FieldError::new(field, Fault::Duplicate(duplicate), ""));
+            errors.push(FieldError::new(field, Violation::Duplicate(duplicate), ""));
         }
     }
     let before = old.map(|old| &old["spec"]["clusterIP"]);
@@ -173,7 +173,11 @@ fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
 
 fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if list(&spec["containers"]).is_empty() {
-        errors.push(FieldError::new(format!("{path}.containers"), Fault::Required, ""));
+        errors.push(FieldError::new(
+            format!("{path}.containers"),
+            Violation::Required,
+            "",
+        ));
     }
     let volumes: BTreeSet<&str> = list(&spec["volumes"])
         .iter()
@@ -185,16 +189,16 @@ fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let field = format!("{path}.{kind}[{index}]");
             let name = container["name"].as_str().unwrap_or_default();
             if name.is_empty() {
-                errors.push(FieldError::new(format!("{field}.name"), Fault::Required, ""));
+                errors.push(FieldError::new(format!("{field}.name"), Violation::Required, ""));
             } else if !names.insert(name) {
                 errors.push(FieldError::new(
                     format!("{field}.name"),
-                    Fault::Duplicate(json!(name)),
+                    Violation::Duplicate(json!(name)),
                     "",
                 ));
             }
             if container["image"].as_str().unwrap_or_default().is_empty() {
-                errors.push(FieldError::new(format!("{field}.image"), Fault::Required, ""));
+                errors.push(FieldError::new(format!("{field}.image"), Violation::Required, ""));
             }
             let mut paths = BTreeSet::new();
             for (mount_index, mount) in list(&container["volumeMounts"]).iter().enumerate() {
@@ -203,7 +207,7 @@ fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 if !volumes.contains(name) {
                     errors.push(FieldError::new(
                         format!("{field}.name"),
-                        Fault::NotFound(json!(name)),
+                        Violation::NotFound(json!(name)),
                         "",
                     ));
                 }
@@ -212,7 +216,7 @@ fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
                     let detail = "must be unique";
                     errors.push(FieldError::new(
                         format!("{field}.mountPath"),
-                        Fault::Invalid(json!(place)),
+                        Violation::Invalid(json!(place)),
                         detail,
                     ));
                 }
@@ -234,17 +238,17 @@ fn workload(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let detail = "must be greater than or equal to 0";
         errors.push(FieldError::new(
             "spec.replicas",
-            Fault::Invalid(spec["replicas"].clone()),
+            Violation::Invalid(spec["replicas"].clone()),
             detail,
         ));
     }
     if !spec["selector"].is_object() {
-        errors.push(FieldError::new("spec.selector", Fault::Required, ""));
+        errors.push(FieldError::new("spec.selector", Violation::Required, ""));
     } else if spec["selector"] == json!({}) {
         let detail = "empty selector is invalid for deployment";
         errors.push(FieldError::new(
             "spec.selector",
-            Fault::Invalid(json!({})),
+            Violation::Invalid(json!({})),
             detail,
         ));
     } else if !admission::selector_matches(&spec["selector"], &spec["template"]["metadata"]["labels"]) {
@@ -252,7 +256,7 @@ fn workload(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let detail = "`selector` does not match template `labels`";
         errors.push(FieldError::new(
             "spec.template.metadata.labels",
-            Fault::Invalid(labels),
+            Violation::Invalid(labels),
             detail,
         ));
     }
@@ -267,7 +271,7 @@ fn workload(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let detail = "may not be specified when strategy `type` is 'Recreate'";
         errors.push(FieldError::new(
             "spec.strategy.rollingUpdate",
-            Fault::Forbidden,
+            Violation::Forbidden,
             detail,
         ));
     }
@@ -279,26 +283,34 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
         let field = |name: &str| format!("webhooks[{index}].{name}");
         let name = webhook["name"].as_str().unwrap_or_default();
         if name.is_empty() {
-            errors.push(FieldError::new(field("name"), Fault::Required, ""));
+            errors.push(FieldError::new(field("name"), Violation::Required, ""));
         } else if name.split('.').count() < 3 {
             let detail = "should be a domain with at least three segments separated by dots";
             errors.push(FieldError::new(
                 field("name"),
-                Fault::Invalid(json!(name)),
+                Violation::Invalid(json!(name)),
                 detail,
             ));
         }
         if !name.is_empty() && !names.insert(name) {
-            errors.push(FieldError::new(field("name"), Fault::Duplicate(json!(name)), ""));
+            errors.push(FieldError::new(
+                field("name"),
+                Violation::Duplicate(json!(name)),
+                "",
+            ));
         }
         for (condition, expression, problem) in admission::condition_problems(webhook) {
             let place = field(&format!("matchConditions[{condition}].expression"));
-            errors.push(FieldError::new(place, Fault::Invalid(json!(expression)), problem));
+            errors.push(FieldError::new(
+                place,
+                Violation::Invalid(json!(expression)),
+                problem,
+            ));
         }
         match webhook["sideEffects"].as_str() {
             None => errors.push(FieldError::new(
                 field("sideEffects"),
-                Fault::Required,
+                Violation::Required,
                 "must specify one of None, NoneOnDryRun",
             )),
             Some("None" | "NoneOnDryRun") => {}
@@ -306,7 +318,7 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
                 let detail = "supported values: \"None\", \"NoneOnDryRun\"";
                 errors.push(FieldError::new(
                     field("sideEffects"),
-                    Fault::Unsupported(json!(other)),
+                    Violation::Unsupported(json!(other)),
                     detail,
                 ));
             }
@@ -316,7 +328,7 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
             let detail = "must specify one of v1, v1beta1";
             errors.push(FieldError::new(
                 field("admissionReviewVersions"),
-                Fault::Required,
+                Violation::Required,
                 detail,
             ));
         } else if !versions
@@ -326,7 +338,7 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
             let detail = "must include at least one of v1, v1beta1";
             errors.push(FieldError::new(
                 field("admissionReviewVersions"),
-                Fault::Invalid(json!(versions)),
+                Violation::Invalid(json!(versions)),
                 detail,
             ));
         }
@@ -337,21 +349,25 @@ fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
             let detail = "the timeout value must be between 1 and 30 seconds";
             errors.push(FieldError::new(
                 field("timeoutSeconds"),
-                Fault::Invalid(webhook["timeoutSeconds"].clone()),
+                Violation::Invalid(webhook["timeoutSeconds"].clone()),
                 detail,
             ));
         }
         let config = &webhook["clientConfig"];
         if config["service"].is_object() == config["url"].is_string() {
             let detail = "exactly one of url or service is required";
-            errors.push(FieldError::new(field("clientConfig"), Fault::Required, detail));
+            errors.push(FieldError::new(
+                field("clientConfig"),
+                Violation::Required,
+                detail,
+            ));
         }
         if let Some(bundle) = config["caBundle"].as_str()
             && STANDARD.decode(bundle).is_err()
         {
             errors.push(FieldError::new(
                 field("clientConfig.caBundle"),
-                Fault::Invalid(json!(bundle)),
+                Violation::Invalid(json!(bundle)),
                 "illegal base64 data",
             ));
         }

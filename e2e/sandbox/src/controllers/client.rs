@@ -11,7 +11,7 @@ use crate::{
     storage::{Collection, Store},
 };
 
-pub(super) struct Client {
+pub(super) struct ControllerClient {
     server: Server,
     user: User,
     root_certificate: String,
@@ -19,7 +19,7 @@ pub(super) struct Client {
 
 // === impl Client ===
 
-impl Client {
+impl ControllerClient {
     pub(super) fn new(server: Server, user: User, root_certificate: String) -> Self {
         Self {
             server,

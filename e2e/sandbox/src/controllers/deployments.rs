@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    client::Client,
+    client::ControllerClient,
     objects::{
         controller_reference, is_controlled_by, is_deleting, is_finished, name, namespace, number, short_hash,
     },
@@ -18,7 +18,7 @@ const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// One pass over all Deployments.
-pub(super) async fn pass(client: &Client) {
+pub(super) async fn pass(client: &ControllerClient) {
     for deployment in client.list("apps", "deployments", None) {
         if is_deleting(&deployment) {
             continue;
@@ -38,7 +38,7 @@ struct Sets {
 }
 
 impl Sets {
-    fn of(client: &Client, deployment: &Value) -> Self {
+    fn of(client: &ControllerClient, deployment: &Value) -> Self {
         let owned = client.list("apps", "replicasets", Some(namespace(deployment)));
         let wanted = template(&deployment["spec"]["template"]);
         let (mut new, old): (Vec<_>, Vec<_>) = owned
@@ -59,7 +59,7 @@ fn template(template: &Value) -> Value {
     template
 }
 
-async fn roll(client: &Client, deployment: &Value, sets: &Sets) {
+async fn roll(client: &ControllerClient, deployment: &Value, sets: &Sets) {
     let spec = &deployment["spec"];
     let limits = Limits::new(spec);
     let recreate = spec["strategy"]["type"] == "Recreate";
@@ -102,7 +102,7 @@ fn measure(set: &Value) -> Set {
 }
 
 /// Pods of old ReplicaSets that still run, those that are being deleted among them.
-fn old_pods(client: &Client, deployment: &Value, old: &[Arc<Value>]) -> usize {
+fn old_pods(client: &ControllerClient, deployment: &Value, old: &[Arc<Value>]) -> usize {
     let pods = client.list("", "pods", Some(namespace(deployment)));
     pods.iter()
         .filter(|pod| !is_finished(pod) && old.iter().any(|set| is_controlled_by(pod, set)))
@@ -116,7 +116,7 @@ fn revision(set: &Value) -> i64 {
         .unwrap_or(0)
 }
 
-async fn create(client: &Client, deployment: &Value, old: &[Arc<Value>], replicas: i64) {
+async fn create(client: &ControllerClient, deployment: &Value, old: &[Arc<Value>], replicas: i64) {
     let mut template = template(&deployment["spec"]["template"]);
     let hash = short_hash(&template.to_string(), 10);
     template["metadata"]["labels"][HASH] = json!(hash);
@@ -148,7 +148,7 @@ async fn create(client: &Client, deployment: &Value, old: &[Arc<Value>], replica
 }
 
 /// A ReplicaSet that is used again becomes the newest revision.
-async fn revise(client: &Client, set: &Value, old: &[Arc<Value>]) {
+async fn revise(client: &ControllerClient, set: &Value, old: &[Arc<Value>]) {
     let newest = old.iter().map(|set| revision(set)).max().unwrap_or(0);
     if revision(set) <= newest {
         let patch = json!({"metadata": {"annotations": {REVISION: (newest + 1).to_string()}}});
@@ -164,7 +164,7 @@ fn path(set: &Value) -> String {
     )
 }
 
-async fn scale(client: &Client, set: &Value, replicas: i64) {
+async fn scale(client: &ControllerClient, set: &Value, replicas: i64) {
     if number(set, "/spec/replicas") != replicas {
         client
             .merge(&path(set), &json!({"spec": {"replicas": replicas}}))
@@ -173,7 +173,7 @@ async fn scale(client: &Client, set: &Value, replicas: i64) {
 }
 
 /// Removes old ReplicaSets beyond the history limit.
-async fn forget(client: &Client, spec: &Value, old: &[Arc<Value>]) {
+async fn forget(client: &ControllerClient, spec: &Value, old: &[Arc<Value>]) {
     let limit = usize::try_from(spec["revisionHistoryLimit"].as_i64().unwrap_or(10)).unwrap_or(0);
     let mut idle: Vec<_> = old
         .iter()
@@ -185,7 +185,7 @@ async fn forget(client: &Client, spec: &Value, old: &[Arc<Value>]) {
     }
 }
 
-async fn report(client: &Client, deployment: &Value) {
+async fn report(client: &ControllerClient, deployment: &Value) {
     let sets = Sets::of(client, deployment);
     let all = || sets.old.iter().chain(&sets.new);
     let sum = |pointer: &str| all().map(|set| number(set, pointer)).sum::<i64>();
@@ -245,7 +245,7 @@ async fn report(client: &Client, deployment: &Value) {
 }
 
 /// The Deployment says which revision it is at.
-async fn annotate(client: &Client, deployment: &Value, set: &Value) {
+async fn annotate(client: &ControllerClient, deployment: &Value, set: &Value) {
     let revision = &set["metadata"]["annotations"][REVISION];
     if deployment["metadata"]["annotations"][REVISION] != *revision {
         let path = format!(

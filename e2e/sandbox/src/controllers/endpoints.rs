@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    client::Client,
+    client::ControllerClient,
     objects::{controller_reference, is_deleting, is_finished, is_ready, name, namespace, short_hash},
 };
 use crate::{admission::selector_matches, server::SERVICE_NAME};
@@ -14,7 +14,7 @@ const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
 /// One pass over all Services.
-pub(super) async fn pass(client: &Client) {
+pub(super) async fn pass(client: &ControllerClient) {
     for service in client.list("", "services", None) {
         let selects = service["spec"]["selector"]
             .as_object()
@@ -30,7 +30,7 @@ pub(super) async fn pass(client: &Client) {
     }
 }
 
-async fn publish(client: &Client, service: &Value) {
+async fn publish(client: &ControllerClient, service: &Value) {
     let wanted = slices(client, service);
     let collection = format!(
         "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
@@ -62,7 +62,7 @@ async fn publish(client: &Client, service: &Value) {
 }
 
 /// One slice for each set of port numbers: a named target port may differ from pod to pod.
-fn slices(client: &Client, service: &Value) -> Vec<Value> {
+fn slices(client: &ControllerClient, service: &Value) -> Vec<Value> {
     let selector = json!({"matchLabels": service["spec"]["selector"]});
     let mut groups: BTreeMap<String, (Value, Vec<Value>)> = BTreeMap::new();
     let nothing = json!([]);

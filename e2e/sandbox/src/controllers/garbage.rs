@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{client::Client, objects::is_deleting};
-use crate::storage::{Key, version};
+use super::{client::ControllerClient, objects::is_deleting};
+use crate::storage::{StorageKey, version};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 /// One pass over all objects.
-pub(super) fn pass(client: &Client) {
+pub(super) fn pass(client: &ControllerClient) {
     let all = client.store().everything();
     let concerned = all
         .iter()
@@ -19,7 +19,7 @@ pub(super) fn pass(client: &Client) {
     if !concerned {
         return;
     }
-    let by_uid: BTreeMap<&str, (&Key, &Value)> = all
+    let by_uid: BTreeMap<&str, (&StorageKey, &Value)> = all
         .iter()
         .filter_map(|(key, object)| Some((object["metadata"]["uid"].as_str()?, (key, object.as_ref()))))
         .collect();
@@ -50,7 +50,12 @@ fn references(object: &Value, owner: &Value) -> bool {
 }
 
 /// Lets an owner go that waits for its dependents: they are gone, or no longer its own.
-fn release(client: &Client, all: &[(Key, Arc<Value>)], key: &Key, owner: &Arc<Value>) {
+fn release(
+    client: &ControllerClient,
+    all: &[(StorageKey, Arc<Value>)],
+    key: &StorageKey,
+    owner: &Arc<Value>,
+) {
     let Some(finalizer) = waits(owner) else { return };
     let dependents = all.iter().filter(|(_, object)| references(object, owner));
     if finalizer == ORPHAN {
@@ -94,7 +99,12 @@ fn release(client: &Client, all: &[(Key, Arc<Value>)], key: &Key, owner: &Arc<Va
 }
 
 /// Deletes an object whose owners are all gone or wait for it; forgets owners that are gone.
-fn collect(client: &Client, by_uid: &BTreeMap<&str, (&Key, &Value)>, key: &Key, object: &Arc<Value>) {
+fn collect(
+    client: &ControllerClient,
+    by_uid: &BTreeMap<&str, (&StorageKey, &Value)>,
+    key: &StorageKey,
+    object: &Arc<Value>,
+) {
     if owners(object).is_empty() || is_deleting(object) {
         return;
     }

@@ -17,7 +17,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use self::client::Client;
+use self::client::ControllerClient;
 use crate::{
     server::{Server, User},
     storage::Collection,
@@ -32,7 +32,7 @@ type Pass = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct Controller {
     name: &'static str,
     watches: &'static [(&'static str, &'static str)],
-    pass: fn(Arc<Client>) -> Pass,
+    pass: fn(Arc<ControllerClient>) -> Pass,
 }
 
 const CONTROLLERS: &[Controller] = &[
@@ -76,7 +76,7 @@ const CONTROLLERS: &[Controller] = &[
 pub(crate) fn start(server: &Server, root_certificate: &str, stop: &CancellationToken) {
     for controller in CONTROLLERS {
         let name = format!("system:serviceaccount:kube-system:{}", controller.name);
-        let client = Client::new(server.clone(), User::master(&name), root_certificate.to_owned());
+        let client = ControllerClient::new(server.clone(), User::master(&name), root_certificate.to_owned());
         let stop = stop.clone();
         tokio::spawn(async move {
             tokio::select! {
@@ -87,7 +87,7 @@ pub(crate) fn start(server: &Server, root_certificate: &str, stop: &Cancellation
     }
 }
 
-async fn run(controller: &Controller, client: Arc<Client>) {
+async fn run(controller: &Controller, client: Arc<ControllerClient>) {
     let store = client.store().clone();
     let mut changes = store.subscribe();
     loop {

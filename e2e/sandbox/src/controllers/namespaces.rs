@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{client::Client, objects::is_deleting};
+use super::{client::ControllerClient, objects::is_deleting};
 use crate::{
     server::{condition, set_condition},
-    storage::{Key, version},
+    storage::{StorageKey, version},
 };
 
 /// One pass over all Namespaces that are being deleted.
-pub(super) fn pass(client: &Client) {
+pub(super) fn pass(client: &ControllerClient) {
     for namespace in client.list("", "namespaces", None) {
         if is_deleting(&namespace) {
             empty(client, &namespace);
@@ -17,9 +17,9 @@ pub(super) fn pass(client: &Client) {
     }
 }
 
-fn empty(client: &Client, namespace: &Value) {
+fn empty(client: &ControllerClient, namespace: &Value) {
     let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
-    let content = |client: &Client| -> Vec<_> {
+    let content = |client: &ControllerClient| -> Vec<_> {
         client
             .store()
             .everything()
@@ -31,7 +31,7 @@ fn empty(client: &Client, namespace: &Value) {
         client.server().delete(&key, &object, "Background");
     }
     let left = content(client);
-    let key = Key {
+    let key = StorageKey {
         group: String::new(),
         resource: "namespaces".to_owned(),
         namespace: String::new(),
@@ -70,8 +70,8 @@ fn empty(client: &Client, namespace: &Value) {
 }
 
 /// Says on the namespace what is left in it, and what holds that.
-fn explain(namespace: &mut Value, left: &[(&Key, &Value)]) {
-    let qualified = |key: &Key| format!("{}.{}", key.resource, key.group);
+fn explain(namespace: &mut Value, left: &[(&StorageKey, &Value)]) {
+    let qualified = |key: &StorageKey| format!("{}.{}", key.resource, key.group);
     let mut kinds: Vec<String> = left.iter().map(|(key, _)| qualified(key)).collect();
     kinds.sort();
     kinds.dedup();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    client::Client,
+    client::ControllerClient,
     objects::{
         controller_reference, is_available, is_controlled_by, is_deleting, is_finished, is_ready, name,
         namespace, number,
@@ -11,7 +11,7 @@ use super::{
 };
 
 /// One pass over all ReplicaSets.
-pub(super) async fn pass(client: &Client) {
+pub(super) async fn pass(client: &ControllerClient) {
     for set in client.list("apps", "replicasets", None) {
         if !is_deleting(&set) {
             replicate(client, &set).await;
@@ -20,7 +20,7 @@ pub(super) async fn pass(client: &Client) {
     }
 }
 
-async fn replicate(client: &Client, set: &Value) {
+async fn replicate(client: &ControllerClient, set: &Value) {
     let pods = client.list("", "pods", Some(namespace(set)));
     let mut active: Vec<&Value> = pods
         .iter()
@@ -58,7 +58,7 @@ fn pod(set: &Value) -> Value {
     })
 }
 
-async fn report(client: &Client, set: &Value) {
+async fn report(client: &ControllerClient, set: &Value) {
     let pods = client.list("", "pods", Some(namespace(set)));
     let seconds = number(set, "/spec/minReadySeconds");
     let owned = pods

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::{
-    client::Client,
+    client::ControllerClient,
     objects::{is_deleting, name},
 };
 
 const ROOT: &str = "kube-root-ca.crt";
 
 /// One pass over all Namespaces.
-pub(super) async fn pass(client: &Client) {
+pub(super) async fn pass(client: &ControllerClient) {
     for namespace in client.list("", "namespaces", None) {
         if is_deleting(&namespace) {
             continue;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand::Rng;
 use serde_json::{Value, json};
 
-use crate::{StatusError, webhook::Client};
+use crate::{StatusError, webhook::WebhookClient};
 
 /// How long a conversion webhook may take; it cannot be set.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,7 +25,7 @@ const KNOWN_REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 /// A 500 without a reason, in the real server's words, when the webhook cannot be called or its answer is not what
 /// was asked for.
 pub async fn convert(
-    client: &Client,
+    client: &WebhookClient,
     conversion: &Value,
     kind: &str,
     objects: Vec<Value>,
@@ -46,7 +46,7 @@ pub async fn convert(
 }
 
 async fn convert_by_webhook(
-    client: &Client,
+    client: &WebhookClient,
     conversion: &Value,
     kind: &str,
     object: Value,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::field::{Fault, FieldError};
+use crate::field::{FieldError, Violation};
 
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 const PROPOSAL: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
@@ -33,14 +33,18 @@ pub(super) fn validate(crd: &Value, old: Option<&Value>) -> Option<FieldError> {
         Approval::Approved | Approval::Bypassed => None,
         Approval::Missing => {
             let detail = format!("protected groups must have approval annotation {ANNOTATION:?}, {PROPOSAL}");
-            Some(FieldError::new(field, Fault::Required, detail))
+            Some(FieldError::new(field, Violation::Required, detail))
         }
         Approval::Invalid => {
             let detail = format!(
                 "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting \
                  with \"unapproved\", {PROPOSAL}"
             );
-            Some(FieldError::new(field, Fault::Invalid(json!(said(crd))), detail))
+            Some(FieldError::new(
+                field,
+                Violation::Invalid(json!(said(crd))),
+                detail,
+            ))
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct Definition {
     /// Whether objects live in namespaces.
     pub namespaced: bool,
     /// The versions, in the order of the CRD.
-    pub versions: Vec<Version>,
+    pub versions: Vec<CrdVersion>,
     /// `spec.conversion`.
     pub conversion: Value,
     /// The whole `spec`: a change of it ends watches.
@@ -44,7 +44,7 @@ pub struct Names {
 
 /// One of `spec.versions`.
 #[derive(Debug)]
-pub struct Version {
+pub struct CrdVersion {
     /// The name.
     pub name: String,
     /// Whether clients can use it.
@@ -113,7 +113,7 @@ impl Definition {
                 .as_array()
                 .into_iter()
                 .flatten()
-                .map(Version::new)
+                .map(CrdVersion::new)
                 .collect(),
             conversion: spec["conversion"].clone(),
             spec: spec.clone(),
@@ -122,7 +122,7 @@ impl Definition {
     }
 
     /// A version by its name.
-    pub fn version(&self, name: &str) -> Option<&Version> {
+    pub fn version(&self, name: &str) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| version.name == name)
     }
 
@@ -149,7 +149,7 @@ impl Definition {
 
 // === impl Version ===
 
-impl Version {
+impl CrdVersion {
     fn new(version: &Value) -> Self {
         let raw_schema = version["schema"]["openAPIV3Schema"].clone();
         let deprecation = (version["deprecated"] == true).then(|| text(&version["deprecationWarning"]));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::webhook;
 
 pub(crate) use definition::compare_versions;
-pub use definition::{Column, Definition, Names, Version};
+pub use definition::{Column, CrdVersion, Definition, Names};
 pub(crate) use validation::bundle_problem;
 pub use validation::validate;
 

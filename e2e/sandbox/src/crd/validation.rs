@@ -8,7 +8,7 @@ use serde_json::Value;
 use structural_schema::rule_problems;
 
 use super::approval;
-use crate::field::{Fault, FieldError};
+use crate::field::{FieldError, Violation};
 
 /// What is wrong with a CRD, and with its change from `old`.
 pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -31,7 +31,7 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let detail = "must have at least one stored version";
         errors.push(FieldError::new(
             "status.storedVersions",
-            Fault::Invalid(Value::Null),
+            Violation::Invalid(Value::Null),
             detail,
         ));
     }
@@ -49,7 +49,7 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 fn immutable(field: &str, value: &Value) -> FieldError {
-    FieldError::new(field, Fault::Invalid(value.clone()), "field is immutable")
+    FieldError::new(field, Violation::Invalid(value.clone()), "field is immutable")
 }
 
 fn names(crd: &Value, errors: &mut Vec<FieldError>) {
@@ -59,7 +59,7 @@ fn names(crd: &Value, errors: &mut Vec<FieldError>) {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::new(
             "metadata.name",
-            Fault::Invalid(name.clone()),
+            Violation::Invalid(name.clone()),
             detail,
         ));
     }
@@ -69,15 +69,15 @@ fn names(crd: &Value, errors: &mut Vec<FieldError>) {
         ("/names/kind", "spec.names.kind"),
     ] {
         if text(pointer).is_empty() {
-            errors.push(FieldError::new(field, Fault::Required, ""));
+            errors.push(FieldError::new(field, Violation::Required, ""));
         }
     }
     match text("/scope") {
         "Namespaced" | "Cluster" => {}
-        "" => errors.push(FieldError::new("spec.scope", Fault::Required, "")),
+        "" => errors.push(FieldError::new("spec.scope", Violation::Required, "")),
         other => errors.push(FieldError::new(
             "spec.scope",
-            Fault::Unsupported(other.into()),
+            Violation::Unsupported(other.into()),
             "supported values: \"Cluster\", \"Namespaced\"",
         )),
     }
@@ -93,7 +93,11 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
     {
         let shown = Value::Array(spec["versions"].as_array().cloned().unwrap_or_default());
         let detail = "must have exactly one version marked as storage version";
-        errors.push(FieldError::new("spec.versions", Fault::Invalid(shown), detail));
+        errors.push(FieldError::new(
+            "spec.versions",
+            Violation::Invalid(shown),
+            detail,
+        ));
     }
     let mut seen = BTreeSet::new();
     for (index, version) in versions.iter().enumerate() {
@@ -101,20 +105,24 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
         if name.is_empty() {
             errors.push(FieldError::new(
                 format!("spec.versions[{index}].name"),
-                Fault::Required,
+                Violation::Required,
                 "",
             ));
         } else if !seen.insert(name) {
             let field = format!("spec.versions[{index}].name");
             errors.push(FieldError::new(
                 field,
-                Fault::Invalid(name.into()),
+                Violation::Invalid(name.into()),
                 "must contain unique version names",
             ));
         }
         if !version["schema"]["openAPIV3Schema"].is_object() {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            errors.push(FieldError::new(field, Fault::Required, "schemas are required"));
+            errors.push(FieldError::new(
+                field,
+                Violation::Required,
+                "schemas are required",
+            ));
         }
     }
 }
@@ -131,7 +139,11 @@ fn stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
         let field = format!("status.storedVersions[{index}]");
         let detail = "missing from spec.versions; \
                       storedVersions must remain in spec.versions until they are migrated";
-        errors.push(FieldError::new(field, Fault::Invalid(version.clone()), detail));
+        errors.push(FieldError::new(
+            field,
+            Violation::Invalid(version.clone()),
+            detail,
+        ));
     }
 }
 
@@ -151,34 +163,34 @@ fn conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
             let client_config = &webhook["clientConfig"];
             if client_config.is_null() {
                 let detail = "required when strategy is set to Webhook";
-                errors.push(FieldError::new(config, Fault::Required, detail));
+                errors.push(FieldError::new(config, Violation::Required, detail));
             } else {
                 let old = old.map(|old| &old["webhook"]["clientConfig"]["caBundle"]);
                 self::client_config(client_config, old, config, errors);
             }
             if review_versions.is_empty() {
-                errors.push(FieldError::new(reviews, Fault::Required, ""));
+                errors.push(FieldError::new(reviews, Violation::Required, ""));
             } else if !review_versions
                 .iter()
                 .any(|version| version == "v1" || version == "v1beta1")
             {
                 let detail = "must include at least one of v1, v1beta1";
                 let shown = webhook["conversionReviewVersions"].clone();
-                errors.push(FieldError::new(reviews, Fault::Invalid(shown), detail));
+                errors.push(FieldError::new(reviews, Violation::Invalid(shown), detail));
             }
         }
         Some("None") => {
             let detail = "should not be set when strategy is not set to Webhook";
             if !webhook.is_null() && !webhook["clientConfig"].is_null() {
-                errors.push(FieldError::new(config, Fault::Forbidden, detail));
+                errors.push(FieldError::new(config, Violation::Forbidden, detail));
             }
             if !review_versions.is_empty() {
-                errors.push(FieldError::new(reviews, Fault::Forbidden, detail));
+                errors.push(FieldError::new(reviews, Violation::Forbidden, detail));
             }
         }
         other => errors.push(FieldError::new(
             "spec.conversion.strategy",
-            Fault::Unsupported(other.unwrap_or_default().into()),
+            Violation::Unsupported(other.unwrap_or_default().into()),
             "supported values: \"None\", \"Webhook\"",
         )),
     }
@@ -189,7 +201,7 @@ fn client_config(config: &Value, old: Option<&Value>, field: &str, errors: &mut 
         (true, true) | (false, false) => {
             errors.push(FieldError::new(
                 field,
-                Fault::Required,
+                Violation::Required,
                 "exactly one of url or service is required",
             ));
         }
@@ -199,7 +211,7 @@ fn client_config(config: &Value, old: Option<&Value>, field: &str, errors: &mut 
                 if service[name].as_str().unwrap_or_default().is_empty() {
                     errors.push(FieldError::new(
                         format!("{field}.service.{name}"),
-                        Fault::Required,
+                        Violation::Required,
                         "",
                     ));
                 }
@@ -209,7 +221,7 @@ fn client_config(config: &Value, old: Option<&Value>, field: &str, errors: &mut 
                 let detail = "port is not valid: must be between 1 and 65535, inclusive";
                 errors.push(FieldError::new(
                     format!("{field}.service.port"),
-                    Fault::Invalid(port.into()),
+                    Violation::Invalid(port.into()),
                     detail,
                 ));
             }
@@ -224,7 +236,7 @@ fn client_config(config: &Value, old: Option<&Value>, field: &str, errors: &mut 
     {
         let field = format!("{field}.caBundle");
         let detail = format!("unable to load root certificates: {problem}");
-        errors.push(FieldError::new(field, Fault::Invalid(bundle.clone()), detail));
+        errors.push(FieldError::new(field, Violation::Invalid(bundle.clone()), detail));
     }
 }
 
@@ -281,14 +293,14 @@ fn structural(schema: &Value, field: &str, root: bool, errors: &mut Vec<FieldErr
     if root && schema["type"] != "object" {
         errors.push(FieldError::new(
             format!("{field}.type"),
-            Fault::Required,
+            Violation::Required,
             "must not be empty at the root",
         ));
     }
     if schema["type"] == "array" && !schema["items"].is_object() {
         errors.push(FieldError::new(
             format!("{field}.items"),
-            Fault::Required,
+            Violation::Required,
             "must be specified",
         ));
     }
@@ -299,13 +311,21 @@ fn structural(schema: &Value, field: &str, root: bool, errors: &mut Vec<FieldErr
             && schema["items"]["x-kubernetes-preserve-unknown-fields"] != true
         {
             let detail = "must not be empty for specified array items";
-            errors.push(FieldError::new(format!("{items}.type"), Fault::Required, detail));
+            errors.push(FieldError::new(
+                format!("{items}.type"),
+                Violation::Required,
+                detail,
+            ));
         }
         structural(&schema["items"], &items, false, errors);
     }
     if !root && !typed && !field.ends_with(".items") {
         let detail = "must not be empty for specified object fields";
-        errors.push(FieldError::new(format!("{field}.type"), Fault::Required, detail));
+        errors.push(FieldError::new(
+            format!("{field}.type"),
+            Violation::Required,
+            detail,
+        ));
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         structural(property, &format!("{field}.properties[{name}]"), false, errors);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Write, conflict,
-    fields::{Fields, element},
+    fields::{FieldSet, element},
     managers::{self, Entry},
 };
 use crate::{
@@ -46,11 +46,11 @@ pub fn apply(
             ),
         ));
     }
-    let set = Fields::of(&applied, schema);
+    let set = FieldSet::of(&applied, schema);
     let empty = Value::Null;
     let base = live.unwrap_or(&empty);
     let mut entries = match live {
-        Some(live) => managers::before_first_apply(live, Fields::of(&own_part(live, write), schema), write),
+        Some(live) => managers::before_first_apply(live, FieldSet::of(&own_part(live, write), schema), write),
         None => Vec::new(),
     };
     let mut conflicts = Vec::new();
@@ -64,7 +64,7 @@ pub fn apply(
     if force {
         let taken = conflicts
             .iter()
-            .fold(Fields::default(), |all, (_, fields)| all.union(fields));
+            .fold(FieldSet::default(), |all, (_, fields)| all.union(fields));
         for entry in entries.iter_mut().filter(|entry| !entry.is_of(write, "Apply")) {
             entry.fields = entry.fields.without(&taken);
         }
@@ -78,7 +78,7 @@ pub fn apply(
     let others = entries
         .iter()
         .filter(|entry| !entry.is_of(write, "Apply"))
-        .fold(Fields::default(), |all, entry| all.union(&entry.fields));
+        .fold(FieldSet::default(), |all, entry| all.union(&entry.fields));
     let mut merged = merge(base, &applied, &mut Vec::new(), schema);
     if let Some(previous) = &previous {
         let given_up = previous.difference(&set).released_by(&others);
@@ -94,7 +94,7 @@ pub fn apply(
     entries.retain(|entry| !entry.is_of(write, "Apply"));
     let mut own = Entry::new(write, "Apply", set);
     own.time = time.unwrap_or(own.time);
-    let present = Fields::of(&merged, schema);
+    let present = FieldSet::of(&merged, schema);
     for entry in &mut entries {
         if entry.api_version == write.api_version {
             entry.fields = entry.fields.present_in(&present);
@@ -192,8 +192,8 @@ fn merge<'a>(base: &Value, applied: &'a Value, path: &mut Vec<&'a str>, schema: 
 /// goes with the last owned field beside it (`EnsureNamedFieldsAreMembers` in structured-merge-diff).
 fn remove(
     value: &mut Value,
-    fields: &Fields,
-    kept: Option<&Fields>,
+    fields: &FieldSet,
+    kept: Option<&FieldSet>,
     path: &mut Vec<String>,
     schema: &TypeSchema,
 ) {
@@ -219,7 +219,7 @@ fn remove(
                 Value::Array(items) => items.is_empty(),
                 _ => false,
             };
-            let is_unowned = !path.is_empty() && kept.is_none_or(Fields::is_empty);
+            let is_unowned = !path.is_empty() && kept.is_none_or(FieldSet::is_empty);
             if is_empty || is_unowned {
                 object.remove(field);
             }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    fields::{Fields, element},
+    fields::{FieldSet, element},
     managers::Entry,
 };
 use crate::{
@@ -13,13 +13,13 @@ use crate::{
 
 /// The members of `fields` whose values differ between `left` and `right`.
 pub(super) fn differing(
-    fields: &Fields,
+    fields: &FieldSet,
     left: &Value,
     right: &Value,
     path: &mut Vec<String>,
     schema: &TypeSchema,
-) -> Fields {
-    let mut found = Fields::default();
+) -> FieldSet {
+    let mut found = FieldSet::default();
     for (name, below) in fields.children() {
         let (left, right) = (at(left, name, path, schema), at(right, name, path, schema));
         path.push(name.strip_prefix("f:").unwrap_or("*").to_owned());
@@ -27,7 +27,7 @@ pub(super) fn differing(
         // An item's own membership is its existence; a field's is its value.
         let is_leaf = below.children().next().is_none();
         if below.is_member() && is_leaf && left != right {
-            deeper = deeper.union(&Fields::decode(&Value::Null));
+            deeper = deeper.union(&FieldSet::decode(&Value::Null));
         }
         path.pop();
         if !deeper.is_empty() {
@@ -37,10 +37,10 @@ pub(super) fn differing(
     found
 }
 
-fn wrap(name: &str, below: &Fields) -> Fields {
+fn wrap(name: &str, below: &FieldSet) -> FieldSet {
     let mut tree = serde_json::Map::new();
     tree.insert(name.to_owned(), below.encode());
-    Fields::decode(&Value::Object(tree))
+    FieldSet::decode(&Value::Object(tree))
 }
 
 /// The value of a node below `value`.
@@ -58,7 +58,7 @@ pub(super) fn at<'a>(value: &'a Value, name: &str, path: &[String], schema: &Typ
 }
 
 /// The 409 that names every field and its owner; `None` when nobody objects.
-pub(super) fn error(conflicts: &[(&Entry, Fields)]) -> Option<StatusError> {
+pub(super) fn error(conflicts: &[(&Entry, FieldSet)]) -> Option<StatusError> {
     let mut causes = Vec::new();
     let mut lines = Vec::new();
     for (entry, fields) in conflicts {

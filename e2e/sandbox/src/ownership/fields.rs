@@ -8,14 +8,14 @@ use crate::schema::{ListType, TypeSchema};
 
 /// A set of fields: a tree whose nodes may be members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fields {
+pub(super) struct FieldSet {
     member: bool,
     children: BTreeMap<String, Self>,
 }
 
 // === impl Fields ===
 
-impl Fields {
+impl FieldSet {
     /// Reads `fieldsV1`.
     pub(super) fn decode(encoded: &Value) -> Self {
         let children: BTreeMap<String, Self> = encoded

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Write, fields::Fields};
+use super::{Write, fields::FieldSet};
 
 /// What one manager did.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub(super) struct Entry {
     pub(super) subresource: String,
     pub(super) api_version: String,
     pub(super) time: String,
-    pub(super) fields: Fields,
+    pub(super) fields: FieldSet,
 }
 
 /// The entry of those who never said who they were, for objects that nobody has applied yet.
@@ -22,7 +22,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 // === impl Entry ===
 
 impl Entry {
-    pub(super) fn new(write: &Write<'_>, operation: &'static str, fields: Fields) -> Self {
+    pub(super) fn new(write: &Write<'_>, operation: &'static str, fields: FieldSet) -> Self {
         Self {
             manager: write.manager.to_owned(),
             operation,
@@ -48,12 +48,12 @@ impl Entry {
             "Update" => "Update",
             _ => return None,
         };
-        let mut fields = Fields::decode(&encoded["fieldsV1"]);
+        let mut fields = FieldSet::decode(&encoded["fieldsV1"]);
         if encoded["fieldsV1"]
             .as_object()
             .is_none_or(serde_json::Map::is_empty)
         {
-            fields = Fields::default();
+            fields = FieldSet::default();
         }
         Some(Self {
             manager: text("manager"),
@@ -105,7 +105,7 @@ pub(super) fn write(object: &mut Value, entries: &[Entry]) {
 
 /// The entries of an object that is about to be applied to for the first time: all that is there belongs to
 /// somebody.
-pub(super) fn before_first_apply(live: &Value, fields: Fields, write: &Write<'_>) -> Vec<Entry> {
+pub(super) fn before_first_apply(live: &Value, fields: FieldSet, write: &Write<'_>) -> Vec<Entry> {
     let entries = read(live);
     if !entries.is_empty() || fields.is_empty() {
         return entries;

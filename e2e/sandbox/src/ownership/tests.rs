@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Write, apply, fields::Fields, update};
+use super::{Write, apply, fields::FieldSet, update};
 use crate::schema::TypeSchema;
 
 fn schema() -> TypeSchema {
@@ -213,15 +213,15 @@ proptest! {
     fn a_manager_alone_gets_exactly_what_it_applied_last(first in specs(), second in specs()) {
         let object = apply(None, &first, &by("m1"), false, &schema()).unwrap();
         let object = apply(Some(&object), &second, &by("m1"), false, &schema()).unwrap();
-        prop_assert_eq!(Fields::of(&object, &schema()), Fields::of(&second, &schema()));
+        prop_assert_eq!(FieldSet::of(&object, &schema()), FieldSet::of(&second, &schema()));
     }
 
     #[test]
     fn fields_survive_their_encoding(spec in specs()) {
-        let fields = Fields::of(&spec, &schema());
+        let fields = FieldSet::of(&spec, &schema());
         let encoded = fields.encode();
         if encoded != json!({}) {
-            prop_assert_eq!(Fields::decode(&encoded).encode(), encoded);
+            prop_assert_eq!(FieldSet::decode(&encoded).encode(), encoded);
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Write,
-    fields::Fields,
+    fields::FieldSet,
     managers::{self, Entry},
 };
 use crate::schema::TypeSchema;
@@ -61,8 +61,8 @@ pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &
 }
 
 /// The fields that a write may touch: a subresource is only that, and the rest is all but that.
-fn relevant(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> Fields {
-    let mut fields = Fields::of(object, schema);
+fn relevant(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> FieldSet {
+    let mut fields = FieldSet::of(object, schema);
     if write.subresource == Some("status") {
         fields.remove("spec");
     }
@@ -70,7 +70,7 @@ fn relevant(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> Fields {
 }
 
 /// Fields that are new or have another value.
-fn changed(before: &Fields, after: &Fields, old: &Value, new: &Value, schema: &TypeSchema) -> Fields {
+fn changed(before: &FieldSet, after: &FieldSet, old: &Value, new: &Value, schema: &TypeSchema) -> FieldSet {
     let added = after.additions(before);
     let both = after.intersection(before);
     let modified = super::conflict::differing(&both, old, new, &mut Vec::new(), schema);

@@ -4,20 +4,25 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{User, call::Target};
+use super::{User, call::ResourcePath};
 use crate::{
     StatusError, Subject,
-    storage::{Collection, Key, Store},
+    storage::{Collection, StorageKey, Store},
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Fails unless `user` may do this.
-pub(super) fn check(store: &Store, user: &User, verb: &str, target: &Target) -> Result<(), StatusError> {
+pub(super) fn check(
+    store: &Store,
+    user: &User,
+    verb: &str,
+    target: &ResourcePath,
+) -> Result<(), StatusError> {
     if allows(store, user, verb, target) {
         return Ok(());
     }
-    let Target {
+    let ResourcePath {
         group,
         namespace,
         resource,
@@ -56,7 +61,7 @@ pub(super) fn check(store: &Store, user: &User, verb: &str, target: &Target) -> 
 }
 
 /// Whether `user` may do this.
-pub(super) fn allows(store: &Store, user: &User, verb: &str, target: &Target) -> bool {
+pub(super) fn allows(store: &Store, user: &User, verb: &str, target: &ResourcePath) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
         || rules(store, user, &target.namespace)
             .iter()
@@ -107,7 +112,7 @@ pub(super) fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
 /// The rules of the role that a binding refers to.
 pub(super) fn role_rules(store: &Store, reference: &Value, namespace: &str) -> Vec<Value> {
     let is_cluster_role = reference["kind"] == "ClusterRole";
-    let key = Key {
+    let key = StorageKey {
         group: GROUP.to_owned(),
         resource: if is_cluster_role { "clusterroles" } else { "roles" }.to_owned(),
         namespace: if is_cluster_role {
@@ -135,7 +140,7 @@ fn is_subject(subject: &Value, user: &User, namespace: &str) -> bool {
     }
 }
 
-fn rule_allows(rule: &Value, verb: &str, target: &Target) -> bool {
+fn rule_allows(rule: &Value, verb: &str, target: &ResourcePath) -> bool {
     let resource = target.qualified_resource();
     let any_of = |field: &str, wanted: &str| {
         rule[field]

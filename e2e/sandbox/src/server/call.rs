@@ -49,7 +49,7 @@ pub enum Reply {
 
 /// What a path names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct ResourcePath {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) namespace: String,
@@ -147,7 +147,7 @@ impl std::fmt::Debug for Reply {
 
 // === impl Target ===
 
-impl Target {
+impl ResourcePath {
     /// Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`; `None` for any other path.
     pub(crate) fn parse(path: &str) -> Option<Self> {
         let mut parts = path.trim_matches('/').split('/').map(decode);
@@ -240,8 +240,8 @@ mod tests {
     #[test]
     fn paths_name_what_kubernetes_means_by_them() {
         let parse = |path: &str| {
-            Target::parse(path).map(|target| {
-                let Target {
+            ResourcePath::parse(path).map(|target| {
+                let ResourcePath {
                     group,
                     version,
                     namespace,

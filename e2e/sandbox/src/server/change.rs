@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    call::{Call, Target},
+    call::{Call, ResourcePath},
     checks::identify,
-    kinds::Served,
+    kinds::ServedResource,
 };
 use crate::{
     StatusError, Subject,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What a write does to an object.
-pub(super) enum Change {
+pub(super) enum Mutation {
     Put(Value),
     Json(Value),
     Merge(Value),
@@ -22,8 +22,12 @@ pub(super) enum Change {
     Apply(Value),
 }
 
-impl Change {
-    pub(super) fn parse(call: &Call, target: &Target, served: &Served) -> Result<Self, StatusError> {
+impl Mutation {
+    pub(super) fn parse(
+        call: &Call,
+        target: &ResourcePath,
+        served: &ServedResource,
+    ) -> Result<Self, StatusError> {
         let body = call.object()?;
         if call.method == http::Method::PUT {
             return Ok(Self::Put(body));
@@ -38,7 +42,7 @@ impl Change {
                 if call.query("fieldManager").is_empty() {
                     let error = FieldError::new(
                         "fieldManager",
-                        field::Fault::Required,
+                        field::Violation::Required,
                         "is required for apply patch",
                     );
                     return Err(StatusError {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     Server,
-    call::{Call, Target},
-    kinds::Served,
+    call::{Call, ResourcePath},
+    kinds::ServedResource,
     metadata,
     refusals::{forbidden, stale},
 };
@@ -16,7 +16,11 @@ use crate::{
 };
 
 /// Checks that a body is of the resource and place that the path names, and fills both in where it is silent.
-pub(super) fn identify(mut object: Value, target: &Target, served: &Served) -> Result<Value, StatusError> {
+pub(super) fn identify(
+    mut object: Value,
+    target: &ResourcePath,
+    served: &ServedResource,
+) -> Result<Value, StatusError> {
     if !object.is_object() {
         return Err(StatusError::bad_request("the body is not an object"));
     }
@@ -62,8 +66,8 @@ pub(super) fn identify(mut object: Value, target: &Target, served: &Served) -> R
 
 pub(super) fn check_namespace(
     server: &Server,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
     object: &str,
 ) -> Result<(), StatusError> {
     if !served.namespaced {
@@ -95,7 +99,7 @@ pub(super) fn check_namespace(
 }
 
 pub(super) fn check_preconditions(
-    served: &Served,
+    served: &ServedResource,
     object: &Value,
     current: &Value,
 ) -> Result<(), StatusError> {
@@ -104,7 +108,7 @@ pub(super) fn check_preconditions(
     if sent.is_empty() && served.definition.is_some() && object["metadata"].get("uid").is_none() {
         let error = FieldError::new(
             "metadata.resourceVersion",
-            field::Fault::Invalid(json!(0)),
+            field::Violation::Invalid(json!(0)),
             "must be specified for an update",
         );
         let mut error = field::invalid(&served.group, &served.kind, name, &[error]);
@@ -136,7 +140,7 @@ pub(super) fn check_preconditions(
 /// Prunes and defaults; what was unknown becomes warnings, or an error where the client asked for that.
 pub(super) fn normalise(
     call: &Call,
-    served: &Served,
+    served: &ServedResource,
     object: &mut Value,
 ) -> Result<Vec<String>, StatusError> {
     let version = served
@@ -178,13 +182,17 @@ pub(super) fn normalise(
             .collect()),
         other => {
             let detail = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
-            let error = FieldError::new("fieldValidation", field::Fault::Unsupported(json!(other)), detail);
+            let error = FieldError::new(
+                "fieldValidation",
+                field::Violation::Unsupported(json!(other)),
+                detail,
+            );
             Err(field::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
         }
     }
 }
 
-pub(super) fn deprecation(served: &Served) -> Vec<String> {
+pub(super) fn deprecation(served: &ServedResource) -> Vec<String> {
     let version = served
         .definition
         .as_ref()
@@ -199,7 +207,7 @@ pub(super) fn deprecation(served: &Served) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn problems(served: &Served, object: &Value, current: Option<&Value>) -> Vec<FieldError> {
+pub(super) fn problems(served: &ServedResource, object: &Value, current: Option<&Value>) -> Vec<FieldError> {
     let mut errors = metadata::problems(object, current, served);
     let version = served
         .definition
@@ -215,7 +223,11 @@ pub(super) fn problems(served: &Served, object: &Value, current: Option<&Value>)
     errors
 }
 
-pub(super) fn refuse(served: &Served, object: &Value, errors: &[FieldError]) -> Result<(), StatusError> {
+pub(super) fn refuse(
+    served: &ServedResource,
+    object: &Value,
+    errors: &[FieldError],
+) -> Result<(), StatusError> {
     if errors.is_empty() {
         return Ok(());
     }

@@ -7,12 +7,12 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Server, kinds::Served, metadata::now};
+use super::{Server, kinds::ServedResource, metadata::now};
 use crate::{
     StatusError, admission, builtin, conversion,
     crd::Definition,
     schema::TypeSchema,
-    storage::{Collection, Key, version},
+    storage::{Collection, StorageKey, version},
 };
 
 /// The finalizer of CRDs: their objects go first.
@@ -22,12 +22,12 @@ pub(super) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 const INITIALISING: Duration = Duration::from_secs(5);
 
 /// Converts objects for admission.
-pub(super) struct Converter<'a> {
+pub(super) struct AdmissionConverter<'a> {
     pub(super) server: &'a Server,
-    pub(super) served: &'a Served,
+    pub(super) served: &'a ServedResource,
 }
 
-impl admission::Convert for Converter<'_> {
+impl admission::Convert for AdmissionConverter<'_> {
     async fn convert(&self, object: &Value, api_version: &str) -> Result<Value, StatusError> {
         self.server
             .convert_to(self.served, object.clone(), api_version)
@@ -39,7 +39,7 @@ impl Server {
     /// An object in another version of its resource.
     pub(super) async fn convert_to(
         &self,
-        served: &Served,
+        served: &ServedResource,
         object: Value,
         api_version: &str,
     ) -> Result<Value, StatusError> {
@@ -69,7 +69,11 @@ impl Server {
     }
 
     /// A stored object as a client of `served` sees it.
-    pub(super) async fn present(&self, served: &Served, stored: &Value) -> Result<Value, StatusError> {
+    pub(super) async fn present(
+        &self,
+        served: &ServedResource,
+        stored: &Value,
+    ) -> Result<Value, StatusError> {
         let mut object = self
             .convert_to(served, stored.clone(), &served.api_version())
             .await?;
@@ -83,7 +87,11 @@ impl Server {
     }
 
     /// [`Server::present`] for lists and watches, which answer 429 while a changed CRD is being taken up.
-    pub(super) async fn present_listed(&self, served: &Served, stored: &Value) -> Result<Value, StatusError> {
+    pub(super) async fn present_listed(
+        &self,
+        served: &ServedResource,
+        stored: &Value,
+    ) -> Result<Value, StatusError> {
         let presented = self.present(served, stored).await;
         let recent = self
             .changed_at(served)
@@ -98,7 +106,7 @@ impl Server {
     }
 
     /// Fails while the storage of a changed CRD is rebuilt: lists and watches of converted versions only.
-    pub(super) fn check_initialised(&self, served: &Served) -> Result<(), StatusError> {
+    pub(super) fn check_initialised(&self, served: &ServedResource) -> Result<(), StatusError> {
         if served.storage_api_version() == served.api_version() {
             return Ok(());
         }
@@ -110,12 +118,12 @@ impl Server {
         }
     }
 
-    fn changed_at(&self, served: &Served) -> Option<Instant> {
+    fn changed_at(&self, served: &ServedResource) -> Option<Instant> {
         self.0.kinds.changed_at(&served.group, &served.resource)
     }
 
     /// How lists and maps of a resource merge.
-    pub(super) fn types(served: &Served) -> TypeSchema {
+    pub(super) fn types(served: &ServedResource) -> TypeSchema {
         let version = served
             .definition
             .as_ref()
@@ -236,8 +244,8 @@ impl Server {
     }
 }
 
-pub(super) fn crd_key(name: &str) -> Key {
-    Key {
+pub(super) fn crd_key(name: &str) -> StorageKey {
+    StorageKey {
         group: "apiextensions.k8s.io".to_owned(),
         resource: "customresourcedefinitions".to_owned(),
         namespace: String::new(),
@@ -283,7 +291,7 @@ pub(crate) fn set_condition(
     object["status"]["conditions"] = conditions.into();
 }
 
-fn reinitializing(served: &Served, problem: &str) -> StatusError {
+fn reinitializing(served: &ServedResource, problem: &str) -> StatusError {
     let message = format!(
         "storage is (re)initializing: failed to list {}, Kind={}: {problem}",
         served.api_version(),

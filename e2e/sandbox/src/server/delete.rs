@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{
     Server,
-    call::{Call, Reply, Target},
-    custom::{self, Converter},
+    call::{Call, Reply, ResourcePath},
+    custom::{self, AdmissionConverter},
     hooks,
-    kinds::Served,
+    kinds::ServedResource,
     metadata,
     read::{key, written},
     refusals::not_found,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     StatusError, Subject, admission,
-    storage::{Key, version},
+    storage::{StorageKey, version},
 };
 
 /// The grace period of pods that do not name one, in seconds.
@@ -27,8 +27,8 @@ const POD_GRACE: i64 = 30;
 pub(super) async fn one(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
 ) -> Result<Reply, StatusError> {
     let options = options(call)?;
     let key = key(target, served);
@@ -76,8 +76,8 @@ pub(super) async fn one(
 pub(super) async fn collection(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
 ) -> Result<Reply, StatusError> {
     let selectors = Selectors::parse(call, served, "")?;
     let (stored, revision) = server.0.store.list(served.collection(&target.namespace));
@@ -87,7 +87,7 @@ pub(super) async fn collection(
         if !selectors.select(&object) {
             continue;
         }
-        let target = Target {
+        let target = ResourcePath {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             ..target.clone()
@@ -104,7 +104,7 @@ pub(super) async fn collection(
 
 impl Server {
     /// Deletes an object on the server's own account.
-    pub(crate) fn delete(&self, key: &Key, stored: &Arc<Value>, policy: &str) {
+    pub(crate) fn delete(&self, key: &StorageKey, stored: &Arc<Value>, policy: &str) {
         if stored["metadata"]["deletionTimestamp"].is_null() {
             // Whoever changed it meanwhile does not keep it: the caller comes again.
             let _ = begin(self, key, stored, None, policy);
@@ -112,13 +112,13 @@ impl Server {
     }
 
     /// Removes an object that is being deleted and that nothing holds any more.
-    pub(crate) fn release(&self, key: &Key) {
+    pub(crate) fn release(&self, key: &StorageKey) {
         finish(self, key);
     }
 }
 
 /// Removes an object that is being deleted and that nothing holds any more.
-pub(super) fn finish(server: &Server, key: &Key) {
+pub(super) fn finish(server: &Server, key: &StorageKey) {
     let Some(stored) = server.0.store.read(key) else {
         return;
     };
@@ -150,7 +150,7 @@ struct Stale;
 
 fn begin(
     server: &Server,
-    key: &Key,
+    key: &StorageKey,
     stored: &Arc<Value>,
     grace: Option<i64>,
     policy: &str,
@@ -222,7 +222,7 @@ fn is_held(object: &Value) -> bool {
 }
 
 /// The last object of a custom resource lets its CRD go.
-fn after_removal(server: &Server, key: &Key) {
+fn after_removal(server: &Server, key: &StorageKey) {
     let name = format!("{}.{}", key.resource, key.group);
     let deleting = server
         .0
@@ -242,7 +242,7 @@ fn options(call: &Call) -> Result<Value, StatusError> {
         .map_err(|error| StatusError::bad_request(format!("error decoding body: {error}")))
 }
 
-fn check_preconditions(served: &Served, options: &Value, stored: &Value) -> Result<(), StatusError> {
+fn check_preconditions(served: &ServedResource, options: &Value, stored: &Value) -> Result<(), StatusError> {
     let name = stored["metadata"]["name"].as_str().unwrap_or_default();
     let wanted = |field: &str| options["preconditions"][field].as_str();
     let conflict = |what: &str, wanted: &str, actual: &str| {
@@ -271,8 +271,8 @@ fn check_preconditions(served: &Served, options: &Value, stored: &Value) -> Resu
 async fn admit(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
     current: &Value,
 ) -> Result<(), StatusError> {
     let mutating = hooks::configurations(server, "mutatingwebhookconfigurations");
@@ -289,21 +289,21 @@ async fn admit(
         Value::Null,
         current.clone(),
     )?;
-    let converter = Converter { server, served };
+    let converter = AdmissionConverter { server, served };
     admission::mutate(&server.0.webhooks, &mutating, &request, &converter, |_| {}).await?;
     admission::validate(&server.0.webhooks, &validating, &request, &converter).await?;
     Ok(())
 }
 
 /// Kinds whose deletion answers with the object rather than with a Status.
-fn keeps_body(served: &Served) -> bool {
+fn keeps_body(served: &ServedResource) -> bool {
     matches!(
         served.kind.as_str(),
         "Pod" | "Namespace" | "Service" | "ServiceAccount"
     )
 }
 
-fn success(served: &Served, last: &Value) -> Value {
+fn success(served: &ServedResource, last: &Value) -> Value {
     let subject = Subject {
         name: last["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
         group: served.group.clone(),

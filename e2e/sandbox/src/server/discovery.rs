@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     call::{Call, Reply},
-    kinds::{Kinds, Served},
+    kinds::{Kinds, ServedResource},
     reviews::REVIEWS,
 };
 use crate::StatusError;
@@ -87,7 +87,7 @@ fn asks_for_aggregated(accept: &str, version: &str) -> bool {
 }
 
 /// A group's versions with their resources, in the order in which they are preferred.
-type Versions = Vec<(String, Vec<Served>)>;
+type Versions = Vec<(String, Vec<ServedResource>)>;
 
 fn groups(kinds: &Kinds, core: bool) -> Vec<(String, Versions)> {
     let mut order: Vec<String> = Vec::new();
@@ -191,7 +191,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, StatusE
 /// The group and version where they differ from the object's, the kind, and the verbs of a subresource.
 #[expect(clippy::type_complexity, reason = "one row of a table")]
 fn subresource_kind<'a>(
-    served: &'a Served,
+    served: &'a ServedResource,
     subresource: &str,
 ) -> (
     (Option<(&'static str, &'static str)>, &'a str),
@@ -214,7 +214,7 @@ fn subresource_kind<'a>(
 }
 
 /// Changes when the version does in which objects are stored.
-fn hash(served: &Served) -> String {
+fn hash(served: &ServedResource) -> String {
     use base64::{Engine, engine::general_purpose::STANDARD};
     use sha2::{Digest, Sha256};
     let text = format!(
@@ -256,7 +256,7 @@ fn aggregate(kinds: &Kinds, version: &str, core: bool) -> Value {
            "metadata": {}, "items": items})
 }
 
-fn aggregated_resource(group: &str, version: &str, served: &Served) -> Value {
+fn aggregated_resource(group: &str, version: &str, served: &ServedResource) -> Value {
     let mut entry = json!({
         "resource": served.resource, "singularResource": served.singular,
         "verbs": if served.definition.is_some() { CUSTOM_VERBS } else { VERBS },

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{
     Server, authorization,
-    call::{Call, Target},
-    kinds::Served,
+    call::{Call, ResourcePath},
+    kinds::ServedResource,
     refusals::forbidden,
 };
 use crate::StatusError;
@@ -14,7 +14,7 @@ use crate::StatusError;
 pub(super) fn authorize_roles(
     server: &Server,
     call: &Call,
-    served: &Served,
+    served: &ServedResource,
     object: &Value,
     namespace: &str,
 ) -> Result<(), StatusError> {
@@ -23,7 +23,7 @@ pub(super) fn authorize_roles(
     }
     let store = &server.0.store;
     let may = |verb: &str, resource: &str, name: &str| {
-        let target = Target {
+        let target = ResourcePath {
             group: served.group.clone(),
             version: served.version.clone(),
             namespace: namespace.to_owned(),

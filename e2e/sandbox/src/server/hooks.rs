@@ -4,25 +4,25 @@ use serde_json::{Value, json};
 
 use super::{
     Server,
-    call::{Call, Target},
+    call::{Call, ResourcePath},
     checks::normalise,
-    custom::Converter,
-    kinds::Served,
+    custom::AdmissionConverter,
+    kinds::ServedResource,
     metadata,
 };
 use crate::{StatusError, admission};
 
 /// A request as admission sees it.
-pub(super) struct Request<'a> {
+pub(super) struct ReviewedRequest<'a> {
     pub(super) call: &'a Call,
-    pub(super) target: &'a Target,
-    pub(super) served: &'a Served,
+    pub(super) target: &'a ResourcePath,
+    pub(super) served: &'a ServedResource,
     pub(super) operation: &'static str,
     pub(super) old: &'a Value,
 }
 
-impl Request<'_> {
-    fn admission(&self, server: &Server, object: Value) -> Result<admission::Request, StatusError> {
+impl ReviewedRequest<'_> {
+    fn admission(&self, server: &Server, object: Value) -> Result<admission::ReviewRequest, StatusError> {
         admission_request(
             server,
             self.call,
@@ -45,7 +45,7 @@ impl Request<'_> {
         }
         let before = object.clone();
         let request = self.admission(server, object)?;
-        let converter = Converter {
+        let converter = AdmissionConverter {
             server,
             served: self.served,
         };
@@ -71,7 +71,7 @@ impl Request<'_> {
             return Ok(Vec::new());
         }
         let request = self.admission(server, object.clone())?;
-        let converter = Converter {
+        let converter = AdmissionConverter {
             server,
             served: self.served,
         };
@@ -83,12 +83,12 @@ impl Request<'_> {
 pub(super) fn admission_request(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
     operation: &'static str,
     object: Value,
     old_object: Value,
-) -> Result<admission::Request, StatusError> {
+) -> Result<admission::ReviewRequest, StatusError> {
     let seen = if object.is_null() { &old_object } else { &object };
     let name = match target.name.as_str() {
         "" => seen["metadata"]["name"].as_str().unwrap_or_default(),
@@ -108,7 +108,7 @@ pub(super) fn admission_request(
             .into_iter()
             .filter(|version| *version != served.version);
         others
-            .map(|version| admission::Version {
+            .map(|version| admission::ServedVersion {
                 group: served.group.clone(),
                 version,
             })
@@ -120,8 +120,8 @@ pub(super) fn admission_request(
         _ if call.method == http::Method::PATCH => "PatchOptions",
         _ => "UpdateOptions",
     };
-    Ok(admission::Request {
-        resource: admission::Resource {
+    Ok(admission::ReviewRequest {
+        resource: admission::RequestedResource {
             group: served.group.clone(),
             version: served.version.clone(),
             resource: served.resource.clone(),

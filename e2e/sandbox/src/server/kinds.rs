@@ -8,7 +8,7 @@ use crate::{crd::Definition, storage::Collection};
 
 /// A resource as it is served in one version.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ServedResource {
     /// The API group; empty for core.
     pub group: String,
     /// The version.
@@ -216,7 +216,7 @@ const BUILT_IN: &[Row] = &[
 
 // === impl Served ===
 
-impl Served {
+impl ServedResource {
     /// `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -316,22 +316,22 @@ impl Served {
 
 impl Kinds {
     /// A resource in one version; `None` when it is not served.
-    pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<Served> {
+    pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<ServedResource> {
         let row = BUILT_IN
             .iter()
             .find(|row| (row.0, row.1, row.3) == (group, version, resource));
         if let Some(row) = row {
-            return Some(Served::built_in(row));
+            return Some(ServedResource::built_in(row));
         }
         let custom = self.custom.read();
-        Served::custom(
+        ServedResource::custom(
             &custom.get(&(group.to_owned(), resource.to_owned()))?.definition,
             version,
         )
     }
 
     /// Everything that is served, built-in kinds first, each group's preferred version first.
-    pub fn all(&self) -> Vec<Served> {
+    pub fn all(&self) -> Vec<ServedResource> {
         let custom = self.custom.read();
         let custom = custom
             .values()
@@ -340,9 +340,13 @@ impl Kinds {
                 definition
                     .versions_by_priority()
                     .into_iter()
-                    .filter_map(|version| Served::custom(definition, &version))
+                    .filter_map(|version| ServedResource::custom(definition, &version))
             });
-        BUILT_IN.iter().map(Served::built_in).chain(custom).collect()
+        BUILT_IN
+            .iter()
+            .map(ServedResource::built_in)
+            .chain(custom)
+            .collect()
     }
 
     /// When the CRD of a resource last changed.

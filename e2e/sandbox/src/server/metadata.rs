@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use rand::{Rng, seq::IndexedRandom};
 use serde_json::{Value, json};
 
-use super::kinds::Served;
+use super::kinds::ServedResource;
 use crate::{
     StatusError,
     conversion::request_uid,
-    field::{Fault, FieldError},
+    field::{FieldError, Violation},
 };
 
 /// The letters of generated names: none that could form words.
@@ -40,7 +40,7 @@ pub(crate) fn now() -> String {
 }
 
 /// Whether objects of a kind count their generations.
-pub(super) fn is_numbered(served: &Served) -> bool {
+pub(super) fn is_numbered(served: &ServedResource) -> bool {
     served.definition.is_some() || !UNNUMBERED.contains(&served.kind.as_str())
 }
 
@@ -49,7 +49,7 @@ pub(super) fn is_numbered(served: &Served) -> bool {
 /// # Errors
 ///
 /// 422 when it has neither a name nor a generateName, 400 when it brings a resourceVersion.
-pub(super) fn begin(object: &mut Value, served: &Served, namespace: &str) -> Result<(), StatusError> {
+pub(super) fn begin(object: &mut Value, served: &ServedResource, namespace: &str) -> Result<(), StatusError> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
@@ -67,7 +67,7 @@ pub(super) fn begin(object: &mut Value, served: &Served, namespace: &str) -> Res
         if prefix.is_empty() {
             let error = FieldError::new(
                 "metadata.name",
-                Fault::Required,
+                Violation::Required,
                 "name or generateName is required",
             );
             return Err(crate::field::invalid(&served.group, &served.kind, "", &[error]));
@@ -132,7 +132,7 @@ pub(super) fn keep(object: &mut Value, current: &Value) {
 }
 
 /// What is wrong with an object's metadata.
-pub(super) fn problems(object: &Value, current: Option<&Value>, served: &Served) -> Vec<FieldError> {
+pub(super) fn problems(object: &Value, current: Option<&Value>, served: &ServedResource) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if current.is_none() && !is_valid_name(name, served) {
@@ -141,7 +141,7 @@ pub(super) fn problems(object: &Value, current: Option<&Value>, served: &Served)
                       validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
         errors.push(FieldError::new(
             "metadata.name",
-            Fault::Invalid(name.into()),
+            Violation::Invalid(name.into()),
             detail,
         ));
     }
@@ -151,7 +151,7 @@ pub(super) fn problems(object: &Value, current: Option<&Value>, served: &Served)
                 let detail = format!("metadata.{field}.{key} must be a string");
                 errors.push(FieldError::new(
                     format!("metadata.{field}"),
-                    Fault::Invalid(value.clone()),
+                    Violation::Invalid(value.clone()),
                     detail,
                 ));
                 continue;
@@ -160,7 +160,7 @@ pub(super) fn problems(object: &Value, current: Option<&Value>, served: &Served)
                 let detail = "must be no more than 63 characters";
                 errors.push(FieldError::new(
                     "metadata.labels",
-                    Fault::Invalid(value.into()),
+                    Violation::Invalid(value.into()),
                     detail,
                 ));
             }
@@ -183,14 +183,18 @@ pub(super) fn problems(object: &Value, current: Option<&Value>, served: &Served)
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 new.join(", ")
             );
-            errors.push(FieldError::new("metadata.finalizers", Fault::Forbidden, detail));
+            errors.push(FieldError::new(
+                "metadata.finalizers",
+                Violation::Forbidden,
+                detail,
+            ));
         }
     }
     errors
 }
 
 /// RBAC names may hold anything that a path may.
-fn is_valid_name(name: &str, served: &Served) -> bool {
+fn is_valid_name(name: &str, served: &ServedResource) -> bool {
     if served.group == "rbac.authorization.k8s.io" {
         return !name.is_empty() && !name.contains('/') && !name.contains('%') && name != "." && name != "..";
     }

@@ -34,13 +34,13 @@ pub use authentication::User;
 pub use call::{Call, Reply};
 pub(crate) use custom::{condition, set_condition};
 pub use faults::{Fault, Faults};
-pub use kinds::{Kinds, Served};
+pub use kinds::{Kinds, ServedResource};
 pub(crate) use metadata::now;
 pub(crate) use services::SERVICE_NAME;
 
 use crate::{
     StatusError,
-    storage::{Collection, Key, Store},
+    storage::{Collection, StorageKey, Store},
     webhook,
 };
 
@@ -54,16 +54,16 @@ pub struct Server(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     pub(crate) kinds: Kinds,
-    webhooks: webhook::Client,
+    webhooks: webhook::WebhookClient,
     tokens: authentication::Tokens,
     faults: Faults,
-    requests: Mutex<Vec<Record>>,
+    requests: Mutex<Vec<AuditEvent>>,
     reinitializing: Duration,
 }
 
 /// One request, as an audit log has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct AuditEvent {
     /// Who asked.
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
@@ -87,7 +87,7 @@ impl Server {
     pub(crate) fn new(reinitializing: Duration) -> Self {
         let store = Arc::new(Store::default());
         let server = Self(Arc::new(Shared {
-            webhooks: webhook::Client::new(Arc::new(services::StoredEndpoints::new(store.clone()))),
+            webhooks: webhook::WebhookClient::new(Arc::new(services::StoredEndpoints::new(store.clone()))),
             store,
             kinds: Kinds::default(),
             tokens: authentication::Tokens::default(),
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Every request of an object or a collection up to now.
-    pub fn requests(&self) -> Vec<Record> {
+    pub fn requests(&self) -> Vec<AuditEvent> {
         self.0.requests.lock().clone()
     }
 
@@ -122,7 +122,7 @@ impl Server {
         if let Some(reply) = self.plain(&call)? {
             return Ok(reply);
         }
-        let target = call::Target::parse(&call.path).ok_or_else(not_found_path)?;
+        let target = call::ResourcePath::parse(&call.path).ok_or_else(not_found_path)?;
         let verb = target.verb(&call)?;
         authorization::check(&self.0.store, &call.user, verb, &target)?;
         self.0.faults.resumed().await;
@@ -135,7 +135,7 @@ impl Server {
                 Err(strike.answer)
             }
         };
-        self.0.requests.lock().push(Record {
+        self.0.requests.lock().push(AuditEvent {
             user: call.user.name.clone(),
             verb,
             group: target.group.clone(),
@@ -150,7 +150,12 @@ impl Server {
         outcome
     }
 
-    async fn dispatch(&self, call: &Call, target: &call::Target, verb: &str) -> Result<Reply, StatusError> {
+    async fn dispatch(
+        &self,
+        call: &Call,
+        target: &call::ResourcePath,
+        verb: &str,
+    ) -> Result<Reply, StatusError> {
         if let Some(reply) = reviews::answer(self, call, target)? {
             return Ok(reply);
         }
@@ -178,7 +183,7 @@ impl Server {
     }
 
     /// Why a resource is not served: there is none, or its CRD cannot be.
-    fn unserved(&self, target: &call::Target) -> StatusError {
+    fn unserved(&self, target: &call::ResourcePath) -> StatusError {
         let name = format!("{}.{}", target.resource, target.group);
         let crd = self
             .0
@@ -276,7 +281,7 @@ impl Shared {
         namespace: &str,
         name: &str,
     ) -> Option<Arc<Value>> {
-        self.store.read(&Key {
+        self.store.read(&StorageKey {
             group: group.to_owned(),
             resource: resource.to_owned(),
             namespace: namespace.to_owned(),

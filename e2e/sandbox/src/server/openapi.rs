@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     call::Reply,
-    kinds::{Kinds, Served},
+    kinds::{Kinds, ServedResource},
 };
 
 /// Answers `/openapi/v3` and what it refers to.
@@ -35,7 +35,7 @@ pub(super) fn answer(kinds: &Kinds, path: &str) -> Option<Reply> {
         .then(|| Reply::json(document(&all, rest)))
 }
 
-fn folder(served: &Served) -> String {
+fn folder(served: &ServedResource) -> String {
     if served.group.is_empty() {
         format!("api/{}", served.version)
     } else {
@@ -43,7 +43,7 @@ fn folder(served: &Served) -> String {
     }
 }
 
-fn document(all: &[Served], wanted: &str) -> Value {
+fn document(all: &[ServedResource], wanted: &str) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for served in all.iter().filter(|served| folder(served) == wanted) {
@@ -71,11 +71,11 @@ fn document(all: &[Served], wanted: &str) -> Value {
     })
 }
 
-fn group_version_kind(served: &Served) -> Value {
+fn group_version_kind(served: &ServedResource) -> Value {
     json!({"group": served.group, "version": served.version, "kind": served.kind})
 }
 
-fn operation(served: &Served) -> Value {
+fn operation(served: &ServedResource) -> Value {
     let query = |name: &str, kind: &str| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}});
     let mut content = Map::new();
     let types = [
@@ -103,13 +103,13 @@ fn operation(served: &Served) -> Value {
 }
 
 /// The group's labels backwards, the version, the kind.
-fn schema_name(served: &Served) -> String {
+fn schema_name(served: &ServedResource) -> String {
     let mut labels: Vec<&str> = served.group.split('.').collect();
     labels.reverse();
     format!("{}.{}.{}", labels.join("."), served.version, served.kind)
 }
 
-fn list_schema(served: &Served) -> Value {
+fn list_schema(served: &ServedResource) -> Value {
     let mut kind = group_version_kind(served);
     kind["kind"] = json!(format!("{}List", served.kind));
     let item = format!("#/components/schemas/{}", schema_name(served));
@@ -121,7 +121,7 @@ fn list_schema(served: &Served) -> Value {
     })
 }
 
-fn schema(served: &Served, raw: &Value) -> Value {
+fn schema(served: &ServedResource, raw: &Value) -> Value {
     let mut schema = raw.clone();
     if !schema.is_object() {
         schema = json!({"type": "object"});

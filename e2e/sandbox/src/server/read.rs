@@ -5,24 +5,24 @@ use serde_json::{Value, json};
 
 use super::{
     Server,
-    call::{Call, Reply, Target},
-    kinds::Served,
+    call::{Call, Reply, ResourcePath},
+    kinds::ServedResource,
     refusals::not_found,
     selectors::Selectors,
     table,
 };
 use crate::{
     StatusError, Subject,
-    field::{self, Fault, FieldError},
-    storage::Key,
+    field::{self, FieldError, Violation},
+    storage::StorageKey,
 };
 
 /// How long a list at a future resourceVersion waits for it.
 const FUTURE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// Where a named object is stored.
-pub(super) fn key(target: &Target, served: &Served) -> Key {
-    Key {
+pub(super) fn key(target: &ResourcePath, served: &ServedResource) -> StorageKey {
+    StorageKey {
         group: served.storage_group().to_owned(),
         resource: served.resource.clone(),
         namespace: target.namespace.clone(),
@@ -34,8 +34,8 @@ pub(super) fn key(target: &Target, served: &Served) -> Key {
 pub(super) async fn one(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
 ) -> Result<Reply, StatusError> {
     let stored = server
         .0
@@ -49,7 +49,7 @@ pub(super) async fn one(
 /// Answers with an object that was written.
 pub(super) fn written(
     call: &Call,
-    served: &Served,
+    served: &ServedResource,
     code: u16,
     object: Value,
     warnings: Vec<String>,
@@ -65,8 +65,8 @@ pub(super) fn written(
 pub(super) async fn collection(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
 ) -> Result<Reply, StatusError> {
     check_options(call)?;
     server.check_initialised(served)?;
@@ -122,7 +122,7 @@ pub(super) async fn collection(
 /// Options that contradict each other.
 fn check_options(call: &Call) -> Result<(), StatusError> {
     let mut problems = Vec::new();
-    let forbidden = |field: &str, detail: &str| FieldError::new(field, Fault::Forbidden, detail);
+    let forbidden = |field: &str, detail: &str| FieldError::new(field, Violation::Forbidden, detail);
     let (version, rule) = (call.query("resourceVersion"), call.query("resourceVersionMatch"));
     let streams = call.query.contains_key("sendInitialEvents");
     if (!rule.is_empty() || streams) && version.is_empty() {

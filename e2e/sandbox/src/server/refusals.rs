@@ -1,9 +1,9 @@
 //! Refusals that name an object: 403, 404 and 409.
 
-use super::{Server, kinds::Served};
-use crate::{StatusError, Subject, storage::Key};
+use super::{Server, kinds::ServedResource};
+use crate::{StatusError, Subject, storage::StorageKey};
 
-fn about(served: &Served, name: &str, code: u16, reason: &str, message: String) -> StatusError {
+fn about(served: &ServedResource, name: &str, code: u16, reason: &str, message: String) -> StatusError {
     StatusError {
         subject: Subject {
             name: name.to_owned(),
@@ -16,13 +16,13 @@ fn about(served: &Served, name: &str, code: u16, reason: &str, message: String) 
 }
 
 /// 403: it may not be written.
-pub(super) fn forbidden(served: &Served, name: &str, why: &str) -> StatusError {
+pub(super) fn forbidden(served: &ServedResource, name: &str, why: &str) -> StatusError {
     let message = format!("{} {name:?} is forbidden: {why}", served.qualified());
     about(served, name, 403, "Forbidden", message)
 }
 
 /// 404: there is no such object.
-pub(super) fn not_found(served: &Served, name: &str) -> StatusError {
+pub(super) fn not_found(served: &ServedResource, name: &str) -> StatusError {
     about(
         served,
         name,
@@ -33,7 +33,7 @@ pub(super) fn not_found(served: &Served, name: &str) -> StatusError {
 }
 
 /// 409: there is one already.
-pub(super) fn exists(server: &Server, served: &Served, key: &Key) -> StatusError {
+pub(super) fn exists(server: &Server, served: &ServedResource, key: &StorageKey) -> StatusError {
     let stored = server.0.store.read(key);
     let deleting = stored.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
     let prefix = if deleting { "object is being deleted: " } else { "" };
@@ -42,7 +42,7 @@ pub(super) fn exists(server: &Server, served: &Served, key: &Key) -> StatusError
 }
 
 /// 409: somebody else was faster.
-pub(super) fn stale(served: &Served, name: &str) -> StatusError {
+pub(super) fn stale(served: &ServedResource, name: &str) -> StatusError {
     let message = format!(
         "Operation cannot be fulfilled on {} {name:?}: the object has been modified; please apply your changes to the \
          latest version and try again",

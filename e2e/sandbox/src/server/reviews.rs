@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Server, User, authorization,
-    call::{Call, Reply, Target},
+    call::{Call, Reply, ResourcePath},
 };
 use crate::StatusError;
 
@@ -42,7 +42,11 @@ pub(super) const REVIEWS: &[(&str, &str, &str, bool)] = &[
 ];
 
 /// Answers a review; `None` when the path names none.
-pub(super) fn answer(server: &Server, call: &Call, target: &Target) -> Result<Option<Reply>, StatusError> {
+pub(super) fn answer(
+    server: &Server,
+    call: &Call,
+    target: &ResourcePath,
+) -> Result<Option<Reply>, StatusError> {
     let is_review = |row: &&(&str, &str, &str, bool)| row.0 == target.group && row.2 == target.resource;
     let Some((group, kind, ..)) = REVIEWS.iter().find(is_review) else {
         return Ok(None);
@@ -91,7 +95,7 @@ fn access(server: &Server, user: &User, spec: &Value) -> Value {
     let attributes = &spec["resourceAttributes"];
     let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
     let allowed = if attributes.is_object() {
-        let target = Target {
+        let target = ResourcePath {
             group: text("group"),
             version: text("version"),
             namespace: text("namespace"),

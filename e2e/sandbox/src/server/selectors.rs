@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{call::Call, kinds::Served};
+use super::{call::Call, kinds::ServedResource};
 use crate::StatusError;
 
 /// What a list or a watch is limited to.
@@ -26,7 +26,7 @@ impl Selectors {
     /// # Errors
     ///
     /// 400 when a selector is malformed, or the resource has no such field to select by.
-    pub(super) fn parse(call: &Call, served: &Served, name: &str) -> Result<Self, StatusError> {
+    pub(super) fn parse(call: &Call, served: &ServedResource, name: &str) -> Result<Self, StatusError> {
         let mut fields = Vec::new();
         for part in call
             .query("fieldSelector")
@@ -84,7 +84,7 @@ impl Selectors {
 }
 
 /// Fields that can be selected by, beyond those of every resource.
-fn known_field(field: &str, served: &Served) -> Result<(), StatusError> {
+fn known_field(field: &str, served: &ServedResource) -> Result<(), StatusError> {
     let more: &[&str] = match served.resource.as_str() {
         "pods" => &[
             "spec.nodeName",

@@ -11,9 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Server, kinds::Served};
+use super::{Server, kinds::ServedResource};
 use crate::{
-    storage::{Collection, Key, Store},
+    storage::{Collection, StorageKey, Store},
     webhook::{Endpoints, ResolveError},
 };
 
@@ -71,7 +71,7 @@ impl StoredEndpoints {
 
 impl Endpoints for StoredEndpoints {
     fn resolve(&self, namespace: &str, service: &str, port: i64) -> Result<SocketAddr, ResolveError> {
-        let key = Key {
+        let key = StorageKey {
             group: String::new(),
             resource: "services".to_owned(),
             namespace: namespace.to_owned(),
@@ -100,7 +100,7 @@ impl Endpoints for StoredEndpoints {
 }
 
 /// Gives a new Service its cluster address and what follows from that.
-pub(super) fn allocate(server: &Server, served: &Served, object: &mut Value) {
+pub(super) fn allocate(server: &Server, served: &ServedResource, object: &mut Value) {
     if served.kind != "Service" || !served.group.is_empty() || object["spec"]["type"] == "ExternalName" {
         return;
     }

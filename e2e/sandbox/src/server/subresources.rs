@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{
     Server,
-    call::{Call, Reply, Target},
+    call::{Call, Reply, ResourcePath},
     delete,
-    kinds::Served,
+    kinds::ServedResource,
     read::key,
     refusals::{not_found, stale},
     write,
@@ -23,8 +23,8 @@ const TOKEN_SECONDS: u64 = 3600;
 pub(super) async fn answer(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
 ) -> Result<Option<Reply>, StatusError> {
     let reply = match target.subresource.as_str() {
         "" | "status" => return Ok(None),
@@ -63,7 +63,12 @@ fn created() -> Reply {
 }
 
 /// `POST pods/NAME/binding`: a pod gets its node.
-fn bind(server: &Server, call: &Call, target: &Target, served: &Served) -> Result<Reply, StatusError> {
+fn bind(
+    server: &Server,
+    call: &Call,
+    target: &ResourcePath,
+    served: &ServedResource,
+) -> Result<Reply, StatusError> {
     method(call, &[http::Method::POST])?;
     let binding = call.object()?;
     let node = binding["target"]["name"].as_str().unwrap_or_default();
@@ -89,7 +94,12 @@ fn bind(server: &Server, call: &Call, target: &Target, served: &Served) -> Resul
 }
 
 /// `POST pods/NAME/eviction`: deletes the pod. Disruption budgets are refused where there are any.
-async fn evict(server: &Server, call: &Call, target: &Target, served: &Served) -> Result<Reply, StatusError> {
+async fn evict(
+    server: &Server,
+    call: &Call,
+    target: &ResourcePath,
+    served: &ServedResource,
+) -> Result<Reply, StatusError> {
     method(call, &[http::Method::POST])?;
     if !server
         .shared()
@@ -108,7 +118,7 @@ async fn evict(server: &Server, call: &Call, target: &Target, served: &Served) -
         body: options.to_string().into_bytes(),
         ..call.clone()
     };
-    let pod = Target {
+    let pod = ResourcePath {
         subresource: String::new(),
         ..target.clone()
     };
@@ -117,7 +127,12 @@ async fn evict(server: &Server, call: &Call, target: &Target, served: &Served) -
 }
 
 /// `POST serviceaccounts/NAME/token`.
-fn token(server: &Server, call: &Call, target: &Target, served: &Served) -> Result<Reply, StatusError> {
+fn token(
+    server: &Server,
+    call: &Call,
+    target: &ResourcePath,
+    served: &ServedResource,
+) -> Result<Reply, StatusError> {
     method(call, &[http::Method::POST])?;
     server
         .shared()
@@ -145,7 +160,12 @@ fn token(server: &Server, call: &Call, target: &Target, served: &Served) -> Resu
 }
 
 /// `PUT namespaces/NAME/finalize`: `spec.finalizers` and nothing else.
-fn finalize(server: &Server, call: &Call, target: &Target, served: &Served) -> Result<Reply, StatusError> {
+fn finalize(
+    server: &Server,
+    call: &Call,
+    target: &ResourcePath,
+    served: &ServedResource,
+) -> Result<Reply, StatusError> {
     method(call, &[http::Method::PUT])?;
     let wanted = call.object()?;
     let key = key(target, served);
@@ -169,7 +189,12 @@ fn finalize(server: &Server, call: &Call, target: &Target, served: &Served) -> R
 }
 
 /// `scale`: a view of an object's number of replicas, which reads and writes the object itself.
-async fn scale(server: &Server, call: &Call, target: &Target, served: &Served) -> Result<Reply, StatusError> {
+async fn scale(
+    server: &Server,
+    call: &Call,
+    target: &ResourcePath,
+    served: &ServedResource,
+) -> Result<Reply, StatusError> {
     method(call, &[http::Method::GET, http::Method::PUT, http::Method::PATCH])?;
     let paths = Paths::new(served);
     let stored = server
@@ -201,7 +226,7 @@ async fn scale(server: &Server, call: &Call, target: &Target, served: &Served) -
     if replicas < 0 {
         let error = crate::field::FieldError::new(
             "spec.replicas",
-            crate::field::Fault::Invalid(json!(replicas)),
+            crate::field::Violation::Invalid(json!(replicas)),
             "must be greater than or equal to 0",
         );
         return Err(crate::field::invalid(
@@ -219,7 +244,7 @@ async fn scale(server: &Server, call: &Call, target: &Target, served: &Served) -
         body: patch.to_string().into_bytes(),
         ..call.clone()
     };
-    let object = Target {
+    let object = ResourcePath {
         subresource: String::new(),
         ..target.clone()
     };
@@ -241,7 +266,7 @@ struct Paths {
 }
 
 impl Paths {
-    fn new(served: &Served) -> Self {
+    fn new(served: &ServedResource) -> Self {
         let version = served
             .definition
             .as_ref()

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{call::Call, kinds::Served};
+use super::{call::Call, kinds::ServedResource};
 use crate::crd::Column;
 
 /// The form that a client asks for.
@@ -35,7 +35,7 @@ fn form(call: &Call) -> Form {
 }
 
 /// One object, in the form that the client asks for.
-pub(super) fn object(call: &Call, served: &Served, object: Value) -> Value {
+pub(super) fn object(call: &Call, served: &ServedResource, object: Value) -> Value {
     match form(call) {
         Form::Whole => object,
         Form::Metadata => metadata_only(&object),
@@ -47,7 +47,7 @@ pub(super) fn object(call: &Call, served: &Served, object: Value) -> Value {
 }
 
 /// A list, in the form that the client asks for.
-pub(super) fn list(call: &Call, served: &Served, mut items: Vec<Value>, metadata: &Value) -> Value {
+pub(super) fn list(call: &Call, served: &ServedResource, mut items: Vec<Value>, metadata: &Value) -> Value {
     match form(call) {
         Form::Whole => {
             if served.definition.is_none() {
@@ -75,7 +75,7 @@ fn metadata_only(object: &Value) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
 }
 
-fn table(call: &Call, served: &Served, objects: &[Value], metadata: &Value) -> Value {
+fn table(call: &Call, served: &ServedResource, objects: &[Value], metadata: &Value) -> Value {
     let columns = columns(served);
     let definitions: Vec<Value> = columns
         .iter()
@@ -102,7 +102,7 @@ fn table(call: &Call, served: &Served, objects: &[Value], metadata: &Value) -> V
 
 const CREATED: &str = ".metadata.creationTimestamp";
 
-fn columns(served: &Served) -> Vec<Column> {
+fn columns(served: &ServedResource) -> Vec<Column> {
     let column = |name: &str, column_type: &str, path: &str| Column {
         name: name.to_owned(),
         column_type: column_type.to_owned(),

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use super::{
     Server,
-    call::{Call, Reply, Target},
-    kinds::Served,
+    call::{Call, Reply, ResourcePath},
+    kinds::ServedResource,
     read::parse_revision,
     selectors::Selectors,
     table,
 };
 use crate::{
     StatusError,
-    storage::{Change, Collection, Event},
+    storage::{Collection, Event, EventType},
 };
 
 /// How often a bookmark is sent to those who want them.
@@ -30,7 +30,7 @@ const DRAIN: Duration = Duration::from_millis(1000);
 struct Watch {
     server: Server,
     call: Call,
-    served: Served,
+    served: ServedResource,
     namespace: String,
     selectors: Selectors,
     bookmarks: bool,
@@ -43,8 +43,8 @@ struct Watch {
 pub(super) async fn open(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
 ) -> Result<Reply, StatusError> {
     check_options(call)?;
     server.check_initialised(served)?;
@@ -191,7 +191,7 @@ impl Watch {
     /// What a change means for this watch: objects come into its selection and leave it.
     async fn translate(&self, event: &Event) -> Result<Option<Value>, StatusError> {
         let object = self.server.present_listed(&self.served, &event.object).await?;
-        let selected_now = event.change != Change::Deleted && self.selectors.select(&object);
+        let selected_now = event.change != EventType::Deleted && self.selectors.select(&object);
         let before = match &event.previous {
             Some(previous) => self.selected_before(previous).await?,
             None => None,

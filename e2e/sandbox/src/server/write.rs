@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::{
     Server,
-    call::{Call, Reply, Target},
-    change::Change,
+    call::{Call, Reply, ResourcePath},
+    change::Mutation,
     checks::{check_namespace, check_preconditions, deprecation, identify, normalise, problems, refuse},
     custom, delete,
     escalation::authorize_roles,
-    hooks::Request,
-    kinds::Served,
+    hooks::ReviewedRequest,
+    kinds::ServedResource,
     metadata,
     read::{key, written},
     refusals::{exists, forbidden, not_found, stale},
@@ -23,7 +23,7 @@ use crate::{
     StatusError, builtin,
     ownership::{self, Write},
     patch,
-    storage::{Key, version},
+    storage::{StorageKey, version},
 };
 
 /// How often a patch is made again when somebody else was faster.
@@ -44,7 +44,7 @@ pub(super) fn bootstrap(server: &Server, mut object: Value) {
     if metadata::begin(&mut object, &served, "").is_ok() {
         builtin::default(&served.group, &served.kind, &mut object);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let key = Key {
+        let key = StorageKey {
             group: served.group,
             resource: served.resource,
             namespace: String::new(),
@@ -59,8 +59,8 @@ pub(super) fn bootstrap(server: &Server, mut object: Value) {
 pub(super) async fn create(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
 ) -> Result<Reply, StatusError> {
     let object = identify(call.object()?, target, served)?;
     let (object, warnings) = create_object(server, call, target, served, object, None).await?;
@@ -71,8 +71,8 @@ pub(super) async fn create(
 async fn create_object(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
     mut object: Value,
     apply: Option<&str>,
 ) -> Result<(Value, Vec<String>), StatusError> {
@@ -114,7 +114,7 @@ async fn create_object(
             ownership::update(None, object, &write, &types)
         }
     };
-    let request = Request {
+    let request = ReviewedRequest {
         call,
         target,
         served,
@@ -137,7 +137,7 @@ async fn create_object(
     let stored = server
         .convert_to(served, object.clone(), &served.storage_api_version())
         .await?;
-    let key = Key {
+    let key = StorageKey {
         name: name.clone(),
         ..key(target, served)
     };
@@ -155,14 +155,14 @@ async fn create_object(
 pub(super) async fn change(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
+    target: &ResourcePath,
+    served: &ServedResource,
 ) -> Result<Reply, StatusError> {
-    let change = Change::parse(call, target, served)?;
+    let change = Mutation::parse(call, target, served)?;
     let key = key(target, served);
     for _ in 0..ATTEMPTS {
         let Some(stored) = server.0.store.read(&key) else {
-            let Change::Apply(applied) = &change else {
+            let Mutation::Apply(applied) = &change else {
                 return Err(not_found(served, &target.name));
             };
             if !target.subresource.is_empty() {
@@ -194,9 +194,9 @@ pub(super) async fn change(
 async fn attempt(
     server: &Server,
     call: &Call,
-    target: &Target,
-    served: &Served,
-    change: &Change,
+    target: &ResourcePath,
+    served: &ServedResource,
+    change: &Mutation,
     stored: &Arc<Value>,
 ) -> Result<Option<(Value, Vec<String>)>, StatusError> {
     let current = server.present(served, stored).await?;
@@ -211,11 +211,11 @@ async fn attempt(
         now: Timestamp::now(),
     };
     let mut object = match change {
-        Change::Put(object) => object.clone(),
-        Change::Json(patch) => patch::json(&current, patch)?,
-        Change::Merge(patch) => patch::merge(&current, patch),
-        Change::Strategic(patch) => patch::strategic(&current, patch, &types)?,
-        Change::Apply(applied) => {
+        Mutation::Put(object) => object.clone(),
+        Mutation::Json(patch) => patch::json(&current, patch)?,
+        Mutation::Merge(patch) => patch::merge(&current, patch),
+        Mutation::Strategic(patch) => patch::strategic(&current, patch, &types)?,
+        Mutation::Apply(applied) => {
             let mut applied = applied.clone();
             if subresource.is_none()
                 && served.has_status()
@@ -232,7 +232,7 @@ async fn attempt(
     object = part(object, &current, served, subresource);
     let mut warnings = deprecation(served);
     warnings.extend(normalise(call, served, &mut object)?);
-    if !matches!(change, Change::Apply(_)) {
+    if !matches!(change, Mutation::Apply(_)) {
         object = ownership::update(Some(&current), object, &write, &types);
     }
     // What is stored in an older version is stored anew even where nothing changes.
@@ -240,7 +240,7 @@ async fn attempt(
     if object == current && is_stored_as_is {
         return Ok(Some((current, warnings)));
     }
-    let request = Request {
+    let request = ReviewedRequest {
         call,
         target,
         served,
@@ -274,7 +274,7 @@ async fn attempt(
 }
 
 /// The part of an object that a request may change: its status, or all but that.
-fn part(object: Value, current: &Value, served: &Served, subresource: Option<&str>) -> Value {
+fn part(object: Value, current: &Value, served: &ServedResource, subresource: Option<&str>) -> Value {
     match subresource {
         Some("status") => {
             let mut kept = current.clone();
@@ -311,7 +311,7 @@ fn counts(object: &Value) -> Value {
     object
 }
 
-fn after_write(server: &Server, served: &Served, name: &str) {
+fn after_write(server: &Server, served: &ServedResource, name: &str) {
     if served.kind == "CustomResourceDefinition" {
         server.take_up(name);
     }

@@ -17,7 +17,7 @@ const REMEMBERED: usize = 20_000;
 
 /// Where an object is kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct StorageKey {
     /// The API group; empty for core.
     pub group: String,
     /// The plural name of the resource.
@@ -41,7 +41,7 @@ pub struct Collection<'a> {
 
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum EventType {
     /// The object is new.
     Added,
     /// It was replaced.
@@ -56,9 +56,9 @@ pub struct Event {
     /// The change's number.
     pub revision: u64,
     /// What happened.
-    pub change: Change,
+    pub change: EventType,
     /// Which object.
-    pub key: Key,
+    pub key: StorageKey,
     /// The object as it is now; as it was last, with the change's number, when it is gone.
     pub object: Arc<Value>,
     /// The object as it was before.
@@ -84,7 +84,7 @@ pub struct Store {
 
 struct Inner {
     revision: u64,
-    objects: BTreeMap<Key, Arc<Value>>,
+    objects: BTreeMap<StorageKey, Arc<Value>>,
     log: VecDeque<Event>,
     forgotten: u64,
 }
@@ -93,7 +93,7 @@ struct Inner {
 
 impl Collection<'_> {
     /// Whether an object is in it.
-    pub fn contains(&self, key: &Key) -> bool {
+    pub fn contains(&self, key: &StorageKey) -> bool {
         key.group == self.group
             && key.resource == self.resource
             && self.namespace.is_none_or(|namespace| namespace == key.namespace)
@@ -130,14 +130,14 @@ impl Store {
     }
 
     /// One object.
-    pub fn read(&self, key: &Key) -> Option<Arc<Value>> {
+    pub fn read(&self, key: &StorageKey) -> Option<Arc<Value>> {
         self.inner.lock().objects.get(key).cloned()
     }
 
     /// The objects of a collection in the order of their names, and the number of the last change.
-    pub fn list(&self, collection: Collection<'_>) -> (Vec<(Key, Arc<Value>)>, u64) {
+    pub fn list(&self, collection: Collection<'_>) -> (Vec<(StorageKey, Arc<Value>)>, u64) {
         let inner = self.inner.lock();
-        let first = Key {
+        let first = StorageKey {
             group: collection.group.to_owned(),
             resource: collection.resource.to_owned(),
             namespace: collection.namespace.unwrap_or_default().to_owned(),
@@ -153,7 +153,7 @@ impl Store {
     }
 
     /// Every object of the cluster.
-    pub fn everything(&self) -> Vec<(Key, Arc<Value>)> {
+    pub fn everything(&self) -> Vec<(StorageKey, Arc<Value>)> {
         let inner = self.inner.lock();
         inner
             .objects
@@ -167,7 +167,7 @@ impl Store {
     /// # Errors
     ///
     /// When there is one of that name already.
-    pub fn create(&self, key: Key, object: Value) -> Result<Arc<Value>, Stale> {
+    pub fn create(&self, key: StorageKey, object: Value) -> Result<Arc<Value>, Stale> {
         self.write(key, object, None)
     }
 
@@ -176,11 +176,11 @@ impl Store {
     /// # Errors
     ///
     /// When it has changed or is gone.
-    pub fn replace(&self, key: Key, object: Value, revision: &str) -> Result<Arc<Value>, Stale> {
+    pub fn replace(&self, key: StorageKey, object: Value, revision: &str) -> Result<Arc<Value>, Stale> {
         self.write(key, object, Some(revision))
     }
 
-    fn write(&self, key: Key, mut object: Value, expected: Option<&str>) -> Result<Arc<Value>, Stale> {
+    fn write(&self, key: StorageKey, mut object: Value, expected: Option<&str>) -> Result<Arc<Value>, Stale> {
         let mut inner = self.inner.lock();
         let previous = inner.objects.get(&key).cloned();
         if previous.as_deref().map(version) != expected {
@@ -191,9 +191,9 @@ impl Store {
         let object = Arc::new(object);
         inner.objects.insert(key.clone(), object.clone());
         let change = if previous.is_some() {
-            Change::Modified
+            EventType::Modified
         } else {
-            Change::Added
+            EventType::Added
         };
         inner.record(Event {
             revision,
@@ -211,7 +211,7 @@ impl Store {
     /// # Errors
     ///
     /// When it has changed or is gone.
-    pub fn remove(&self, key: &Key, revision: &str) -> Result<Arc<Value>, Stale> {
+    pub fn remove(&self, key: &StorageKey, revision: &str) -> Result<Arc<Value>, Stale> {
         let mut inner = self.inner.lock();
         if inner.objects.get(key).map(|object| version(object)) != Some(revision) {
             return Err(Stale);
@@ -223,7 +223,7 @@ impl Store {
         let last = Arc::new(last);
         inner.record(Event {
             revision,
-            change: Change::Deleted,
+            change: EventType::Deleted,
             key: key.clone(),
             object: last.clone(),
             previous,
@@ -288,8 +288,8 @@ mod tests {
         namespace: None,
     };
 
-    fn key(namespace: &str, name: &str) -> Key {
-        Key {
+    fn key(namespace: &str, name: &str) -> StorageKey {
+        StorageKey {
             group: "g".into(),
             resource: "things".into(),
             namespace: namespace.into(),
@@ -329,7 +329,11 @@ mod tests {
             .collect();
         assert_eq!(
             seen,
-            [(Change::Added, "x"), (Change::Added, "y"), (Change::Deleted, "x")]
+            [
+                (EventType::Added, "x"),
+                (EventType::Added, "y"),
+                (EventType::Deleted, "x")
+            ]
         );
         assert_eq!(
             version(&last),

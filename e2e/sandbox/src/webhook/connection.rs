@@ -13,7 +13,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::Target;
+use super::WebhookClientConfig;
 
 /// An open connection.
 pub(super) struct Connection {
@@ -30,7 +30,7 @@ pub(super) enum Lost {
 
 impl Connection {
     /// Dials `address` and verifies its certificate for `target`.
-    pub(super) async fn open(address: SocketAddr, target: &Target) -> Result<Self, String> {
+    pub(super) async fn open(address: SocketAddr, target: &WebhookClientConfig) -> Result<Self, String> {
         let stream = TcpStream::connect(address).await.map_err(|error| {
             let reason = match error.kind() {
                 std::io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use error::CallError;
-pub use target::Target;
+pub use target::WebhookClientConfig;
 pub(crate) use target::default_client_config;
 
 use self::connection::{Connection, Lost};
@@ -62,20 +62,20 @@ pub trait Endpoints: Send + Sync {
 
 /// Calls webhooks.
 #[derive(Clone)]
-pub struct Client {
+pub struct WebhookClient {
     endpoints: Arc<dyn Endpoints>,
     idle: Arc<Mutex<Vec<Idle>>>,
 }
 
 struct Idle {
-    target: Target,
+    target: WebhookClientConfig,
     since: Instant,
     connection: Connection,
 }
 
 // === impl Client ===
 
-impl Client {
+impl WebhookClient {
     /// A client that finds Services with `endpoints`.
     pub fn new(endpoints: Arc<dyn Endpoints>) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Client {
     ///
     /// In the real server's words, whatever keeps a JSON answer from coming within `timeout`.
     pub async fn post(&self, config: &Value, body: &Value, timeout: Duration) -> Result<Value, CallError> {
-        let target = Target::parse(config)?;
+        let target = WebhookClientConfig::parse(config)?;
         let url = target.url(timeout);
         let exchange = self.exchange(&target, &url, body);
         let (status, bytes) = tokio::time::timeout(timeout, exchange)
@@ -102,7 +102,12 @@ impl Client {
     }
 
     /// One request and its answer, on an idle connection if there is one that still works.
-    async fn exchange(&self, target: &Target, url: &str, body: &Value) -> Result<(u16, Bytes), String> {
+    async fn exchange(
+        &self,
+        target: &WebhookClientConfig,
+        url: &str,
+        body: &Value,
+    ) -> Result<(u16, Bytes), String> {
         let body = Bytes::from(body.to_string());
         while let Some(mut connection) = self.take_idle(target) {
             match send(&mut connection, target, url, body.clone()).await {
@@ -126,7 +131,7 @@ impl Client {
         }
     }
 
-    fn take_idle(&self, target: &Target) -> Option<Connection> {
+    fn take_idle(&self, target: &WebhookClientConfig) -> Option<Connection> {
         let mut idle = self.idle.lock();
         idle.retain(|entry| entry.since.elapsed() < IDLE && entry.connection.is_open());
         let found = idle
@@ -135,7 +140,7 @@ impl Client {
         Some(idle.remove(found).connection)
     }
 
-    fn keep(&self, target: &Target, connection: Connection) {
+    fn keep(&self, target: &WebhookClientConfig, connection: Connection) {
         if connection.is_open() {
             self.idle.lock().push(Idle {
                 target: target.clone(),
@@ -148,7 +153,7 @@ impl Client {
 
 async fn send(
     connection: &mut Connection,
-    target: &Target,
+    target: &WebhookClientConfig,
     url: &str,
     body: Bytes,
 ) -> Result<(u16, Bytes), Lost> {

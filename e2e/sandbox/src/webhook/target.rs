@@ -13,7 +13,7 @@ const DEFAULT_PORT: i64 = 443;
 
 /// A parsed `clientConfig`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct WebhookClientConfig {
     place: Place,
     path: String,
     bundle: Vec<u8>,
@@ -49,7 +49,7 @@ pub(crate) fn default_client_config(config: Option<&mut Value>) {
     }
 }
 
-impl Target {
+impl WebhookClientConfig {
     /// Reads a `clientConfig`.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{CallError, Client, Endpoints, ResolveError};
+use super::{CallError, Endpoints, ResolveError, WebhookClient};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -96,7 +96,7 @@ fn config(service: &str, bundle: &str) -> Value {
 }
 
 async fn call(address: SocketAddr, config: &Value) -> Result<Value, CallError> {
-    Client::new(Arc::new(One(address)))
+    WebhookClient::new(Arc::new(One(address)))
         .post(config, &json!({"kind": "Review"}), TIMEOUT)
         .await
 }
@@ -125,7 +125,7 @@ async fn the_given_bundle_is_trusted_and_no_other() {
 async fn connections_are_kept_for_the_same_bundle_only() {
     let authority = Authority::new();
     let (address, handshakes) = serve(&authority, OK).await;
-    let client = Client::new(Arc::new(One(address)));
+    let client = WebhookClient::new(Arc::new(One(address)));
     let body = json!({});
     for _ in 0..3 {
         client

@@ -7,12 +7,12 @@ use std::{
 
 use anyhow::Context;
 
-use super::Bed;
+use super::TestCluster;
 use crate::sample;
 
 // === impl Bed ===
 
-impl Bed {
+impl TestCluster {
     /// Puts a sample bundle of the repository into the operator's bundle folder.
     ///
     /// # Errors

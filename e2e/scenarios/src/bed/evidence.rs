@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use super::Bed;
+use super::TestCluster;
 use crate::steps;
 
 /// What is kept of a scenario that failed.
@@ -23,7 +23,7 @@ const EVIDENCE: &[&str] = &[
 
 // === impl Bed ===
 
-impl Bed {
+impl TestCluster {
     /// The end of the operator's log: what is printed with a failure.
     pub fn log_tail(&self) -> String {
         let log = fs::read_to_string(&self.operator.log).unwrap_or_default();

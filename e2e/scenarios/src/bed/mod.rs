@@ -14,22 +14,22 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cluster::{self, Cluster},
+    cluster::{self, BackingCluster},
     command::Command,
-    gate::Gate,
+    gate::Proxy,
     inventory::Inventory,
     operator::{self, Operator},
     steps::{self, PATIENCE, get, serving_certificates, until},
 };
 
 pub(crate) use self::manifests::apply;
-pub use self::options::{Options, Waits};
+pub use self::options::{TestClusterOptions, Waits};
 
 /// Set to keep the folder of a bed: logs of the operator and of the pods.
 const KEEP: &str = "WINDLASS_E2E_KEEP";
 
 /// A test bed, running until it is dropped.
-pub struct Bed {
+pub struct TestCluster {
     /// The cluster admin. Never retries by itself.
     pub client: Client,
     /// How to start the operator.
@@ -40,18 +40,18 @@ pub struct Bed {
     stop: CancellationToken,
     node: Option<JoinHandle<()>>,
     /// What is below.
-    pub cluster: Cluster,
+    pub cluster: BackingCluster,
 }
 
 // === impl Bed ===
 
-impl Bed {
+impl TestCluster {
     /// A bed on a cluster that nothing else uses.
     ///
     /// # Errors
     ///
     /// When the node or the operator's RBAC cannot be set up.
-    pub async fn on(cluster: Cluster, options: Options) -> anyhow::Result<Self> {
+    pub async fn on(cluster: BackingCluster, options: TestClusterOptions) -> anyhow::Result<Self> {
         let mut directory = TempDir::with_prefix("windlass-e2e-")?;
         if std::env::var_os(KEEP).is_some() {
             directory.disable_cleanup(true);
@@ -115,8 +115,8 @@ impl Bed {
     /// # Errors
     ///
     /// When the gate cannot be opened.
-    pub async fn gated(&self, operator: &Operator) -> anyhow::Result<(Operator, Gate)> {
-        let gate = Gate::open(self.operator_client().await?).await?;
+    pub async fn gated(&self, operator: &Operator) -> anyhow::Result<(Operator, Proxy)> {
+        let gate = Proxy::open(self.operator_client().await?).await?;
         let kubeconfig = self.write(&format!("{}.gate.kubeconfig", operator.pod), &gate.kubeconfig())?;
         Ok((operator.with_kubeconfig(&kubeconfig), gate))
     }
@@ -187,13 +187,17 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
+impl Drop for TestCluster {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-fn start_node(client: Client, options: windlass_node::Options, stop: CancellationToken) -> JoinHandle<()> {
+fn start_node(
+    client: Client,
+    options: windlass_node::NodeOptions,
+    stop: CancellationToken,
+) -> JoinHandle<()> {
     tokio::spawn(async move {
         if let Err(error) = windlass_node::run(client, options, stop).await {
             tracing::error!(%error, "The node ended");

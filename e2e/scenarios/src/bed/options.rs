@@ -12,7 +12,7 @@ use crate::{programs, sample};
 
 /// How a bed is set up.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TestClusterOptions {
     /// The executable that is each program by its first argument: see [`programs`].
     pub program: PathBuf,
     /// How long the node takes to bring a changed Secret into a pod, drawn anew each time.
@@ -37,7 +37,7 @@ pub enum Waits {
 
 // === impl Options ===
 
-impl Options {
+impl TestClusterOptions {
     /// A bed as most scenarios want it: Secrets reach their pods within a second.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Options {
     }
 
     /// How the node is set up, whose files go below `directory`.
-    pub(super) fn node(&self, directory: &Path) -> windlass_node::Options {
+    pub(super) fn node(&self, directory: &Path) -> windlass_node::NodeOptions {
         let program = |arguments: &[&str]| Program {
             path: self.program.clone(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
@@ -99,12 +99,12 @@ impl Options {
                 program(&[programs::SAMPLE_OPERATOR, "--versions", versions]),
             );
         }
-        windlass_node::Options {
+        windlass_node::NodeOptions {
             images,
             stand_in: program(&[programs::SAMPLE_OPERATOR, "--stand-in"]),
             refresh_delay: self.refresh_delay.clone(),
             directory: directory.join("node"),
-            ..windlass_node::Options::default()
+            ..windlass_node::NodeOptions::default()
         }
     }
 }

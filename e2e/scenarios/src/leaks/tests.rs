@@ -1,4 +1,4 @@
-use windlass_api::{PrivateKey as KeySpec, PrivateKeyAlgorithm};
+use windlass_api::{PrivateKeyAlgorithm, PrivateKeySpec as KeySpec};
 use windlass_cluster::keys;
 use windlass_trust::pki::PrivateKey;
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_bundle::Bundle;
 
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::text,
     steps::{self, PATIENCE, get},
 };
@@ -75,7 +75,7 @@ pub fn manifest() -> anyhow::Result<Value> {
 /// # Errors
 ///
 /// When it cannot be copied or changed.
-pub fn storing_newest(bed: &Bed) -> anyhow::Result<String> {
+pub fn storing_newest(bed: &TestCluster) -> anyhow::Result<String> {
     let name = "sample.v2-storing-v2";
     let folder = bed.add_bundle(&bundle("sample.v2"), name)?;
     for (version, is_stored) in [("v1", false), ("v2", true)] {
@@ -86,27 +86,27 @@ pub fn storing_newest(bed: &Bed) -> anyhow::Result<String> {
 }
 
 /// Installs one of the sample bundles, and waits until it is ready.
-pub async fn install(bed: &Bed, name: &str) -> anyhow::Result<Value> {
+pub async fn install(bed: &TestCluster, name: &str) -> anyhow::Result<Value> {
     steps::install(&bed.client, "sample", NAMESPACE, &bed.bundle(name)?).await
 }
 
 /// Asks for another bundle, which must be in the operator's bundle folder.
-pub async fn set_source(bed: &Bed, folder: &str) -> anyhow::Result<()> {
+pub async fn set_source(bed: &TestCluster, folder: &str) -> anyhow::Result<()> {
     steps::set_source(&bed.client, "sample", folder).await
 }
 
 /// Its definition as it is now.
-pub async fn definition(bed: &Bed) -> anyhow::Result<Value> {
+pub async fn definition(bed: &TestCluster) -> anyhow::Result<Value> {
     get(&bed.client, DEFINITION).await?.context("no CRD")
 }
 
 /// Waits until its ServingCertificate is stable, with every endpoint and every target current.
-pub async fn settled(bed: &Bed) -> anyhow::Result<Value> {
+pub async fn settled(bed: &TestCluster) -> anyhow::Result<Value> {
     bed.settled(NAMESPACE, CERTIFICATE).await
 }
 
 /// Its trust bundle, in base64.
-pub async fn trust_bundle(bed: &Bed) -> anyhow::Result<String> {
+pub async fn trust_bundle(bed: &TestCluster) -> anyhow::Result<String> {
     let secret = get(&bed.client, SERVING_SECRET).await?.context("no Secret")?;
     let bundle = text(&secret, "/data/ca.crt");
     anyhow::ensure!(!bundle.is_empty(), "{SERVING_SECRET} has no ca.crt");
@@ -114,11 +114,11 @@ pub async fn trust_bundle(bed: &Bed) -> anyhow::Result<String> {
 }
 
 /// Asks for a rotation (`leaf` or `ca`) of its certificate.
-pub async fn ask_for_rotation(bed: &Bed, what: &str) -> anyhow::Result<()> {
+pub async fn ask_for_rotation(bed: &TestCluster, what: &str) -> anyhow::Result<()> {
     steps::ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, what).await
 }
 
 /// Asks for a rotation (`leaf` or `ca`) of its certificate, and waits until it is done.
-pub async fn rotate(bed: &Bed, what: &str) -> anyhow::Result<()> {
+pub async fn rotate(bed: &TestCluster, what: &str) -> anyhow::Result<()> {
     steps::rotate(&bed.client, NAMESPACE, CERTIFICATE, what, PATIENCE).await
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     command::argument,
     request,
     sample::{self, WIDGETS},
@@ -22,7 +22,7 @@ fn definition(metadata: &Value) -> anyhow::Result<Value> {
 }
 
 /// Waits until the BundleDeployment is refused with these words.
-async fn refused(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
+async fn refused(bed: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(&format!("it is refused with {words:?}"), PATIENCE, async || {
         let said = conditions(&get(&bed.client, path).await?.context("no BundleDeployment")?);
@@ -36,7 +36,7 @@ async fn refused(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
     .await
 }
 
-pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     bed.bundle("sample.v1")?;
     let path = sample::DEFINITION;
@@ -82,7 +82,9 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &Bed) -> an
     Ok(())
 }
 
-pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     // Of an installer whose objects the garbage collector takes.
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -160,7 +162,9 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(bed: &B
     Ok(())
 }
 
-pub(super) async fn what_a_bundle_deployment_has_is_adopted_by_no_other(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn what_a_bundle_deployment_has_is_adopted_by_no_other(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     steps::install(&bed.client, "first", "first-system", &bed.bundle("sample.v1")?).await?;
     let mut second = steps::bundle_deployment("sample", "sample-system", "sample.v1");

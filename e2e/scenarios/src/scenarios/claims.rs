@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request,
     resource::Expectation,
     sample,
@@ -18,7 +18,7 @@ use crate::{
 const RIVAL_NAMESPACE: &str = "/api/v1/namespaces/rival-system";
 
 pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is_gone(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
@@ -51,7 +51,9 @@ pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is
     Ok(())
 }
 
-pub(super) async fn the_older_claim_holds_whatever_the_operator_sees_first(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_older_claim_holds_whatever_the_operator_sees_first(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     bed.bundle("sample.v1")?;
     bed.bundle("rival")?;
     // The younger one comes first in the alphabet, and in every list.
@@ -85,7 +87,7 @@ pub(super) async fn the_older_claim_holds_whatever_the_operator_sees_first(bed: 
     Ok(())
 }
 
-pub(super) async fn a_kind_is_claimed_under_whatever_name(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_kind_is_claimed_under_whatever_name(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let bundle = bed.bundle("rival")?;
@@ -120,7 +122,7 @@ pub(super) async fn a_kind_is_claimed_under_whatever_name(bed: &Bed) -> anyhow::
     Ok(())
 }
 
-pub(super) async fn bundles_that_may_not_convert_are_refused(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn bundles_that_may_not_convert_are_refused(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     for (bundle, expected) in [
         ("conversion-install-modes", "AllNamespaces"),

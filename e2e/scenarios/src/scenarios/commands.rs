@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     command::{Command, argument},
-    gate::{Cut, Gate},
+    gate::{Cut, Proxy},
     operator,
     sample::{self, CERTIFICATE},
     steps::{BUNDLE_DEPLOYMENTS, get, list, succeed},
@@ -17,7 +17,7 @@ use crate::{
 
 const INSTALL: [&str; 4] = ["--namespace", "sample-system", "--name", "sample"];
 
-pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_command_installs_upgrades_and_removes(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let installed = install(bed, &sample::bundle("sample.v1")).await?;
     anyhow::ensure!(
@@ -74,7 +74,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &Bed) -> anyh
     Ok(())
 }
 
-pub(super) async fn the_command_installs_nothing_of_a_broken_bundle(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_command_installs_nothing_of_a_broken_bundle(bed: &TestCluster) -> anyhow::Result<()> {
     let broken = sample::bundle("broken").join("webhook-deployment");
     let arguments = [&["install", argument(&broken)?], &INSTALL[..]].concat();
     let said = bed.command.fail(&arguments).await?;
@@ -90,7 +90,7 @@ pub(super) async fn the_command_installs_nothing_of_a_broken_bundle(bed: &Bed) -
     Ok(())
 }
 
-pub(super) async fn the_command_ends_when_the_operator_refuses(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_command_ends_when_the_operator_refuses(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     traffic::namespace(bed, "sample-system").await?;
     let accounts = "/api/v1/namespaces/sample-system/serviceaccounts";
@@ -114,12 +114,12 @@ pub(super) async fn the_command_ends_when_the_operator_refuses(bed: &Bed) -> any
     Ok(())
 }
 
-async fn install(bed: &Bed, bundle: &Path) -> anyhow::Result<String> {
+async fn install(bed: &TestCluster, bundle: &Path) -> anyhow::Result<String> {
     let arguments = [&["install", argument(bundle)?], &INSTALL[..]].concat();
     bed.command.succeed(&arguments).await
 }
 
-pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(bed, &sample::bundle("sample.v1")).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
@@ -127,7 +127,7 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) ->
     let arguments = [&["install", argument(&bundle)?], &INSTALL[..]].concat();
     let cuts = (1..).flat_map(|number| [(number, Cut::Before), (number, Cut::After)]);
     for (number, cut) in cuts {
-        let gate = Gate::open(bed.client.clone()).await?;
+        let gate = Proxy::open(bed.client.clone()).await?;
         gate.cut_at(number, cut);
         let interrupted = Command {
             kubeconfig: bed.write("gate.kubeconfig", &gate.kubeconfig())?,
@@ -154,7 +154,7 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &Bed) ->
 }
 
 /// Every ConfigMap that the BundleDeployment refers to must be there.
-async fn check_source(bed: &Bed) -> anyhow::Result<()> {
+async fn check_source(bed: &TestCluster) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     let deployment = get(&bed.client, path).await?.context("no BundleDeployment")?;
     let there = parts(bed).await?;
@@ -170,7 +170,7 @@ async fn check_source(bed: &Bed) -> anyhow::Result<()> {
 }
 
 /// What `status` and `certs` say about the sample that has been upgraded and rotated once.
-async fn check_views(bed: &Bed) -> anyhow::Result<()> {
+async fn check_views(bed: &TestCluster) -> anyhow::Result<()> {
     let status = bed.command.found(&["status", "sample"]).await?;
     anyhow::ensure!(
         status["ready"] == true && status["bundle"]["name"] == "sample.v2",
@@ -196,7 +196,7 @@ async fn check_views(bed: &Bed) -> anyhow::Result<()> {
 }
 
 /// The names of the ConfigMaps with bundles.
-async fn parts(bed: &Bed) -> anyhow::Result<Vec<String>> {
+async fn parts(bed: &TestCluster) -> anyhow::Result<Vec<String>> {
     let path = format!(
         "/api/v1/namespaces/{}/configmaps?labelSelector=windlass.dev%2Fbundle-source%3Dsample",
         operator::NAMESPACE

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::operation::{self, Operation};
-use crate::{bed::Bed, gate::Cut, snapshot::Snapshot, steps::until};
+use crate::{bed::TestCluster, gate::Cut, snapshot::Snapshot, steps::until};
 
 /// More lives than any operation has positions.
 const MOST_LIVES: usize = 400;
@@ -19,40 +19,44 @@ const LOOK: Duration = Duration::from_millis(400);
 /// namespace tries again after up to a minute.
 const LONGEST_LIFE: Duration = Duration::from_secs(120);
 
-pub(super) async fn an_install_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn an_install_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
     resumes(bed, Operation::Install).await
 }
 
-pub(super) async fn an_upgrade_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn an_upgrade_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
     resumes(bed, Operation::Upgrade).await
 }
 
-pub(super) async fn a_storage_migration_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_storage_migration_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
     resumes(bed, Operation::Migration).await
 }
 
-pub(super) async fn a_leaf_rotation_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_leaf_rotation_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
     resumes(bed, Operation::LeafRotation).await
 }
 
-pub(super) async fn a_ca_rotation_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_ca_rotation_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
     resumes(bed, Operation::CaRotation).await
 }
 
-pub(super) async fn a_removal_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_removal_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
     resumes(bed, Operation::Removal).await
 }
 
-pub(super) async fn a_removal_with_definitions_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_removal_with_definitions_resumes_from_every_write(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     resumes(bed, Operation::RemovalWithDefinitions).await
 }
 
-pub(super) async fn a_removal_after_its_namespace_resumes_from_every_write(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_removal_after_its_namespace_resumes_from_every_write(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     resumes(bed, Operation::RemovalAfterNamespace).await
 }
 
 /// Carries `operation` out undisturbed, and then killed at every position: it must end the same.
-async fn resumes(bed: &Bed, operation: Operation) -> anyhow::Result<()> {
+async fn resumes(bed: &TestCluster, operation: Operation) -> anyhow::Result<()> {
     let empty = bed.inventory().await?;
     let (end, writes) = undisturbed(bed, operation).await?;
     if !operation.is_repeatable() {
@@ -77,7 +81,7 @@ async fn resumes(bed: &Bed, operation: Operation) -> anyhow::Result<()> {
 }
 
 /// How the operation ends when nobody disturbs it, and in how many writes.
-async fn undisturbed(bed: &Bed, operation: Operation) -> anyhow::Result<(Snapshot, u64)> {
+async fn undisturbed(bed: &TestCluster, operation: Operation) -> anyhow::Result<(Snapshot, u64)> {
     let (operator, gate) = bed.gated(&bed.operator).await?;
     let running = operator.start()?;
     operation.prepare(bed).await?;
@@ -100,7 +104,7 @@ async fn undisturbed(bed: &Bed, operation: Operation) -> anyhow::Result<(Snapsho
 /// Starts the operator again and again, cutting each life off at its first write, alternately before and after it is
 /// carried out, until the cluster is as `end` says and nothing more is written. The positions.
 async fn killed_at_every_write(
-    bed: &Bed,
+    bed: &TestCluster,
     operation: Operation,
     end: &Snapshot,
 ) -> anyhow::Result<Vec<String>> {
@@ -138,7 +142,7 @@ async fn killed_at_every_write(
 /// Waits until the operation is done and the cluster as `end` says. Most lives end before it has looked once, and every
 /// look would slow them down.
 async fn ends(
-    bed: &Bed,
+    bed: &TestCluster,
     operation: Operation,
     before: &operation::Before,
     end: &Snapshot,

@@ -5,21 +5,21 @@ use serde_json::{Value, json};
 
 use super::{traffic, upgrade};
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::text,
     sample::{self, WIDGETS},
     steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, get, install, ready, succeed},
 };
 
 /// Removes the field `^.status.phase` from both versions, and a color.
-fn unsafe_bundle(bed: &Bed) -> anyhow::Result<()> {
+fn unsafe_bundle(bed: &TestCluster) -> anyhow::Result<()> {
     let bundle = bed.add_bundle(&crate::sample::bundle("sample.v1"), "unsafe")?;
     bed.edit(&bundle, "enum: [blue, green, red]", "enum: [blue, green]")?;
     bed.edit(&bundle, "              phase:", "              stage:")
 }
 
 /// Changes the spec, and waits until the upgrade is refused; the message.
-async fn refused(bed: &Bed, spec: &Value) -> anyhow::Result<String> {
+async fn refused(bed: &TestCluster, spec: &Value) -> anyhow::Result<String> {
     let path = sample::BUNDLE_DEPLOYMENT;
     succeed(&bed.client, "PATCH", path, Some(&json!({"spec": spec}))).await?;
     let object = steps::condition(&bed.client, path, "Accepted", "False", PATIENCE).await?;
@@ -28,7 +28,7 @@ async fn refused(bed: &Bed, spec: &Value) -> anyhow::Result<String> {
     Ok(text(accepted, "/message").to_owned())
 }
 
-async fn written(bed: &Bed) -> anyhow::Result<Vec<Value>> {
+async fn written(bed: &TestCluster) -> anyhow::Result<Vec<Value>> {
     let mut versions = Vec::new();
     for path in [sample::DEFINITION, sample::DEPLOYMENT] {
         let object = get(&bed.client, path).await?.context("an object is gone")?;
@@ -39,7 +39,7 @@ async fn written(bed: &Bed) -> anyhow::Result<Vec<Value>> {
 }
 
 pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allowed(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
@@ -87,21 +87,21 @@ fn widgets() -> String {
 }
 
 /// Creates a widget with these fields.
-async fn create(bed: &Bed, name: &str, spec: &Value) -> anyhow::Result<()> {
+async fn create(bed: &TestCluster, name: &str, spec: &Value) -> anyhow::Result<()> {
     let widget = json!({"apiVersion": format!("{}/v1", sample::GROUP), "kind": "Widget", "metadata": {"name": name},
         "spec": spec});
     succeed(&bed.client, "POST", &widgets(), Some(&widget)).await?;
     Ok(())
 }
 
-async fn change(bed: &Bed, name: &str, spec: &Value) -> anyhow::Result<()> {
+async fn change(bed: &TestCluster, name: &str, spec: &Value) -> anyhow::Result<()> {
     let path = format!("{}/{name}", widgets());
     succeed(&bed.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
     Ok(())
 }
 
 /// What the schema of widgets at v1 says of `^.spec`.
-async fn spec_of_v1(bed: &Bed) -> anyhow::Result<Value> {
+async fn spec_of_v1(bed: &TestCluster) -> anyhow::Result<Value> {
     let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
         .await?
         .context("no CRD")?;
@@ -114,7 +114,7 @@ async fn spec_of_v1(bed: &Bed) -> anyhow::Result<Value> {
 }
 
 /// A bundle that knows no sizes above 99, and the spec that asks for it.
-fn tighter(bed: &Bed) -> anyhow::Result<Value> {
+fn tighter(bed: &TestCluster) -> anyhow::Result<Value> {
     let tighter = bed.add_bundle(&sample::bundle("sample.v1"), "tighter")?;
     bed.edit(
         &tighter,
@@ -126,7 +126,7 @@ fn tighter(bed: &Bed) -> anyhow::Result<Value> {
 }
 
 pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is_mended(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
@@ -153,7 +153,9 @@ pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is
     Ok(())
 }
 
-pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
@@ -182,7 +184,7 @@ pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(bed: &Bed
 }
 
 pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses_it(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
@@ -237,7 +239,7 @@ pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses
 }
 
 /// The change that was only warned of is told in an event.
-async fn warned(bed: &Bed) -> anyhow::Result<()> {
+async fn warned(bed: &TestCluster) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events";
     steps::until("the change is told in an event", PATIENCE, async || {
         let events = steps::list(&bed.client, path).await?;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::foreign::{self, version};
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::text,
     sample::{self, CERTIFICATE},
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, list, succeed, until},
@@ -126,7 +126,7 @@ pub(super) fn extension_config_crd() -> Value {
 
 /// Creates the sample's install and the targets. The CRDs of Cluster API and Karmada come after the operator has started:
 /// they may come and go.
-async fn install_beside_targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
+async fn install_beside_targets(bed: &TestCluster) -> anyhow::Result<Vec<Target>> {
     sample::install(bed, "sample.v1").await?;
     foreign::define(bed, &extension_config_crd()).await?;
     let karmada = (
@@ -150,7 +150,7 @@ pub(super) fn extension_config() -> Value {
     })
 }
 
-pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn every_kind_of_target_is_repaired(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let created = install_beside_targets(bed).await?;
     let mut targets = vec![(
@@ -179,7 +179,7 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &Bed) -> anyhow::Resul
     Ok(())
 }
 
-pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &TestCluster) -> anyhow::Result<()> {
     let (operator, gate) = bed.gated(&bed.operator).await?;
     let _operator = operator.start()?;
     let targets = install_beside_targets(bed).await?;
@@ -205,7 +205,7 @@ pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &Bed) -> a
     Ok(())
 }
 
-pub(super) async fn a_removed_configuration_comes_back(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_removed_configuration_comes_back(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let trust = sample::trust_bundle(bed).await?;
@@ -237,7 +237,7 @@ pub(super) async fn a_removed_configuration_comes_back(bed: &Bed) -> anyhow::Res
 }
 
 /// Waits until the caBundle at `pointer` is the given one.
-async fn carries(bed: &Bed, path: &str, pointer: &str, trust: &str) -> anyhow::Result<()> {
+async fn carries(bed: &TestCluster, path: &str, pointer: &str, trust: &str) -> anyhow::Result<()> {
     until(
         &format!("{path} carries the trust bundle"),
         PATIENCE,

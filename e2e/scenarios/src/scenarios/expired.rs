@@ -6,12 +6,12 @@ use rcgen::KeyPair;
 use serde_json::{Value, json};
 use windlass_trust::{
     pki::{CertificateAuthority, Credentials, DnsNames, PrivateKey, Terms, Validity},
-    rotation::{Authorities, Authority, Certificate, Digest, KeyId},
+    rotation::{Ca, CaState, CertificateId, Digest, KeyId},
     trust_bundle::TrustBundle,
 };
 
 /// `data` of both Secrets.
-pub(super) struct Expired {
+pub(super) struct ExpiredSecrets {
     /// The CA Secret.
     pub(super) authority: Value,
     /// The serving Secret.
@@ -24,7 +24,7 @@ pub(super) const GENERATION: i64 = 2;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// What the operator would have made a year ago for a month.
-pub(super) fn secrets(service: &str, namespace: &str) -> anyhow::Result<Expired> {
+pub(super) fn secrets(service: &str, namespace: &str) -> anyhow::Result<ExpiredSecrets> {
     let names = DnsNames::of_service(service, namespace, &[])?;
     let issued = Timestamp::from_second((Timestamp::now() - 365 * DAY).as_second())?;
     let validity = Validity {
@@ -42,17 +42,17 @@ pub(super) fn secrets(service: &str, namespace: &str) -> anyhow::Result<Expired>
     let leaf_key = key()?;
     let leaf = current.issue(&names, &leaf_key, &terms())?;
     let trust = TrustBundle::new([current.certificate().clone(), next.certificate().clone()])?;
-    let authorities = Authorities {
-        current: Some(Authority {
+    let authorities = CaState {
+        current: Some(Ca {
             signs_since: Some(issued),
             ..authority(1, &current)
         }),
         next: Some(authority(2, &next)),
         generation: 2,
-        ..Authorities::default()
+        ..CaState::default()
     };
     let encoded = |bytes: &[u8]| Value::from(STANDARD.encode(bytes));
-    Ok(Expired {
+    Ok(ExpiredSecrets {
         authority: json!({
             "state.json": encoded(&serde_json::to_vec(&authorities)?),
             "current.crt": encoded(current.certificate().to_pem().as_bytes()),
@@ -68,12 +68,12 @@ pub(super) fn secrets(service: &str, namespace: &str) -> anyhow::Result<Expired>
     })
 }
 
-fn authority(generation: u32, authority: &CertificateAuthority) -> Authority {
+fn authority(generation: u32, authority: &CertificateAuthority) -> Ca {
     let certificate = authority.certificate();
     let key_id = KeyId::from_identifier(certificate.subject_key_identifier().unwrap_or_default());
-    Authority {
+    Ca {
         generation,
-        certificate: Certificate {
+        certificate: CertificateId {
             fingerprint: Digest(certificate.fingerprint()),
             key_id,
             issuer_key_id: key_id,

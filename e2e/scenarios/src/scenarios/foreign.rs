@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::text,
     steps::{CRDS, PATIENCE, get, succeed, until},
 };
@@ -28,7 +28,7 @@ pub(super) fn definition(api_version: &str, kind: &str, plural: &str, namespaced
 }
 
 /// Creates a CustomResourceDefinition and waits until it is served.
-pub(super) async fn define(bed: &Bed, definition: &Value) -> anyhow::Result<()> {
+pub(super) async fn define(bed: &TestCluster, definition: &Value) -> anyhow::Result<()> {
     succeed(&bed.client, "POST", CRDS, Some(definition)).await?;
     let part = |pointer| text(definition, pointer);
     let collection = format!(

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{operation::Operation, traffic};
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     everything,
     leaks::Leaks,
     operator::Running,
@@ -33,7 +33,7 @@ const FEWEST_KEYS: usize = 7;
 /// The PEM blocks of every private key that any Secret ever held.
 type Keys = Arc<Mutex<BTreeSet<String>>>;
 
-pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(bed: &TestCluster) -> anyhow::Result<()> {
     let keys = Keys::default();
     let stop = CancellationToken::new();
     let gathering = tokio::spawn(
@@ -92,7 +92,7 @@ pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(bed: &Bed) -> a
 }
 
 /// A certificate with an RSA key, beside those of the bundle.
-async fn with_rsa(bed: &Bed) -> anyhow::Result<()> {
+async fn with_rsa(bed: &TestCluster) -> anyhow::Result<()> {
     traffic::namespace(bed, traffic::NAMESPACE).await?;
     let services = format!("/api/v1/namespaces/{}/services", traffic::NAMESPACE);
     let service = json!({"metadata": {"name": "rsa"}, "spec": {"ports": [{"port": 443}]}});
@@ -129,7 +129,11 @@ async fn gather(client: Client, keys: Keys) {
 }
 
 /// All that there is to see but Secrets: objects, their status, events, metrics.
-async fn look(bed: &Bed, running: &Running, operation: Operation) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+async fn look(
+    bed: &TestCluster,
+    running: &Running,
+    operation: Operation,
+) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let metrics = running.ask("/metrics").await?;
     anyhow::ensure!(metrics.contains(" 200 "), "no metrics: {metrics}");
     let objects = everything::objects(&bed.client, |collection| collection.resource != "secrets").await?;

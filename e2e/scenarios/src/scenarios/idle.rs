@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    bed::Bed,
-    gate::Gate,
+    bed::TestCluster,
+    gate::Proxy,
     sample,
     steps::{PATIENCE, until},
 };
@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_secs(3);
 /// How long it is watched then.
 const IDLE: Duration = Duration::from_secs(10);
 
-pub(super) async fn nothing_is_written_when_nothing_changes(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn nothing_is_written_when_nothing_changes(bed: &TestCluster) -> anyhow::Result<()> {
     let (operator, gate) = bed.gated(&bed.operator).await?;
     let running = operator.start()?;
     sample::install(bed, "sample.v1").await?;
@@ -39,7 +39,7 @@ pub(super) async fn nothing_is_written_when_nothing_changes(bed: &Bed) -> anyhow
     Ok(())
 }
 
-async fn settled(gate: &Gate) -> anyhow::Result<()> {
+async fn settled(gate: &Proxy) -> anyhow::Result<()> {
     until("the operator stops writing", PATIENCE, async || {
         let before = gate.writes();
         tokio::time::sleep(QUIET).await;

@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::{traffic, upgrade::serves};
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::{self, text},
     resource::Expectation,
     sample,
     steps::{BUNDLE_DEPLOYMENTS, MUTATING, PATIENCE, VALIDATING, get, install, list, ready, succeed, until},
 };
 
-pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let deployed = sample::install(bed, "sample.v1").await?;
     for field in ["conversions", "webhooks"] {
@@ -39,7 +39,7 @@ pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &Bed) -> an
     Ok(())
 }
 
-pub(super) async fn conversion_alone_is_armed(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn conversion_alone_is_armed(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     install(
         &bed.client,
@@ -60,7 +60,7 @@ pub(super) async fn conversion_alone_is_armed(bed: &Bed) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn admission_of_one_namespace_leaves_others_alone(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn admission_of_one_namespace_leaves_others_alone(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let directory = bed.bundle("own-namespace")?;
     let folder = directory
@@ -80,7 +80,7 @@ pub(super) async fn admission_of_one_namespace_leaves_others_alone(bed: &Bed) ->
     Ok(())
 }
 
-pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;

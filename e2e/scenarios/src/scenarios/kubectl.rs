@@ -4,7 +4,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::{self, text},
     sample::{self, NAMESPACE},
     steps::{
@@ -80,7 +80,7 @@ impl Shown {
     }
 }
 
-pub(super) async fn get_shows_what_the_objects_say(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn get_shows_what_the_objects_say(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     sample::settled(bed).await?;
@@ -172,7 +172,7 @@ fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::R
 }
 
 /// `kubectl get bd`, `kubectl get scert` and `kubectl get windlass` are understood.
-async fn names_are_short(bed: &Bed) -> anyhow::Result<()> {
+async fn names_are_short(bed: &TestCluster) -> anyhow::Result<()> {
     let served = get(&bed.client, "/apis/windlass.dev/v1alpha1")
         .await?
         .context("not served")?;
@@ -191,7 +191,7 @@ async fn names_are_short(bed: &Bed) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn describe_finds_the_events(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let deployed = sample::install(bed, "sample.v1").await?;
     has_event(
@@ -251,7 +251,7 @@ pub(super) async fn describe_finds_the_events(bed: &Bed) -> anyhow::Result<()> {
 }
 
 /// Changes the broken BundleDeployment into what is refused for `reason`, and waits for that.
-async fn refuse(bed: &Bed, change: &Value, reason: &str) -> anyhow::Result<()> {
+async fn refuse(bed: &TestCluster, change: &Value, reason: &str) -> anyhow::Result<()> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/broken");
     succeed(&bed.client, "PATCH", &path, Some(change)).await?;
     until(&format!("it is refused for {reason}"), PATIENCE, async || {
@@ -268,7 +268,7 @@ async fn refuse(bed: &Bed, change: &Value, reason: &str) -> anyhow::Result<()> {
 
 /// Waits until an object has an event whose message contains `words`, told as kubectl shows it.
 async fn has_event(
-    bed: &Bed,
+    bed: &TestCluster,
     about: &Value,
     event_type: &str,
     reason: &str,
@@ -298,7 +298,7 @@ async fn has_event(
 
 /// The events that `kubectl describe` lists below an object: of the core group, by the object's name, namespace, kind
 /// and uid, and in all namespaces if it has none.
-async fn events_of(bed: &Bed, about: &Value) -> anyhow::Result<Vec<Value>> {
+async fn events_of(bed: &TestCluster, about: &Value) -> anyhow::Result<Vec<Value>> {
     let [name, namespace, uid] =
         ["name", "namespace", "uid"].map(|field| text(&about["metadata"], &format!("/{field}")));
     let root = match namespace {

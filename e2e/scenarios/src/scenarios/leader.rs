@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
-    bed::Bed,
-    gate::{Cut, Gate},
+    bed::TestCluster,
+    gate::{Cut, Proxy},
     load::Load,
     operator::Running,
     request, sample,
@@ -28,9 +28,9 @@ const MIDDLE: u64 = 2;
 /// Two replicas under load, each behind a gate of its own.
 struct Replicas {
     leader: Running,
-    leaders_gate: Gate,
+    leaders_gate: Proxy,
     standby: Running,
-    standbys_gate: Gate,
+    standbys_gate: Proxy,
     load: Load,
     /// What the rotation began with.
     before: Generations,
@@ -46,7 +46,7 @@ struct Generations {
 }
 
 pub(super) async fn the_next_leader_finishes_the_rotation_of_one_that_was_killed(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let replicas = Replicas::start(bed).await?;
     replicas.leaders_gate.cut_at(MIDDLE, Cut::After);
@@ -65,7 +65,7 @@ pub(super) async fn the_next_leader_finishes_the_rotation_of_one_that_was_killed
     replicas.standby.stop().await
 }
 
-pub(super) async fn a_paused_leader_writes_nothing_when_it_goes_on(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_paused_leader_writes_nothing_when_it_goes_on(bed: &TestCluster) -> anyhow::Result<()> {
     let mut replicas = Replicas::start(bed).await?;
     let gate = &replicas.leaders_gate;
     // It has read the Secrets for its next step, and stands still before it can do that.
@@ -96,7 +96,9 @@ pub(super) async fn a_paused_leader_writes_nothing_when_it_goes_on(bed: &Bed) ->
     replicas.standby.stop().await
 }
 
-pub(super) async fn a_leader_that_is_asked_to_end_hands_over_at_once(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_leader_that_is_asked_to_end_hands_over_at_once(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let replicas = Replicas::start(bed).await?;
     let begun = replicas.leaders_gate.writes() + MIDDLE;
     ask_for_rotation(bed).await?;
@@ -120,7 +122,7 @@ pub(super) async fn a_leader_that_is_asked_to_end_hands_over_at_once(bed: &Bed) 
 }
 
 /// What the fence cannot hold back must do no harm either.
-pub(super) async fn two_leaders_rotate_without_a_failed_call(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn two_leaders_rotate_without_a_failed_call(bed: &TestCluster) -> anyhow::Result<()> {
     let mut operator = bed.operator.clone();
     operator.arguments.push("--leader-elect=false".to_owned());
     let (one, other) = (
@@ -143,7 +145,7 @@ pub(super) async fn two_leaders_rotate_without_a_failed_call(bed: &Bed) -> anyho
     other.stop().await
 }
 
-pub(super) async fn leases_that_make_no_sense_are_refused(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn leases_that_make_no_sense_are_refused(bed: &TestCluster) -> anyhow::Result<()> {
     let (collection, name) = LEASE.rsplit_once('/').context("no collection")?;
     let lease = |spec: Value| json!({"metadata": {"name": name}, "spec": spec});
     for (spec, code, message) in [
@@ -194,7 +196,7 @@ pub(super) async fn leases_that_make_no_sense_are_refused(bed: &Bed) -> anyhow::
 // === impl Replicas ===
 
 impl Replicas {
-    async fn start(bed: &Bed) -> anyhow::Result<Self> {
+    async fn start(bed: &TestCluster) -> anyhow::Result<Self> {
         let (operator, leaders_gate) = bed.gated(&bed.operator.replica("one")).await?;
         let leader = operator.start()?;
         sample::install(bed, "sample.v1").await?;
@@ -236,7 +238,7 @@ impl Replicas {
 // === impl Generations ===
 
 impl Generations {
-    async fn observe(bed: &Bed) -> anyhow::Result<Self> {
+    async fn observe(bed: &TestCluster) -> anyhow::Result<Self> {
         let crd = sample::definition(bed).await?;
         let certificate = certificate(bed).await?;
         Ok(Self {
@@ -272,18 +274,18 @@ async fn leads(replica: &Running, patience: Duration) -> anyhow::Result<Duration
     Ok(started.elapsed())
 }
 
-async fn certificate(bed: &Bed) -> anyhow::Result<Value> {
+async fn certificate(bed: &TestCluster) -> anyhow::Result<Value> {
     get(&bed.client, sample::SERVING_CERTIFICATE)
         .await?
         .context("no ServingCertificate")
 }
 
-async fn ask_for_rotation(bed: &Bed) -> anyhow::Result<()> {
+async fn ask_for_rotation(bed: &TestCluster) -> anyhow::Result<()> {
     sample::ask_for_rotation(bed, "ca").await
 }
 
 /// Waits until the one rotation that was asked for is over, and ends the load.
-async fn finished(bed: &Bed, before: Generations, load: Load) -> anyhow::Result<()> {
+async fn finished(bed: &TestCluster, before: Generations, load: Load) -> anyhow::Result<()> {
     settled_at(bed, before.after_one()).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
@@ -291,7 +293,7 @@ async fn finished(bed: &Bed, before: Generations, load: Load) -> anyhow::Result<
 }
 
 /// Waits until the rotation has come to `expected`, and sees to it that it has not gone further.
-async fn settled_at(bed: &Bed, expected: Generations) -> anyhow::Result<()> {
+async fn settled_at(bed: &TestCluster, expected: Generations) -> anyhow::Result<()> {
     until("the CA has rotated", PATIENCE, async || {
         let seen = Generations::observe(bed).await?;
         Ok(if seen.authority >= expected.authority {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::{self, text},
     resource::Expectation,
     sample,
@@ -50,7 +50,7 @@ struct Seen {
     migrations: Vec<Value>,
 }
 
-pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn stored_objects_follow_the_storage_version(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, KEPT).await?;
@@ -130,7 +130,9 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &Bed) -> anyh
     Ok(())
 }
 
-pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, KEPT).await?;
@@ -170,7 +172,7 @@ pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(bed: 
     nothing_is_left(bed).await
 }
 
-pub(super) async fn objects_that_cannot_be_rewritten_are_named(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn objects_that_cannot_be_rewritten_are_named(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, KEPT).await?;
@@ -186,7 +188,7 @@ pub(super) async fn objects_that_cannot_be_rewritten_are_named(bed: &Bed) -> any
 
 /// The last page waits for an object that cannot be written, and meanwhile the CA is rotated, twice: when the object can
 /// be written, the last page is next.
-pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &TestCluster) -> anyhow::Result<()> {
     let running = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, KEPT).await?;
@@ -237,7 +239,7 @@ pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &Bed) -> 
 // === impl Sightings ===
 
 impl Sightings {
-    fn begin(bed: &Bed) -> Self {
+    fn begin(bed: &TestCluster) -> Self {
         let (client, stop) = (bed.client.clone(), CancellationToken::new());
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
@@ -292,7 +294,7 @@ impl Seen {
 }
 
 /// Deletes the widgets of a namespace.
-pub(super) async fn discard(bed: &Bed, namespace: &str) -> anyhow::Result<()> {
+pub(super) async fn discard(bed: &TestCluster, namespace: &str) -> anyhow::Result<()> {
     let path = sample::widgets(namespace, "v1");
     for widget in list(&bed.client, &path).await? {
         delete(
@@ -305,12 +307,12 @@ pub(super) async fn discard(bed: &Bed, namespace: &str) -> anyhow::Result<()> {
 }
 
 /// Asks for another bundle.
-async fn upgrade(bed: &Bed, folder: &str) -> anyhow::Result<()> {
+async fn upgrade(bed: &TestCluster, folder: &str) -> anyhow::Result<()> {
     set_source(&bed.client, "sample", folder).await
 }
 
 /// Checks in which versions objects may be stored.
-pub(super) async fn is_stored_as(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
+pub(super) async fn is_stored_as(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
     let stored = sample::definition(bed).await?["status"]["storedVersions"].clone();
     anyhow::ensure!(
         stored == json!(versions),
@@ -319,7 +321,7 @@ pub(super) async fn is_stored_as(bed: &Bed, versions: &[&str]) -> anyhow::Result
     Ok(())
 }
 
-async fn has_versions(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
+async fn has_versions(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
     let crd = sample::definition(bed).await?;
     let names = crd["spec"]["versions"].as_array().into_iter().flatten();
     let names: Vec<_> = names.map(|version| text(version, "/name")).collect();
@@ -331,7 +333,7 @@ async fn has_versions(bed: &Bed, versions: &[&str]) -> anyhow::Result<()> {
 }
 
 /// The right that was granted for it is gone, and so is what the status said.
-async fn nothing_is_left(bed: &Bed) -> anyhow::Result<()> {
+async fn nothing_is_left(bed: &TestCluster) -> anyhow::Result<()> {
     for collection in ["clusterroles", "clusterrolebindings"] {
         let path = format!("/apis/rbac.authorization.k8s.io/v1/{collection}");
         let left = list(&bed.client, &path).await?;
@@ -344,14 +346,14 @@ async fn nothing_is_left(bed: &Bed) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn deployed(bed: &Bed) -> anyhow::Result<Value> {
+async fn deployed(bed: &TestCluster) -> anyhow::Result<Value> {
     get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
         .await?
         .context("no BundleDeployment")
 }
 
 /// Somebody's webhook that cannot be called keeps an object as it is.
-async fn hold(bed: &Bed, name: &str) -> anyhow::Result<()> {
+async fn hold(bed: &TestCluster, name: &str) -> anyhow::Result<()> {
     let held = format!("{}/{name}", sample::widgets(KEPT, "v1"));
     let label = json!({"metadata": {"labels": {"held": "true"}}});
     succeed(&bed.client, "PATCH", &held, Some(&label)).await?;
@@ -371,7 +373,7 @@ async fn hold(bed: &Bed, name: &str) -> anyhow::Result<()> {
 }
 
 /// Waits until the status names what is held.
-async fn held_up(bed: &Bed, name: &str) -> anyhow::Result<()> {
+async fn held_up(bed: &TestCluster, name: &str) -> anyhow::Result<()> {
     let named = format!("Widget {KEPT}/{name}");
     until("the status names the object", LOADED, async || {
         let said = conditions(&deployed(bed).await?);
@@ -381,6 +383,6 @@ async fn held_up(bed: &Bed, name: &str) -> anyhow::Result<()> {
     .await
 }
 
-async fn let_go(bed: &Bed) -> anyhow::Result<()> {
+async fn let_go(bed: &TestCluster) -> anyhow::Result<()> {
     delete(&bed.client, &format!("{VALIDATING}/stranger")).await
 }

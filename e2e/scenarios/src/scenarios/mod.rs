@@ -35,7 +35,7 @@ mod upgrade;
 
 use std::pin::Pin;
 
-use crate::{bed::Bed, cluster::Trouble};
+use crate::{bed::TestCluster, cluster::Disruption};
 
 /// What a scenario returns. It stays on the thread that began it.
 type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
@@ -46,8 +46,8 @@ pub struct Scenario {
     /// The name that selects it.
     pub name: &'static str,
     /// What the cluster must be able to suffer for it.
-    pub needs: &'static [Trouble],
-    run: for<'a> fn(&'a Bed) -> Outcome<'a>,
+    pub needs: &'static [Disruption],
+    run: for<'a> fn(&'a TestCluster) -> Outcome<'a>,
 }
 
 impl Scenario {
@@ -56,7 +56,7 @@ impl Scenario {
     /// # Errors
     ///
     /// What the scenario found wrong.
-    pub async fn run(&self, bed: &Bed) -> anyhow::Result<()> {
+    pub async fn run(&self, bed: &TestCluster) -> anyhow::Result<()> {
         (self.run)(bed).await
     }
 }
@@ -69,12 +69,12 @@ impl std::fmt::Debug for Scenario {
 
 /// Declares [`SCENARIOS`] from `module::function` paths, each with what it `needs`.
 macro_rules! scenarios {
-    ($($module:ident::$function:ident $(needs $trouble:ident)?),* $(,)?) => {
+    ($($module:ident::$function:ident $(needs $disruption:ident)?),* $(,)?) => {
         /// Every scenario.
         pub static SCENARIOS: &[Scenario] = &[
             $(Scenario {
                 name: stringify!($function),
-                needs: &[$(Trouble::$trouble)?],
+                needs: &[$(Disruption::$disruption)?],
                 run: |bed| Box::pin($module::$function(bed)),
             }),*
         ];

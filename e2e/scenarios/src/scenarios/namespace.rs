@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{removal, traffic};
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     sample,
     steps::{get, gone, ready, succeed, until},
 };
@@ -19,7 +19,7 @@ const SYSTEM: &str = "/api/v1/namespaces/sample-system";
 const LONG: Duration = Duration::from_secs(120);
 
 /// Waits until the namespace and the BundleDeployment are gone; the object at `kept` must have stayed as it was.
-async fn both_go(bed: &Bed, kept: &str) -> anyhow::Result<()> {
+async fn both_go(bed: &TestCluster, kept: &str) -> anyhow::Result<()> {
     until("the namespace is gone", LONG, async || {
         Ok(match get(&bed.client, SYSTEM).await? {
             None => Ok(()),
@@ -36,7 +36,7 @@ async fn both_go(bed: &Bed, kept: &str) -> anyhow::Result<()> {
 }
 
 pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     // Its preferred version is not the one that is stored: whatever deletes all objects asks for a conversion.
@@ -87,7 +87,7 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
 }
 
 pub(super) async fn what_is_deleted_while_the_operator_is_down_goes_when_it_is_back(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let operator = bed.operator.start()?;
     sample::install(bed, "sample.v2").await?;

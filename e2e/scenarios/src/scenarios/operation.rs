@@ -7,7 +7,7 @@ use super::{
     traffic::{self, Visits},
 };
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     load::Load,
     sample::{self, NAMESPACE},
     snapshot::Snapshot,
@@ -78,7 +78,7 @@ pub(super) enum Users {
 
 impl Operation {
     /// Brings the cluster to where the operation begins, from where nothing is installed. The operator must be running.
-    pub(super) async fn prepare(self, bed: &Bed) -> anyhow::Result<()> {
+    pub(super) async fn prepare(self, bed: &TestCluster) -> anyhow::Result<()> {
         if self == Self::Install {
             return Ok(());
         }
@@ -116,7 +116,7 @@ impl Operation {
     }
 
     /// Removes what it installed, where it cannot be done again otherwise. The operator must be running.
-    pub(super) async fn undo(self, bed: &Bed) -> anyhow::Result<()> {
+    pub(super) async fn undo(self, bed: &TestCluster) -> anyhow::Result<()> {
         match self {
             Self::Install | Self::Upgrade => delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await,
             Self::Migration => {
@@ -129,7 +129,7 @@ impl Operation {
     }
 
     /// Asks for it.
-    pub(super) async fn ask(self, bed: &Bed) -> anyhow::Result<Before> {
+    pub(super) async fn ask(self, bed: &TestCluster) -> anyhow::Result<Before> {
         let mut before = Before::take(bed).await?;
         match self {
             Self::Install => {
@@ -167,7 +167,7 @@ impl Operation {
     }
 
     /// Whether all that a user sees says that it is done.
-    pub(super) async fn is_done(self, bed: &Bed, before: &Before) -> anyhow::Result<bool> {
+    pub(super) async fn is_done(self, bed: &TestCluster, before: &Before) -> anyhow::Result<bool> {
         let now = Before::take(bed).await?;
         Ok(match self {
             Self::Install | Self::Upgrade | Self::Migration => {
@@ -189,7 +189,7 @@ impl Operation {
     }
 
     /// What it must have done exactly once, beyond the state in which it ends.
-    pub(super) async fn check(self, bed: &Bed, before: &Before) -> anyhow::Result<()> {
+    pub(super) async fn check(self, bed: &TestCluster, before: &Before) -> anyhow::Result<()> {
         let now = Before::take(bed).await?;
         if self == Self::Migration {
             migration::is_stored_as(bed, &["v2"]).await?;
@@ -229,7 +229,7 @@ impl Operation {
     }
 
     /// Starts to use what is installed while it goes on.
-    pub(super) async fn users(self, bed: &Bed) -> anyhow::Result<Users> {
+    pub(super) async fn users(self, bed: &TestCluster) -> anyhow::Result<Users> {
         Ok(match self {
             Self::Install | Self::RemovalAfterNamespace => Users::Nobody,
             Self::Removal | Self::RemovalWithDefinitions => Users::Visits(traffic::visit(bed).await?),
@@ -239,7 +239,7 @@ impl Operation {
 }
 
 /// Waits until the cluster is as `end` says.
-pub(super) async fn ends_as(bed: &Bed, end: &Snapshot) -> anyhow::Result<()> {
+pub(super) async fn ends_as(bed: &TestCluster, end: &Snapshot) -> anyhow::Result<()> {
     until(
         "the cluster is as after an undisturbed run",
         PATIENCE,
@@ -256,7 +256,7 @@ pub(super) async fn ends_as(bed: &Bed, end: &Snapshot) -> anyhow::Result<()> {
 }
 
 /// The cluster, once nothing changes in it.
-pub(super) async fn settled(bed: &Bed) -> anyhow::Result<Snapshot> {
+pub(super) async fn settled(bed: &TestCluster) -> anyhow::Result<Snapshot> {
     until("nothing changes any more", PATIENCE, async || {
         let before = take(bed).await?;
         tokio::time::sleep(QUIET).await;
@@ -273,16 +273,16 @@ pub(super) async fn settled(bed: &Bed) -> anyhow::Result<Snapshot> {
 }
 
 /// Whether the operator has begun with what was asked for.
-pub(super) async fn has_begun(bed: &Bed, before: &Before) -> anyhow::Result<bool> {
+pub(super) async fn has_begun(bed: &TestCluster, before: &Before) -> anyhow::Result<bool> {
     Ok(Before::take(bed).await?.versions != before.versions)
 }
 
 /// What is in the cluster, but for what its users leave.
-pub(super) async fn take(bed: &Bed) -> anyhow::Result<Snapshot> {
+pub(super) async fn take(bed: &TestCluster) -> anyhow::Result<Snapshot> {
     Snapshot::take(&bed.client, &[traffic::NAMESPACE]).await
 }
 
-async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {
+async fn is_settled(bed: &TestCluster) -> anyhow::Result<bool> {
     let object = get(&bed.client, sample::SERVING_CERTIFICATE)
         .await?
         .unwrap_or_default();
@@ -290,7 +290,7 @@ async fn is_settled(bed: &Bed) -> anyhow::Result<bool> {
 }
 
 /// The objects in a namespace that is none of the sample's business.
-async fn outside(bed: &Bed) -> anyhow::Result<Vec<Value>> {
+async fn outside(bed: &TestCluster) -> anyhow::Result<Vec<Value>> {
     let mut objects: Vec<_> = get(&bed.client, NEIGHBOUR).await?.into_iter().collect();
     let widgets = sample::widgets(OUTSIDE, "v1");
     let listed = get(&bed.client, &widgets).await?.unwrap_or_default();
@@ -305,7 +305,7 @@ async fn outside(bed: &Bed) -> anyhow::Result<Vec<Value>> {
 // === impl Before ===
 
 impl Before {
-    async fn take(bed: &Bed) -> anyhow::Result<Self> {
+    async fn take(bed: &TestCluster) -> anyhow::Result<Self> {
         let secret = get(&bed.client, sample::SERVING_SECRET)
             .await?
             .unwrap_or_default();

@@ -5,13 +5,13 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     sample,
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, succeed},
 };
 
 /// Creates a BundleDeployment that must be refused; its conditions in words.
-async fn refused(bed: &Bed, object: &serde_json::Value) -> anyhow::Result<String> {
+async fn refused(bed: &TestCluster, object: &serde_json::Value) -> anyhow::Result<String> {
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(object)).await?;
     let name = crate::request::text(object, "/metadata/name");
     let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
@@ -19,7 +19,9 @@ async fn refused(bed: &Bed, object: &serde_json::Value) -> anyhow::Result<String
     Ok(conditions(&object))
 }
 
-pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let bundle = bed.bundle("sample.v1")?;
     bed.edit(
@@ -42,7 +44,7 @@ pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(bed: &
     Ok(())
 }
 
-pub(super) async fn a_foreign_object_is_not_adopted(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_foreign_object_is_not_adopted(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     traffic::namespace(bed, "sample-system").await?;
     let path = "/api/v1/namespaces/sample-system/serviceaccounts";
@@ -70,7 +72,9 @@ pub(super) async fn a_foreign_object_is_not_adopted(bed: &Bed) -> anyhow::Result
     Ok(())
 }
 
-pub(super) async fn an_install_mode_that_is_not_supported_is_refused(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn an_install_mode_that_is_not_supported_is_refused(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     bed.bundle("sample.v1")?;
     let mut object = steps::bundle_deployment("sample", "sample-system", "sample.v1");

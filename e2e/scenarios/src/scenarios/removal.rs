@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     sample,
     steps::{MUTATING, PATIENCE, VALIDATING, conditions, delete, get, gone, list, succeed, until},
 };
@@ -13,7 +13,7 @@ use crate::{
 /// A kind without webhooks of the CRD: what it needs must work all the time.
 const CONFIG_MAPS: &str = "/api/v1/namespaces/traffic/configmaps";
 
-pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn webhooks_go_before_their_servers(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let visits = traffic::visit(bed).await?;
@@ -40,7 +40,7 @@ pub(super) async fn webhooks_go_before_their_servers(bed: &Bed) -> anyhow::Resul
 }
 
 /// Creates a widget.
-pub(super) async fn widget(bed: &Bed, namespace: &str, name: &str) -> anyhow::Result<String> {
+pub(super) async fn widget(bed: &TestCluster, namespace: &str, name: &str) -> anyhow::Result<String> {
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": name}, "spec": {"size": 3}});
     succeed(
@@ -54,7 +54,7 @@ pub(super) async fn widget(bed: &Bed, namespace: &str, name: &str) -> anyhow::Re
 }
 
 /// Waits until the BundleDeployment says all of these words.
-async fn says(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
+async fn says(bed: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(&format!("the removal says {words:?}"), PATIENCE, async || {
         let deployed = get(&bed.client, path).await?;
@@ -65,7 +65,7 @@ async fn says(bed: &Bed, words: &[&str]) -> anyhow::Result<()> {
     .await
 }
 
-pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     traffic::namespace(bed, traffic::NAMESPACE).await?;
@@ -109,7 +109,7 @@ pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &Bed) -> an
 }
 
 pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
@@ -159,7 +159,7 @@ pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
 }
 
 pub(super) async fn definitions_go_only_when_asked_for_and_with_every_object(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
@@ -200,7 +200,9 @@ pub(super) async fn definitions_go_only_when_asked_for_and_with_every_object(
     Ok(())
 }
 
-pub(super) async fn a_deletion_while_the_operator_is_down_waits_for_it(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_deletion_while_the_operator_is_down_waits_for_it(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     operator.kill().await?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::foreign;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, delete, get, gone, ready, succeed, until},
 };
 
@@ -166,7 +166,7 @@ fn every_kind() -> Vec<Bundled> {
 }
 
 /// The bundle with an object of each kind, all of this revision.
-fn bundle(bed: &Bed, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
+fn bundle(bed: &TestCluster, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
     let bundle = bed.add_bundle(&crate::sample::bundle(BUNDLE), revision)?;
     for bundled in kinds {
         let file = bundle.join("manifests").join(format!("{}.json", bundled.plural));
@@ -182,7 +182,7 @@ fn own(directory: &str) -> Value {
 }
 
 pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let kinds = every_kind();
     for kind in kinds.iter().filter(|kind| !kind.built_in) {
@@ -223,7 +223,7 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
     Ok(())
 }
 
-async fn of_revision(bed: &Bed, kind: &Bundled, revision: &str) -> anyhow::Result<Value> {
+async fn of_revision(bed: &TestCluster, kind: &Bundled, revision: &str) -> anyhow::Result<Value> {
     let path = kind.path();
     let object = get(&bed.client, &path)
         .await?
@@ -239,7 +239,9 @@ async fn of_revision(bed: &Bed, kind: &Bundled, revision: &str) -> anyhow::Resul
 
 /// Nobody may hand out more than they have, unless they may `escalate` a role and `bind` it: the operator has neither
 /// what the bundled roles allow. Each right is needed, and is enough for what needs it.
-pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let kinds: Vec<_> = every_kind()
         .into_iter()
         .filter(|kind| ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"].contains(&kind.kind))

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::{drift, foreign, traffic};
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::text,
     sample,
     steps::{CRDS, PATIENCE, get, install, succeed, until},
 };
 
-pub(super) async fn the_leaf_rotates_under_load(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_leaf_rotates_under_load(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
@@ -27,7 +27,7 @@ pub(super) async fn the_leaf_rotates_under_load(bed: &Bed) -> anyhow::Result<()>
     Ok(())
 }
 
-pub(super) async fn the_ca_rotates_under_load(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_ca_rotates_under_load(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
@@ -47,7 +47,7 @@ pub(super) async fn the_ca_rotates_under_load(bed: &Bed) -> anyhow::Result<()> {
 }
 
 pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_call(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let bundle = bed.bundle("sample.v1")?;
@@ -74,7 +74,9 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
 }
 
 /// One target comes to take no other trust bundle: it is named, the others get theirs, and once it can, it does.
-pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let (mut open, mut closed) = (drift::extension_config_crd(), drift::extension_config_crd());
@@ -118,7 +120,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(bed: &Be
 }
 
 /// Waits until the sample's three targets and one more carry its trust bundle.
-pub(super) async fn one_more_target(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn one_more_target(bed: &TestCluster) -> anyhow::Result<()> {
     let path = sample::SERVING_CERTIFICATE;
     until("there are four targets", PATIENCE, async || {
         let targets = get(&bed.client, path).await?.unwrap_or_default()["status"]["targets"].take();
@@ -139,7 +141,7 @@ fn short_trust_bundles(longest: u32) -> Value {
 }
 
 /// Waits until a ServingCertificate names a target that refuses, in its condition and in its list.
-async fn blocked(bed: &Bed, path: &str, target: &str) -> anyhow::Result<()> {
+async fn blocked(bed: &TestCluster, path: &str, target: &str) -> anyhow::Result<()> {
     until(&format!("{target} is named"), PATIENCE, async || {
         let object = get(&bed.client, path).await?.unwrap_or_default();
         let conditions = crate::steps::conditions(&object);
@@ -157,7 +159,7 @@ async fn blocked(bed: &Bed, path: &str, target: &str) -> anyhow::Result<()> {
 }
 
 /// How often the spec of the sample's CRD was written.
-async fn generation(bed: &Bed) -> anyhow::Result<i64> {
+async fn generation(bed: &TestCluster) -> anyhow::Result<i64> {
     let crd = sample::definition(bed).await?;
     crd["metadata"]["generation"]
         .as_i64()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request, sample,
     steps::{self, BUNDLE_DEPLOYMENTS, serving_certificates, succeed},
 };
@@ -13,7 +13,7 @@ use crate::{
 type Case = (Value, &'static str);
 
 /// Sends each changed object, which must be refused with its words.
-async fn refused(bed: &Bed, path: &str, good: &Value, cases: &[Case]) -> anyhow::Result<()> {
+async fn refused(bed: &TestCluster, path: &str, good: &Value, cases: &[Case]) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     for (change, words) in cases {
         let mut object = good.clone();
@@ -29,7 +29,9 @@ async fn refused(bed: &Bed, path: &str, good: &Value, cases: &[Case]) -> anyhow:
     Ok(())
 }
 
-pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let good = steps::bundle_deployment("sample", "sample-system", "sample.v1");
     let long = "a".repeat(64);
     let cases: &[Case] = &[
@@ -104,7 +106,9 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(bed: &Bed)
     Ok(())
 }
 
-pub(super) async fn serving_certificates_that_make_no_sense_are_refused(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn serving_certificates_that_make_no_sense_are_refused(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     traffic::namespace(bed, traffic::NAMESPACE).await?;
     let path = serving_certificates(traffic::NAMESPACE);
     let good = json!({

@@ -8,22 +8,22 @@ use windlass_trust::pki::{Certificate, Credentials, pem};
 
 use super::{expired, traffic};
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     operator,
     request::text,
     sample::{self, CERTIFICATE},
     steps::{MUTATING, PATIENCE, VALIDATING, condition, get, list, succeed, until},
 };
 
-pub(super) async fn a_deleted_serving_secret_is_issued_again(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_deleted_serving_secret_is_issued_again(bed: &TestCluster) -> anyhow::Result<()> {
     deleted_under_load(bed, &serving_secret()).await
 }
 
-pub(super) async fn a_deleted_ca_secret_is_made_again(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_deleted_ca_secret_is_made_again(bed: &TestCluster) -> anyhow::Result<()> {
     deleted_under_load(bed, &authority_secret()).await
 }
 
-async fn deleted_under_load(bed: &Bed, path: &str) -> anyhow::Result<()> {
+async fn deleted_under_load(bed: &TestCluster, path: &str) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
@@ -43,23 +43,23 @@ async fn deleted_under_load(bed: &Bed, path: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_key_that_is_not_the_certificates_is_replaced(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_key_that_is_not_the_certificates_is_replaced(bed: &TestCluster) -> anyhow::Result<()> {
     let key = rcgen::KeyPair::generate()?.serialize_pem();
     damaged_under_load(bed, &serving_secret(), "tls.key", key.as_bytes()).await
 }
 
 pub(super) async fn a_garbage_trust_bundle_is_put_right_and_reaches_no_target(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     damaged_under_load(bed, &serving_secret(), "ca.crt", b"garbage").await
 }
 
-pub(super) async fn a_damaged_ca_secret_is_replaced(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_damaged_ca_secret_is_replaced(bed: &TestCluster) -> anyhow::Result<()> {
     damaged_under_load(bed, &authority_secret(), "state.json", b"{").await
 }
 
 /// All that was issued ended while the operator was away: it begins anew, and publishes nothing that has ended.
-pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &TestCluster) -> anyhow::Result<()> {
     let operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     operator.kill().await?;
@@ -115,7 +115,7 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &Bed) -> anyhow::Res
 
 /// Damages one value of a Secret: what is in the Secret comes to make sense again, nothing else is ever injected, and no
 /// call fails.
-async fn damaged_under_load(bed: &Bed, path: &str, key: &str, garbage: &[u8]) -> anyhow::Result<()> {
+async fn damaged_under_load(bed: &TestCluster, path: &str, key: &str, garbage: &[u8]) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
@@ -157,7 +157,7 @@ async fn damaged_under_load(bed: &Bed, path: &str, key: &str, garbage: &[u8]) ->
 }
 
 /// The certificates that each target of the sample carries.
-async fn injected(bed: &Bed) -> anyhow::Result<Vec<Vec<Certificate>>> {
+async fn injected(bed: &TestCluster) -> anyhow::Result<Vec<Vec<Certificate>>> {
     let crd = sample::definition(bed).await?;
     let mut bundles = vec![text(&crd, "/spec/conversion/webhook/clientConfig/caBundle").to_owned()];
     for collection in [VALIDATING, MUTATING] {

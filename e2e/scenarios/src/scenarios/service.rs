@@ -12,7 +12,7 @@ use windlass_trust::{
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::text,
     sample::{self, CERTIFICATE},
     steps::{PATIENCE, delete, get, ready, serving_certificates, succeed, until},
@@ -24,7 +24,7 @@ const NAMESPACE: &str = "platform";
 /// Addresses where nobody is (RFC 5737).
 const NOWHERE: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
-pub(super) async fn a_certificate_follows_its_service(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_certificate_follows_its_service(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     traffic::namespace(bed, NAMESPACE).await?;
     let certificates = serving_certificates(NAMESPACE);
@@ -60,7 +60,7 @@ pub(super) async fn a_certificate_follows_its_service(bed: &Bed) -> anyhow::Resu
 
 /// Half of the endpoints of a Service do not answer: they are named, what the others serve goes on, and targets are
 /// repaired although dialling them takes its time.
-pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let slices = slices("sample-system");
@@ -87,7 +87,7 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &Bed) -> anyhow::
 
 /// Kubernetes stops looking after the endpoints of a Service just when its pods are replaced: it is made to look again, and
 /// the upgrade ends.
-pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     sample::settled(bed).await?;
@@ -136,7 +136,7 @@ fn slice(service: &str, port: &str) -> Value {
 
 /// Waits until a condition has a status and a reason, and its message speaks of `name`.
 async fn says(
-    bed: &Bed,
+    bed: &TestCluster,
     path: &str,
     condition_type: &str,
     status: &str,
@@ -163,7 +163,7 @@ async fn says(
 }
 
 /// Waits until the Secret holds a certificate for that Service. At no time does it hold garbage.
-async fn served_as(bed: &Bed, service: &str) -> anyhow::Result<()> {
+async fn served_as(bed: &TestCluster, service: &str) -> anyhow::Result<()> {
     let names = DnsNames::of_service(service, NAMESPACE, &[])?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/hook-cert");
     until(&format!("a certificate is for {service}"), PATIENCE, async || {

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     load::{Clients, Failure, Load, Report},
     request::{self, Answer},
     resource::{Expectation, Resource},
@@ -48,13 +48,13 @@ pub(super) struct Visits {
 }
 
 /// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample.
-pub(super) async fn start(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+pub(super) async fn start(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     start_expecting(bed, versions, Expectation::Admitted).await
 }
 
 /// Sends requests to widgets at `versions` until stopped.
 pub(super) async fn start_expecting(
-    bed: &Bed,
+    bed: &TestCluster,
     versions: &[&str],
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
@@ -63,7 +63,7 @@ pub(super) async fn start_expecting(
 
 /// Sends requests to widgets of a namespace at `versions` until stopped.
 pub(super) async fn start_in(
-    bed: &Bed,
+    bed: &TestCluster,
     name: &str,
     versions: &[&str],
     expectation: Expectation,
@@ -75,7 +75,7 @@ pub(super) async fn start_in(
 /// Sends requests to widgets of a namespace at a pace of at least [`RATE`] a second at each of `versions` until stopped. A
 /// slow cluster makes it slower: [`finish_at`] says what was reached.
 pub(super) async fn start_at(
-    bed: &Bed,
+    bed: &TestCluster,
     name: &str,
     versions: &[&str],
     expectation: Expectation,
@@ -101,25 +101,25 @@ pub(super) async fn start_at(
 
 /// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample, and leaves a small machine
 /// time for what is measured beside them.
-pub(super) async fn start_moderately(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+pub(super) async fn start_moderately(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
     begin(bed, NAMESPACE, widgets, MODERATE_PAUSE, Clients::Strict).await
 }
 
 /// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.
-pub(super) async fn start_slowly(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+pub(super) async fn start_slowly(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
     begin(bed, NAMESPACE, widgets, LONG_PAUSE, Clients::Strict).await
 }
 
 /// The same by clients that send a request again while the API server itself is down.
-pub(super) async fn start_outlasting(bed: &Bed, versions: &[&str]) -> anyhow::Result<Load> {
+pub(super) async fn start_outlasting(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
     begin(bed, NAMESPACE, widgets, LONG_PAUSE, Clients::OutlastOutages).await
 }
 
 async fn begin(
-    bed: &Bed,
+    bed: &TestCluster,
     name: &str,
     widgets: Resource,
     pause: Duration,
@@ -138,7 +138,7 @@ async fn begin(
 
 /// Creates and deletes widgets, at their storage version, until stopped or until they are no longer served: with and
 /// without webhooks that must work. So must what no webhook is asked about.
-pub(super) async fn visit(bed: &Bed) -> anyhow::Result<Visits> {
+pub(super) async fn visit(bed: &TestCluster) -> anyhow::Result<Visits> {
     namespace(bed, NAMESPACE).await?;
     let stop = CancellationToken::new();
     let task = tokio::spawn(visits(bed.client.clone(), stop.clone()));
@@ -253,7 +253,7 @@ pub(super) fn failed_only_in(report: &Report, windows: &[(Instant, Instant)]) ->
 }
 
 /// Creates a namespace unless it is there.
-pub(super) async fn namespace(bed: &Bed, name: &str) -> anyhow::Result<()> {
+pub(super) async fn namespace(bed: &TestCluster, name: &str) -> anyhow::Result<()> {
     if crate::steps::get(&bed.client, &format!("/api/v1/namespaces/{name}"))
         .await?
         .is_none()

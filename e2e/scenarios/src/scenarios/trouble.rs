@@ -13,7 +13,7 @@ use super::{
     operation::{self, Before, Operation},
     traffic,
 };
-use crate::{bed::Bed, cluster::Trouble, operator, snapshot::Snapshot, steps::until};
+use crate::{bed::TestCluster, cluster::Disruption, operator, snapshot::Snapshot, steps::until};
 
 /// What is done, one after the other.
 const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, Operation::Upgrade];
@@ -32,20 +32,20 @@ const PROBABILITY: f64 = 0.01;
 /// How long an operation may take with all its trouble.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) async fn restarts_of_the_api_server_lose_nothing(bed: &Bed) -> anyhow::Result<()> {
-    survives(bed, Trouble::Restart).await
+pub(super) async fn restarts_of_the_api_server_lose_nothing(bed: &TestCluster) -> anyhow::Result<()> {
+    survives(bed, Disruption::Restart).await
 }
 
-pub(super) async fn storage_that_hangs_loses_nothing(bed: &Bed) -> anyhow::Result<()> {
-    survives(bed, Trouble::Pause).await
+pub(super) async fn storage_that_hangs_loses_nothing(bed: &TestCluster) -> anyhow::Result<()> {
+    survives(bed, Disruption::Pause).await
 }
 
-pub(super) async fn errors_at_random_and_cut_watches_lose_nothing(bed: &Bed) -> anyhow::Result<()> {
-    survives(bed, Trouble::Faults).await
+pub(super) async fn errors_at_random_and_cut_watches_lose_nothing(bed: &TestCluster) -> anyhow::Result<()> {
+    survives(bed, Disruption::Faults).await
 }
 
 /// Does everything without trouble, and then with: it must end the same.
-async fn survives(bed: &Bed, trouble: Trouble) -> anyhow::Result<()> {
+async fn survives(bed: &TestCluster, trouble: Disruption) -> anyhow::Result<()> {
     let empty = bed.inventory().await?;
     let end = untroubled(bed).await?;
     empty.restore(&bed.client).await?;
@@ -57,7 +57,7 @@ async fn survives(bed: &Bed, trouble: Trouble) -> anyhow::Result<()> {
 }
 
 /// Does everything with trouble: it must end as `end`.
-async fn suffers(bed: &Bed, trouble: Trouble, end: &Snapshot) -> anyhow::Result<()> {
+async fn suffers(bed: &TestCluster, trouble: Disruption, end: &Snapshot) -> anyhow::Result<()> {
     let mut load = None;
     for operation in OPERATIONS {
         let before = operation.ask(bed).await?;
@@ -85,7 +85,7 @@ async fn suffers(bed: &Bed, trouble: Trouble, end: &Snapshot) -> anyhow::Result<
 }
 
 /// How everything ends without trouble; nothing stays installed.
-async fn untroubled(bed: &Bed) -> anyhow::Result<Snapshot> {
+async fn untroubled(bed: &TestCluster) -> anyhow::Result<Snapshot> {
     let running = bed.operator.start()?;
     for operation in OPERATIONS {
         let before = operation.ask(bed).await?;
@@ -97,7 +97,7 @@ async fn untroubled(bed: &Bed) -> anyhow::Result<Snapshot> {
     Ok(end)
 }
 
-async fn done(bed: &Bed, operation: Operation, before: &Before) -> anyhow::Result<()> {
+async fn done(bed: &TestCluster, operation: Operation, before: &Before) -> anyhow::Result<()> {
     until(&format!("{operation:?} is done"), PATIENCE, async || {
         let done = operation.is_done(bed, before).await?;
         Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
@@ -106,7 +106,12 @@ async fn done(bed: &Bed, operation: Operation, before: &Before) -> anyhow::Resul
 }
 
 /// Makes the cluster suffer once the operation is under way.
-async fn suffer(bed: &Bed, trouble: Trouble, operation: Operation, before: &Before) -> anyhow::Result<()> {
+async fn suffer(
+    bed: &TestCluster,
+    trouble: Disruption,
+    operation: Operation,
+    before: &Before,
+) -> anyhow::Result<()> {
     until(&format!("{operation:?} is under way"), PATIENCE, async || {
         let begun = operation::has_begun(bed, before).await?;
         Ok(if begun {
@@ -117,9 +122,9 @@ async fn suffer(bed: &Bed, trouble: Trouble, operation: Operation, before: &Befo
     })
     .await?;
     match trouble {
-        Trouble::Restart => bed.cluster.restart_api_server(&bed.client).await,
-        Trouble::Pause => bed.cluster.pause_storage(PAUSE).await,
-        Trouble::Faults => {
+        Disruption::Restart => bed.cluster.restart_api_server(&bed.client).await,
+        Disruption::Pause => bed.cluster.pause_storage(PAUSE).await,
+        Disruption::Faults => {
             let faults = bed.cluster.faults()?;
             for code in CODES {
                 for carried_out in [false, true] {

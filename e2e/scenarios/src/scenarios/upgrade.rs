@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     load::Load,
     request::text,
     sample,
@@ -46,7 +46,7 @@ const FAULTS: [(&str, &str, &str); 6] = [
     ("lose-field", "CanaryFailed", "spec.size is gone"),
 ];
 
-pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
@@ -91,7 +91,7 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &Bed) -> any
     Ok(())
 }
 
-pub(super) async fn a_canary_that_cannot_start_says_why(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_canary_that_cannot_start_says_why(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let folder = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-incomplete")?;
@@ -108,7 +108,7 @@ pub(super) async fn a_canary_that_cannot_start_says_why(bed: &Bed) -> anyhow::Re
     no_canary(bed).await
 }
 
-pub(super) async fn removal_during_a_canary_leaves_nothing_behind(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn removal_during_a_canary_leaves_nothing_behind(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     sample::set_source(bed, &broken(bed, "crash")?).await?;
@@ -127,7 +127,9 @@ pub(super) async fn removal_during_a_canary_leaves_nothing_behind(bed: &Bed) -> 
     Ok(())
 }
 
-pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
@@ -158,7 +160,7 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(bed: &Bed
     Ok(())
 }
 
-pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v2").await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
@@ -188,7 +190,7 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &Bed) -> anyhow
     no_canary(bed).await
 }
 
-pub(super) async fn a_downgrade_never_loses_stored_objects(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_downgrade_never_loses_stored_objects(bed: &TestCluster) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     let newer = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-stored")?;
     let (served, stored) = (
@@ -223,7 +225,7 @@ pub(super) async fn a_downgrade_never_loses_stored_objects(bed: &Bed) -> anyhow:
 }
 
 /// The newer sample with a fault: its folder.
-fn broken(bed: &Bed, fault: &str) -> anyhow::Result<String> {
+fn broken(bed: &TestCluster, fault: &str) -> anyhow::Result<String> {
     let name = format!("sample.v2-{fault}");
     let folder = bed.add_bundle(&sample::bundle("sample.v2"), &name)?;
     let image = format!("image: {}:v2", sample::IMAGE);
@@ -235,14 +237,14 @@ fn broken(bed: &Bed, fault: &str) -> anyhow::Result<String> {
     Ok(name)
 }
 
-async fn patch(bed: &Bed, patch: &Value) -> anyhow::Result<()> {
+async fn patch(bed: &TestCluster, patch: &Value) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     succeed(&bed.client, "PATCH", path, Some(patch)).await?;
     Ok(())
 }
 
 /// Waits until the status says of the present spec that it is not ready for `reason`, in these words.
-pub(super) async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Result<Value> {
+pub(super) async fn stopped(bed: &TestCluster, reason: &str, words: &str) -> anyhow::Result<Value> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(
         &format!("it is stopped by {reason}: {words}"),
@@ -263,7 +265,7 @@ pub(super) async fn stopped(bed: &Bed, reason: &str, words: &str) -> anyhow::Res
 }
 
 /// What serves: the Deployment's pods, its template and whether the CRD serves the version of the newer bundle.
-async fn serving(bed: &Bed) -> anyhow::Result<Value> {
+async fn serving(bed: &TestCluster) -> anyhow::Result<Value> {
     let deployment = get(&bed.client, sample::DEPLOYMENT)
         .await?
         .context("no Deployment")?;
@@ -289,7 +291,7 @@ pub(super) fn serves(crd: &Value, version: &str) -> bool {
     })
 }
 
-async fn no_canary(bed: &Bed) -> anyhow::Result<()> {
+async fn no_canary(bed: &TestCluster) -> anyhow::Result<()> {
     until("no canary is left", PATIENCE, async || {
         let left = list(&bed.client, CANARIES).await?;
         let names: Vec<_> = left.iter().map(|pod| text(pod, "/metadata/name")).collect();

@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::{
-    everything::{self, Collection},
+    everything::{self, ListedKind},
     request::text,
 };
 
@@ -38,7 +38,7 @@ impl Snapshot {
     ///
     /// When something cannot be listed.
     pub async fn take(client: &Client, without: &[&str]) -> anyhow::Result<Self> {
-        let wanted = |collection: &Collection| !LEFT_OUT.contains(&collection.resource.as_str());
+        let wanted = |collection: &ListedKind| !LEFT_OUT.contains(&collection.resource.as_str());
         let mut objects = everything::objects(client, wanted).await?;
         objects.retain(|(collection, object)| {
             let namespace = match collection.resource.as_str() {
@@ -50,7 +50,7 @@ impl Snapshot {
         Ok(Self::of(&objects))
     }
 
-    fn of(objects: &[(Collection, Value)]) -> Self {
+    fn of(objects: &[(ListedKind, Value)]) -> Self {
         let names = normal::generated_names(objects.iter().map(|(_, object)| object));
         let uids: BTreeSet<&str> = objects
             .iter()
@@ -158,15 +158,15 @@ mod tests {
 
     use super::*;
 
-    fn pods() -> Collection {
-        Collection {
+    fn pods() -> ListedKind {
+        ListedKind {
             path: "/api/v1/pods".to_owned(),
             group: String::new(),
             resource: "pods".to_owned(),
         }
     }
 
-    fn pod(suffix: &str, uid: &str, ready: bool) -> (Collection, Value) {
+    fn pod(suffix: &str, uid: &str, ready: bool) -> (ListedKind, Value) {
         let object = json!({
             "metadata": {"name": format!("web-{suffix}"), "generateName": "web-", "namespace": "a", "uid": uid},
             "status": {"ready": ready, "podIP": format!("10.0.0.{}", suffix.len()), "startTime": "2026-01-01T00:00:00Z"},

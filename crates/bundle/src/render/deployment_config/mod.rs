@@ -28,12 +28,12 @@ pub struct DeploymentConfig {
     /// Annotations of Deployments and pods that have no such annotation of their own.
     pub annotations: Map<String, Value>,
     /// What is added for serving.
-    pub serving: Serving,
+    pub serving: ServingDefaults,
 }
 
 /// What is added to Deployments that serve webhooks, where the bundle says nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Serving {
+pub struct ServingDefaults {
     /// A TCP readiness probe on the port of the webhooks.
     pub readiness_probe: bool,
     /// A sleep before a pod ends.
@@ -46,7 +46,7 @@ pub struct Serving {
 
 // === impl Serving ===
 
-impl Default for Serving {
+impl Default for ServingDefaults {
     fn default() -> Self {
         Self {
             readiness_probe: true,

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use windlass_object::{JsonPath, Problem, json, yaml};
 
-use super::{DeploymentConfig, Serving};
+use super::{DeploymentConfig, ServingDefaults};
 
 const RULE: &str = "deployment-config";
 
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         Some(fields)
     }
 
-    fn serving(&mut self, (path, value): Field<'_>) -> Serving {
+    fn serving(&mut self, (path, value): Field<'_>) -> ServingDefaults {
         let fields = self.object(&path, value).unwrap_or_default();
         self.refuse_unknown(&path, &fields, &SERVING_KEYS);
         let [readiness_probe, pre_stop, rolling_update, canary] =
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
                     true
                 }
             });
-        Serving {
+        ServingDefaults {
             readiness_probe,
             pre_stop,
             rolling_update,
@@ -234,7 +234,7 @@ mod tests {
         let config = parse("f", b"windlass: {preStop: false}").unwrap();
         assert_eq!(
             config.serving,
-            Serving {
+            ServingDefaults {
                 readiness_probe: true,
                 pre_stop: false,
                 rolling_update: true,

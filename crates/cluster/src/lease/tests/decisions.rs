@@ -4,12 +4,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::{
-    super::{Candidate, Decision, Moment, Record},
+    super::{Candidate, Decision, LeaderElectionRecord, Moment},
     *,
 };
 
-fn held(holder: &str, seconds: Option<u64>) -> Record {
-    Record {
+fn held(holder: &str, seconds: Option<u64>) -> LeaderElectionRecord {
+    LeaderElectionRecord {
         holder: holder.to_owned(),
         duration: seconds.map(Duration::from_secs),
         acquired: Some(at(0).wall),
@@ -19,7 +19,7 @@ fn held(holder: &str, seconds: Option<u64>) -> Record {
 }
 
 /// What is decided about a Lease that was first seen at 0 and still says the same after `milliseconds`.
-fn decided(found: &Record, milliseconds: u64) -> Decision {
+fn decided(found: &LeaderElectionRecord, milliseconds: u64) -> Decision {
     let mut candidate = Candidate::new("me".into(), TIMING);
     candidate.consider(Some(found), at(0));
     candidate.consider(Some(found), at(milliseconds))
@@ -136,7 +136,7 @@ fn a_lease_is_read_as_it_was_written_and_keeps_what_others_added() {
     let mut record = held("me", Some(15));
     record.acquired = Some("2026-11-21T10:00:00.000001Z".parse::<Timestamp>().unwrap());
     record.write_to(&mut lease);
-    assert_eq!(Record::of(&lease).unwrap(), record);
+    assert_eq!(LeaderElectionRecord::of(&lease).unwrap(), record);
     assert_eq!(lease["metadata"]["labels"]["theirs"], "1");
     assert_eq!(lease["spec"]["preferredHolder"], "theirs");
     // The API server's MicroTime takes exactly six digits.
@@ -151,14 +151,20 @@ fn a_lease_that_says_nothing_is_held_by_nobody_and_nonsense_is_an_error() {
         json!({"spec": {}}),
         json!({"spec": {"holderIdentity": null}}),
     ] {
-        assert_eq!(Record::of(&lease).unwrap(), Record::default());
+        assert_eq!(
+            LeaderElectionRecord::of(&lease).unwrap(),
+            LeaderElectionRecord::default()
+        );
     }
     for spec in [
         json!({"holderIdentity": 1}),
         json!({"renewTime": "yesterday"}),
         json!([]),
     ] {
-        assert!(Record::of(&json!({"spec": spec})).is_err(), "{spec}");
+        assert!(
+            LeaderElectionRecord::of(&json!({"spec": spec})).is_err(),
+            "{spec}"
+        );
     }
 }
 

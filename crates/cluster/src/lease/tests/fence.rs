@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tower::{BoxError, service_fn};
 
 use super::{
-    super::{Claim, Leadership, Moment, NotLeading, fenced},
+    super::{LeaderTerm, Leadership, Moment, NotLeading, fenced},
     *,
 };
 use crate::{Cluster, RequestError, events::Events, kinds};
@@ -17,13 +17,15 @@ use crate::{Cluster, RequestError, events::Events, kinds};
 /// An API server that answers each request with the next of these, and what it was asked.
 struct Server {
     asked: Arc<Mutex<Vec<String>>>,
-    claims: watch::Sender<Option<Claim>>,
+    claims: watch::Sender<Option<LeaderTerm>>,
     cluster: Cluster,
 }
 
 impl Server {
     /// `answer` sees the method of each request about a ConfigMap, and may end the leadership.
-    fn new(answer: impl Fn(&watch::Sender<Option<Claim>>) -> StatusCode + Send + Sync + 'static) -> Self {
+    fn new(
+        answer: impl Fn(&watch::Sender<Option<LeaderTerm>>) -> StatusCode + Send + Sync + 'static,
+    ) -> Self {
         let (claims, receiver) = watch::channel(None);
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (log, sender, answer) = (asked.clone(), claims.clone(), Arc::new(answer));
@@ -61,7 +63,7 @@ impl Server {
     }
 
     fn lead(&self, duration: Duration) {
-        self.claims.send_replace(Some(Claim {
+        self.claims.send_replace(Some(LeaderTerm {
             holder: "me".into(),
             expiry: Moment::now().after(duration),
         }));

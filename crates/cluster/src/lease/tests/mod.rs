@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Moment, Timing};
+use super::{LeaderElectionConfig, Moment};
 
-const TIMING: Timing = Timing {
+const TIMING: LeaderElectionConfig = LeaderElectionConfig {
     lease_duration: Duration::from_secs(15),
     renew_deadline: Duration::from_secs(10),
     retry_period: Duration::from_secs(2),

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 
 use super::{
-    super::{Candidate, Claim, Decision, Moment, Record},
+    super::{Candidate, Decision, LeaderElectionRecord, LeaderTerm, Moment},
     *,
 };
 
@@ -41,16 +41,16 @@ struct Replica {
     since_boot: Duration,
     jumped: SignedDuration,
     /// A write that has not arrived, with the version that it replaces.
-    sent: Option<(Record, u64, Moment)>,
+    sent: Option<(LeaderElectionRecord, u64, Moment)>,
     /// A write that has succeeded.
-    answer: Option<(Record, Moment)>,
-    claim: Option<Claim>,
+    answer: Option<(LeaderElectionRecord, Moment)>,
+    claim: Option<LeaderTerm>,
 }
 
 struct World {
     /// Milliseconds.
     now: u64,
-    lease: Option<Record>,
+    lease: Option<LeaderElectionRecord>,
     version: u64,
     replicas: Vec<Replica>,
     processes: usize,
@@ -88,7 +88,7 @@ impl World {
     }
 
     /// Whether `record` was written in the place of `version`.
-    fn write(&mut self, record: &Record, version: u64) -> bool {
+    fn write(&mut self, record: &LeaderElectionRecord, version: u64) -> bool {
         let succeeds = version == self.version;
         if succeeds {
             self.lease = Some(record.clone());

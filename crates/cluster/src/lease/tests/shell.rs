@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 use tower::{BoxError, service_fn};
 
 use super::{
-    super::{Candidate, Elector, Leadership, LeadershipLost, Timing},
+    super::{Candidate, Elector, LeaderElectionConfig, Leadership, LeadershipLost},
     *,
 };
 use crate::{Cluster, events::Events};
 
 /// As short as a Lease can be.
-const SHORT: Timing = Timing {
+const SHORT: LeaderElectionConfig = LeaderElectionConfig {
     lease_duration: Duration::from_secs(1),
     renew_deadline: Duration::from_millis(600),
     retry_period: Duration::from_millis(100),

@@ -1,7 +1,7 @@
 //! What is said of definitions as a whole and of their versions, what exceptions make of it, and what is no definition.
 
 use super::*;
-use crate::crd_upgrade::{Enforcement, Exception, Rule, compare_all};
+use crate::crd_upgrade::{Enforcement, Exception, UpgradeRule, compare_all};
 
 /// A definition of the given versions; those with a `+` are served.
 fn with_versions(scope: &str, versions: &[(&str, &str)], stored: &[&str]) -> Value {
@@ -134,14 +134,14 @@ fn exceptions_decide_by_version_and_field() {
     let old = definition("{properties: {a: {type: string}, b: {type: string}}}");
     let new = definition("{properties: {a: {type: integer}}}");
     let found = |policy: &Policy| compare("widgets.example.com", &old, &new, policy);
-    let enforcements = |exceptions: &str| -> Vec<(Rule, Enforcement)> {
+    let enforcements = |exceptions: &str| -> Vec<(UpgradeRule, Enforcement)> {
         found(&policy(false, exceptions))
             .iter()
             .map(|finding| (finding.rule, finding.enforcement))
             .collect()
     };
     use Enforcement::{Strict, Warn};
-    use Rule::{ExistingFieldRemoval, Type};
+    use UpgradeRule::{ExistingFieldRemoval, Type};
     assert_eq!(
         enforcements("[]"),
         [(Type, Strict), (ExistingFieldRemoval, Strict)]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::crd_upgrade::{Enforcement, Exception, Extent, Rule, Trial, compare_back, versions_to_try};
+use crate::crd_upgrade::{Enforcement, Exception, Extent, Trial, UpgradeRule, compare_back, versions_to_try};
 
 const CRD: &str = "widgets.example.com";
 
@@ -30,7 +30,10 @@ fn tried(old: &Value, new: &Value, objects: &[Value], extent: Extent, policy: &P
 fn harm(old: &Value, new: &Value, objects: &[Value]) -> Vec<String> {
     let findings = tried(old, new, objects, Extent::All, &strict());
     let words = findings.iter().map(|finding| {
-        assert_eq!((finding.crd.as_str(), finding.rule), (CRD, Rule::StoredObjects));
+        assert_eq!(
+            (finding.crd.as_str(), finding.rule),
+            (CRD, UpgradeRule::StoredObjects)
+        );
         assert_eq!(finding.version.as_deref(), Some("v1"));
         format!("{}: {}", finding.field.as_deref().unwrap_or("-"), finding.message)
     });

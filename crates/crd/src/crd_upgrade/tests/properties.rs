@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::crd_upgrade::{Enforcement, Exception, Rule};
+use crate::crd_upgrade::{Enforcement, Exception, UpgradeRule};
 
 /// Any JSON, mostly of the words that schemas are made of.
 fn garbage() -> impl Strategy<Value = Value> {
@@ -207,7 +207,7 @@ proptest! {
         without.pointer_mut(holder).and_then(Value::as_object_mut).unwrap().shift_remove(name);
         let findings = compare("c", &with_schema(&schema), &with_schema(&without), &strict());
         prop_assert_eq!(findings.len(), 1);
-        prop_assert_eq!(findings[0].rule, Rule::ExistingFieldRemoval);
+        prop_assert_eq!(findings[0].rule, UpgradeRule::ExistingFieldRemoval);
         prop_assert_eq!(findings[0].field.as_ref(), Some(path));
         prop_assert_eq!(findings[0].enforcement, Enforcement::Strict);
         // What is reported can be allowed by naming it as it is reported.
@@ -217,7 +217,7 @@ proptest! {
                 crd: Some("c".into()),
                 version: Some("v1".into()),
                 field: Some(path.clone()),
-                rule: Some(Rule::ExistingFieldRemoval),
+                rule: Some(UpgradeRule::ExistingFieldRemoval),
                 enforcement: Enforcement::None,
             }],
         };

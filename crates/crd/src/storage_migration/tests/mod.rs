@@ -27,7 +27,7 @@ fn moved() -> Value {
 
 fn begun(live: &Value, second: i64) -> Migration {
     match next(live, None, None, at(second), SETTLE) {
-        Next::Begin(migration) => migration,
+        MigrationStep::Begin(migration) => migration,
         other => panic!("{other:?}"),
     }
 }
@@ -36,16 +36,16 @@ fn begun(live: &Value, second: i64) -> Migration {
 fn only_the_definition_says_whether_there_is_anything_to_do() {
     let known = begun(&moved(), 0);
     for (live, expected) in [
-        (crd(&[("v1", true, true)], &["v1"]), Next::Nothing),
+        (crd(&[("v1", true, true)], &["v1"]), MigrationStep::Nothing),
         (
             crd(&[("v1", true, false), ("v2", true, true)], &["v2"]),
-            Next::Nothing,
+            MigrationStep::Nothing,
         ),
-        (crd(&[("v1", true, true)], &[]), Next::Nothing),
-        (crd(&[], &["v1"]), Next::Nothing),
+        (crd(&[("v1", true, true)], &[]), MigrationStep::Nothing),
+        (crd(&[], &["v1"]), MigrationStep::Nothing),
         (
             crd(&[("v1", false, false), ("v2", false, true)], &["v1", "v2"]),
-            Next::Serve,
+            MigrationStep::Serve,
         ),
     ] {
         assert_eq!(next(&live, None, None, at(0), SETTLE), expected, "{live}");
@@ -62,16 +62,16 @@ fn it_settles_then_marks_then_rewrites() {
         ("widgets.example.com", "v2")
     );
     for (second, expected) in [
-        (100, Next::Wait(SETTLE)),
-        (107, Next::Wait(SignedDuration::from_secs(3))),
-        (110, Next::Mark),
+        (100, MigrationStep::Wait(SETTLE)),
+        (107, MigrationStep::Wait(SignedDuration::from_secs(3))),
+        (110, MigrationStep::Mark),
     ] {
         assert_eq!(next(&live, Some(&migration), None, at(second), SETTLE), expected);
     }
     migration.mark("120", None);
     assert_eq!(
         next(&live, Some(&migration), None, at(110), SETTLE),
-        Next::Rewrite
+        MigrationStep::Rewrite
     );
 }
 
@@ -93,18 +93,18 @@ fn it_begins_anew_where_the_storage_version_may_have_moved_and_when_the_clock_we
         back,
     ] {
         let mut migration = migration.clone();
-        migration.follow(&Tenure::of(&other));
+        migration.follow(&StorageVersionHistory::of(&other));
         let next = next(&other, Some(&migration), None, at(200), SETTLE);
-        assert!(matches!(next, Next::Begin(_)), "{next:?}");
+        assert!(matches!(next, MigrationStep::Begin(_)), "{next:?}");
     }
     assert!(matches!(
         next(&live, Some(&migration), None, at(99), SETTLE),
-        Next::Begin(_)
+        MigrationStep::Begin(_)
     ));
     let status = with(&live, "/metadata/resourceVersion", json!("91"));
     assert_eq!(
         next(&status, Some(&migration), None, at(200), SETTLE),
-        Next::Rewrite
+        MigrationStep::Rewrite
     );
 }
 
@@ -117,15 +117,18 @@ fn it_goes_on_over_every_generation_that_leaves_the_storage_version() {
     for (seen, last) in [(vec![], 5), (vec![6, 7, 8], 9), (vec![9, 10], 10)] {
         let live = at_generation(last);
         let next_of = |migration: &Migration| next(&live, Some(migration), None, at(200), SETTLE);
-        assert!(matches!(next_of(&migration), Next::Begin(_)), "not followed");
+        assert!(
+            matches!(next_of(&migration), MigrationStep::Begin(_)),
+            "not followed"
+        );
         assert!(migration.is_behind(&live));
         let seen = seen.iter().map(|generation| at_generation(*generation));
         let tenures: Vec<_> = seen
             .chain([live.clone()])
-            .filter_map(|seen| Tenure::of(&seen))
+            .filter_map(|seen| StorageVersionHistory::of(&seen))
             .collect();
         migration.follow(&tenures);
-        assert_eq!(next_of(&migration), Next::Rewrite);
+        assert_eq!(next_of(&migration), MigrationStep::Rewrite);
         assert_eq!(migration.generation, last);
     }
 }
@@ -143,14 +146,14 @@ fn nothing_is_rewritten_while_another_converts() {
     migration.mark("120", None);
     let next_of = |live: &Value, wanted: Option<&str>, migration: &Migration| {
         let mut migration = migration.clone();
-        migration.follow(&Tenure::of(live));
+        migration.follow(&StorageVersionHistory::of(live));
         next(live, Some(&migration), wanted, at(200), SETTLE)
     };
     let other_trust = converting("https://ours", "B", 5);
-    assert_eq!(next_of(&other_trust, None, &migration), Next::Rewrite);
+    assert_eq!(next_of(&other_trust, None, &migration), MigrationStep::Rewrite);
     assert!(!migration.is_stopped_by(&other_trust));
 
-    let ours = Next::Convert("https://ours".to_owned());
+    let ours = MigrationStep::Convert("https://ours".to_owned());
     let none = with(&moved(), "/metadata/generation", json!(5));
     for other in [converting("https://theirs", "A", 5), none] {
         assert_eq!(next_of(&other, None, &migration), ours);
@@ -164,15 +167,15 @@ fn nothing_is_rewritten_while_another_converts() {
     let theirs = converting("https://theirs", "A", 5);
     assert_eq!(
         next_of(&theirs, Some("https://theirs"), &migration),
-        Next::Rewrite
+        MigrationStep::Rewrite
     );
     migration.converter = None;
-    assert_eq!(next_of(&theirs, None, &migration), Next::Rewrite);
+    assert_eq!(next_of(&theirs, None, &migration), MigrationStep::Rewrite);
     migration.go_through(&theirs);
     assert_eq!(migration.converter.as_deref(), Some("https://theirs"));
     assert_eq!(
         next_of(&live, None, &migration),
-        Next::Convert("https://theirs".to_owned())
+        MigrationStep::Convert("https://theirs".to_owned())
     );
 }
 

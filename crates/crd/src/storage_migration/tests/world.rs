@@ -25,8 +25,8 @@ pub(super) struct World {
     /// Who converts.
     converter: &'static str,
     /// What the operator's watch has shown, and what it has still to show.
-    shown: Option<Tenure>,
-    unseen: VecDeque<Tenure>,
+    shown: Option<StorageVersionHistory>,
+    unseen: VecDeque<StorageVersionHistory>,
     /// An object was rewritten through the wrong conversion.
     pub(super) spoiled: bool,
 }
@@ -177,7 +177,7 @@ impl World {
             }
             Event::Relist => {
                 self.unseen.clear();
-                if let Some(seen) = Tenure::of(&self.live()) {
+                if let Some(seen) = StorageVersionHistory::of(&self.live()) {
                     see(&mut self.shown, seen);
                 }
             }
@@ -217,13 +217,13 @@ impl World {
 
     fn note_change(&mut self) {
         self.generation += 1;
-        self.unseen.extend(Tenure::of(&self.live()));
+        self.unseen.extend(StorageVersionHistory::of(&self.live()));
     }
 
     /// Everything is forgotten but the status; the watch shows what there is.
     fn restart(&mut self) {
         self.unseen.clear();
-        self.shown = Tenure::of(&self.live());
+        self.shown = StorageVersionHistory::of(&self.live());
     }
 
     /// What the operator does in one reconciliation.
@@ -231,7 +231,7 @@ impl World {
         let live = self.live();
         let mut status = self.status.clone();
         if let Some(known) = &mut status {
-            known.follow(self.shown.iter().chain(&Tenure::of(&live)));
+            known.follow(self.shown.iter().chain(&StorageVersionHistory::of(&live)));
         }
         let is_behind = status.as_ref().is_some_and(|known| known.is_behind(&live));
         let lags = is_behind && !self.shown.as_ref().is_some_and(|shown| shown.reaches(&live));
@@ -241,11 +241,13 @@ impl World {
             next(&live, status.as_ref(), Some(OURS), now, self.settle),
             &mut status,
         ) {
-            (Next::Nothing, _) => status = None,
-            (Next::Begin(_), Some(_)) if lags => {}
-            (Next::Begin(migration), _) => status = Some(migration),
-            (Next::Mark, Some(migration)) => migration.mark(&self.resource_version.to_string(), None),
-            (Next::Rewrite, Some(migration)) => {
+            (MigrationStep::Nothing, _) => status = None,
+            (MigrationStep::Begin(_), Some(_)) if lags => {}
+            (MigrationStep::Begin(migration), _) => status = Some(migration),
+            (MigrationStep::Mark, Some(migration)) => {
+                migration.mark(&self.resource_version.to_string(), None)
+            }
+            (MigrationStep::Rewrite, Some(migration)) => {
                 survives = self.turn_page(migration, writes);
             }
             _ => {}
@@ -303,7 +305,7 @@ impl World {
     }
 }
 
-fn see(shown: &mut Option<Tenure>, seen: Tenure) {
+fn see(shown: &mut Option<StorageVersionHistory>, seen: StorageVersionHistory) {
     match shown {
         Some(shown) => shown.see(seen),
         None => *shown = Some(seen),

@@ -5,26 +5,26 @@ mod trials;
 
 use std::sync::Arc;
 
-use super::{Halt, Reconciler, loading::Loaded, report::Survey};
+use super::{BundleReconciler, Halt, loading::Loaded, report::Survey};
 use crate::install::plan::{Phase, Stage, staged};
 
-use trials::Change;
+use trials::CrdChange;
 pub(super) use trials::Trials;
 use windlass_api::BundleDeployment;
 use windlass_bundle::crds::with_conversion;
-use windlass_cluster::apply::Owner;
+use windlass_cluster::apply::Applicant;
 use windlass_crd::crd_upgrade::{Finding, Policy, compare, compare_back, is_refused};
 use windlass_object::ObjectKey;
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// What the install would break. A definition that was applied already is put back as it was, whatever others made
     /// of it: that is no upgrade. Back to the bundle that is installed, stored objects decide: whatever came since was
     /// proven by nobody.
     pub(super) async fn crd_upgrade_findings(
         &self,
-        owner: &Owner,
+        owner: &Applicant,
         deployment: &BundleDeployment,
         loaded: &Loaded,
         survey: &Survey,
@@ -51,7 +51,7 @@ impl Reconciler {
     }
 
     /// The definitions that are there, and that an install would change for the first time.
-    async fn changes(&self, owner: &Owner, loaded: &Loaded) -> Result<Vec<Arc<Change>>, Halt> {
+    async fn changes(&self, owner: &Applicant, loaded: &Loaded) -> Result<Vec<Arc<CrdChange>>, Halt> {
         let plan = &loaded.plan;
         let mut changes = Vec::new();
         for wanted in plan.phases.of(Phase::Definitions) {
@@ -73,7 +73,7 @@ impl Reconciler {
                 continue;
             };
             let converts = plan.conversion(&key.name).is_some();
-            changes.push(Arc::new(Change {
+            changes.push(Arc::new(CrdChange {
                 crd: key.name,
                 live,
                 wanted: with_conversion(wanted.clone(), converts),
@@ -83,7 +83,7 @@ impl Reconciler {
     }
 }
 
-fn compared(changes: &[Arc<Change>], goes_back: bool, policy: &Policy) -> Vec<Finding> {
+fn compared(changes: &[Arc<CrdChange>], goes_back: bool, policy: &Policy) -> Vec<Finding> {
     let compare = if goes_back { compare_back } else { compare };
     changes
         .iter()

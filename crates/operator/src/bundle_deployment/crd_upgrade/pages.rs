@@ -3,7 +3,7 @@
 use windlass_cluster::{Cluster, Kind, RequestError, listing::PAGE};
 use windlass_crd::crd_upgrade::{Extent, Trial, Tried};
 
-use crate::bundle_deployment::ReconcileError;
+use crate::bundle_deployment::BundleDeploymentError;
 
 /// How many objects are tried.
 const MOST: u64 = 10_000;
@@ -13,7 +13,7 @@ pub(super) async fn try_objects(
     cluster: &Cluster,
     kind: &Kind,
     mut trial: Trial,
-) -> Result<Tried, ReconcileError> {
+) -> Result<Tried, BundleDeploymentError> {
     let mut from = None;
     loop {
         let page = match cluster.objects(kind, PAGE, from.as_deref()).await {
@@ -64,7 +64,7 @@ mod tests {
     const KIND: Kind = Kind::new("example.com/v1", "Widget");
 
     /// Tries all that an API server has, which answers for the page that begins at some object; the findings.
-    async fn tried(page: fn(u64) -> Result<Value, Value>) -> Result<Vec<String>, ReconcileError> {
+    async fn tried(page: fn(u64) -> Result<Value, Value>) -> Result<Vec<String>, BundleDeploymentError> {
         let serving = service_fn(move |request: Request<Body>| {
             let query = request.uri().query().unwrap_or_default().to_owned();
             let from = query.split('&').find_map(|part| part.strip_prefix("continue="));

@@ -10,21 +10,21 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_cluster::{
     Kind,
-    apply::{Owner, body_hash},
+    apply::{Applicant, body_hash},
     lease::NotLeading,
     telemetry::chain,
 };
-use windlass_crd::crd_upgrade::{Finding, Policy, Rule, Trial, Tried, versions_to_try};
+use windlass_crd::crd_upgrade::{Finding, Policy, Trial, Tried, UpgradeRule, versions_to_try};
 use windlass_object::object;
 
 use super::pages::try_objects;
 use crate::{
-    bundle_deployment::{Halt, ReconcileError, Reconciler},
-    install::status::{Standing, Step},
+    bundle_deployment::{BundleDeploymentError, BundleReconciler, Halt},
+    install::status::{Milestone, Standing},
 };
 
 /// A definition that is to become another.
-pub(super) struct Change {
+pub(super) struct CrdChange {
     /// Its name.
     pub(super) crd: String,
     /// As it is in the cluster.
@@ -74,7 +74,7 @@ impl Trials {
     }
 
     /// Forgets definitions that do not change any more.
-    fn keep(&self, deployment: &str, changes: &[Arc<Change>]) {
+    fn keep(&self, deployment: &str, changes: &[Arc<CrdChange>]) {
         let mut known = self.known.lock();
         if changes.is_empty() {
             known.remove(deployment);
@@ -98,7 +98,7 @@ impl Trials {
 
 // === impl Change ===
 
-impl Change {
+impl CrdChange {
     fn subject(&self) -> Subject {
         let metadata = &self.live["metadata"];
         Subject {
@@ -119,19 +119,19 @@ impl Change {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// What the changes do to objects that are stored; halts where these cannot be read.
     pub(super) async fn object_findings(
         &self,
-        owner: &Owner,
-        changes: &[Arc<Change>],
+        owner: &Applicant,
+        changes: &[Arc<CrdChange>],
         policy: &Policy,
     ) -> Result<Vec<Finding>, Halt> {
         self.trials.keep(&owner.bundle_deployment, changes);
         let mut findings = Vec::new();
         for change in changes {
             let crd = &change.crd;
-            if policy.ignores(crd, Rule::StoredObjects) {
+            if policy.ignores(crd, UpgradeRule::StoredObjects) {
                 continue;
             }
             let latest = self.latest_trial(owner, change).await?;
@@ -140,9 +140,9 @@ impl Reconciler {
                 Err(error) => {
                     let message = format!(
                         "objects of {crd} cannot be read to try them against its new schema: {error}; to go on without, name {crd} and the rule {} in spec.crdUpgradeExceptions",
-                        Rule::StoredObjects
+                        UpgradeRule::StoredObjects
                     );
-                    let standing = Standing::waiting(Step::Accepted, "StoredObjectsUnread", message);
+                    let standing = Standing::waiting(Milestone::Accepted, "StoredObjectsUnread", message);
                     let left = latest.next.duration_since(self.context.clock.now());
                     return Err(Halt::Later(
                         standing,
@@ -155,7 +155,7 @@ impl Reconciler {
     }
 
     /// The latest trial of the objects of a definition; another one when it is time for that.
-    async fn latest_trial(&self, owner: &Owner, change: &Arc<Change>) -> Result<Latest, Halt> {
+    async fn latest_trial(&self, owner: &Applicant, change: &Arc<CrdChange>) -> Result<Latest, Halt> {
         let (deployment, crd) = (&owner.bundle_deployment, &change.crd);
         let subject = change.subject();
         let known = self.trials.find(deployment, crd, &subject);
@@ -170,7 +170,7 @@ impl Reconciler {
         };
         let outcome = match self.try_versions(change).await {
             Ok(tried) => Ok(tried.into()),
-            Err(ReconcileError::Request(error)) if !NotLeading::caused(&error) => Err(chain(&error)),
+            Err(BundleDeploymentError::Request(error)) if !NotLeading::caused(&error) => Err(chain(&error)),
             // No news about the objects.
             Err(error) => return Err(error.into()),
         };
@@ -188,7 +188,7 @@ impl Reconciler {
         Ok(latest)
     }
 
-    async fn try_versions(&self, change: &Arc<Change>) -> Result<Vec<Tried>, ReconcileError> {
+    async fn try_versions(&self, change: &Arc<CrdChange>) -> Result<Vec<Tried>, BundleDeploymentError> {
         let begun = change.clone();
         // Large schemas take a while.
         let trials = tokio::task::spawn_blocking(move || begun.trials()).await?;
@@ -207,15 +207,15 @@ mod tests {
 
     use super::*;
 
-    fn change(crd: &str, generation: i64, field: &str) -> Arc<Change> {
-        Arc::new(Change {
+    fn change(crd: &str, generation: i64, field: &str) -> Arc<CrdChange> {
+        Arc::new(CrdChange {
             crd: crd.to_owned(),
             live: json!({"metadata": {"uid": "u", "generation": generation}}),
             wanted: json!({"spec": {field: {}}}),
         })
     }
 
-    fn latest(change: &Change) -> Latest {
+    fn latest(change: &CrdChange) -> Latest {
         Latest {
             subject: change.subject(),
             outcome: Ok(Vec::new().into()),
@@ -229,7 +229,7 @@ mod tests {
         let trials = Trials::default();
         let widgets = change("widgets", 1, "a");
         trials.add("d", "widgets", latest(&widgets));
-        let knows = |deployment, change: &Change| {
+        let knows = |deployment, change: &CrdChange| {
             let found = trials.find(deployment, &change.crd, &change.subject());
             found.is_some()
         };

@@ -12,17 +12,17 @@ use windlass_crd::{
 };
 use windlass_object::{object, text::Listing};
 
-use super::Server;
+use super::CalledService;
 use crate::{
-    bundle_deployment::{Halt, Reconciler},
+    bundle_deployment::{BundleReconciler, Halt},
     install::plan::{Plan, sample_object},
 };
 
 /// How one endpoint is asked to convert objects of one CustomResourceDefinition.
-struct Interview<'a> {
+struct ConversionProbe<'a> {
     endpoint: &'a Endpoint,
     webhook: &'a ConversionWebhook,
-    server: &'a Server,
+    server: &'a CalledService,
     review_version: &'a str,
     group: &'a str,
     /// The versions to send objects to.
@@ -38,14 +38,14 @@ const LOSSES: Listing = Listing {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// What is wrong with the conversion of one CRD by the endpoints of `server`.
     pub(super) async fn ask_to_convert(
         &self,
         name: &str,
         plan: &Plan,
         conversion: &Conversion,
-        server: &Server,
+        server: &CalledService,
     ) -> Result<Vec<String>, Halt> {
         let Some(crd) = plan.definition(&conversion.crd) else {
             return Ok(Vec::new());
@@ -71,7 +71,7 @@ impl Reconciler {
         let sample = stored.unwrap_or_else(|| sample_object(crd, &plan.examples));
         let mut problems = Vec::new();
         for endpoint in fresh {
-            let interview = Interview {
+            let interview = ConversionProbe {
                 endpoint,
                 webhook: &webhook,
                 server,
@@ -90,7 +90,7 @@ impl Reconciler {
     }
 
     /// Sends an object to each other version and back, and what it is there to all the others.
-    async fn round_trips(&self, interview: &Interview<'_>, object: &Value) -> Result<(), String> {
+    async fn round_trips(&self, interview: &ConversionProbe<'_>, object: &Value) -> Result<(), String> {
         let mut arrived = Vec::new();
         for version in interview.others(object) {
             arrived.push(self.round_trip(interview, object, version).await?);
@@ -107,7 +107,7 @@ impl Reconciler {
     /// Sends an object to another version and back. What it was there.
     async fn round_trip(
         &self,
-        interview: &Interview<'_>,
+        interview: &ConversionProbe<'_>,
         object: &Value,
         version: &str,
     ) -> Result<Value, String> {
@@ -129,7 +129,7 @@ impl Reconciler {
 
     async fn convert(
         &self,
-        interview: &Interview<'_>,
+        interview: &ConversionProbe<'_>,
         object: &Value,
         desired: &str,
     ) -> Result<Value, String> {
@@ -161,7 +161,7 @@ impl Reconciler {
 
 // === impl Interview ===
 
-impl<'a> Interview<'a> {
+impl<'a> ConversionProbe<'a> {
     fn others(&self, object: &Value) -> impl Iterator<Item = &'a str> {
         let home = object::version(object).to_owned();
         let versions = self.versions.iter().copied();

@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{endpoints::Endpoint, telemetry::chain};
 
-use super::{Halt, Reconciler, trust::TrustBundles};
-use crate::install::{plan::Plan, status::Step};
+use super::{BundleReconciler, Halt, trust::TrustBundles};
+use crate::install::{plan::Plan, status::Milestone};
 
-pub(super) use servers::{Server, called};
+pub(super) use servers::{CalledService, called};
 
 /// What has been proven already, by BundleDeployment: an endpoint is not dialled again while nothing has changed.
 #[derive(Default)]
@@ -34,7 +34,7 @@ struct Fact {
 
 /// What keeps endpoints from being called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct FailedProof {
     /// One word in CamelCase.
     pub(super) reason: &'static str,
     /// What each of them answered.
@@ -63,7 +63,7 @@ impl Proofs {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Returns when everything is proven; halts at what is not.
     pub(super) async fn prove(
         &self,
@@ -85,28 +85,29 @@ impl Reconciler {
         &self,
         name: &str,
         plan: &Plan,
-        servers: &[Server],
+        servers: &[CalledService],
         conversions: &[Conversion],
-    ) -> Result<Option<Problem>, Halt> {
+    ) -> Result<Option<FailedProof>, Halt> {
         let mut problems = Vec::new();
         for server in servers {
             problems.extend(self.ask_for_certificates(name, plan, server).await);
         }
         if !problems.is_empty() {
-            return Ok(Some(Problem {
+            return Ok(Some(FailedProof {
                 reason: "NotServed",
                 message: problems.join("; "),
             }));
         }
         for conversion in conversions {
-            let of =
-                |server: &&Server| server.service == conversion.service && server.port == conversion.port;
+            let of = |server: &&CalledService| {
+                server.service == conversion.service && server.port == conversion.port
+            };
             let Some(server) = servers.iter().find(of) else {
                 continue;
             };
             let problems = self.ask_to_convert(name, plan, conversion, server).await?;
             if !problems.is_empty() {
-                return Ok(Some(Problem {
+                return Ok(Some(FailedProof {
                     reason: "NotConverting",
                     message: problems.join("; "),
                 }));
@@ -116,7 +117,7 @@ impl Reconciler {
     }
 
     /// What is wrong with the certificates that a server's endpoints present.
-    async fn ask_for_certificates(&self, name: &str, plan: &Plan, server: &Server) -> Vec<String> {
+    async fn ask_for_certificates(&self, name: &str, plan: &Plan, server: &CalledService) -> Vec<String> {
         let server_name = format!("{}.{}.svc", server.service, plan.namespace);
         let mut problems = Vec::new();
         for endpoint in &server.endpoints {
@@ -141,5 +142,5 @@ impl Reconciler {
 }
 
 fn gate(reason: &str, message: String) -> Halt {
-    Halt::waiting(Step::Armed, reason, message)
+    Halt::waiting(Milestone::Armed, reason, message)
 }

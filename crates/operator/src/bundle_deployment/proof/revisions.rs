@@ -6,9 +6,9 @@ use tracing::info;
 use windlass_cluster::kinds;
 use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
-use super::{Server, gate};
+use super::{CalledService, gate};
 use crate::{
-    bundle_deployment::{Halt, Reconciler, rollout::Revisions},
+    bundle_deployment::{BundleReconciler, Halt, rollout::Revisions},
     install::plan::{Phase, Plan},
 };
 
@@ -20,10 +20,10 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(10);
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Nothing that the newest revision is the first to know is called before it is the only one that is there. A pod
     /// that ends no longer gets new connections, but those that it has go on until it is gone.
-    pub(super) async fn gate_on_revisions(&self, plan: &Plan, servers: &[Server]) -> Result<(), Halt> {
+    pub(super) async fn gate_on_revisions(&self, plan: &Plan, servers: &[CalledService]) -> Result<(), Halt> {
         let deployments: Vec<_> = plan
             .phases
             .of(Phase::Deployments)
@@ -77,8 +77,8 @@ impl Reconciler {
 }
 
 /// Why nobody of the newest revision is called, if it is so.
-fn misdirected(server: &Server, revisions: &Revisions) -> Option<Halt> {
-    let Server { service, port, .. } = server;
+fn misdirected(server: &CalledService, revisions: &Revisions) -> Option<Halt> {
+    let CalledService { service, port, .. } = server;
     if server.endpoints.is_empty() {
         let message = format!("the Service {service} has no ready endpoint on port {port}");
         return Some(gate("NoEndpoints", message));

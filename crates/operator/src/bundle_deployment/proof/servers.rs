@@ -13,12 +13,12 @@ use windlass_object::object;
 
 use super::{Fact, gate};
 use crate::{
-    bundle_deployment::{Halt, Reconciler, trust::TrustBundles},
+    bundle_deployment::{BundleReconciler, Halt, trust::TrustBundles},
     install::plan::{DEFAULT_PORT, Phase, Plan},
 };
 
 /// A Service whose endpoints webhooks call.
-pub(crate) struct Server {
+pub(crate) struct CalledService {
     pub(super) service: String,
     pub(super) port: i64,
     pub(super) endpoints: Vec<Endpoint>,
@@ -28,7 +28,7 @@ pub(crate) struct Server {
 
 // === impl Server ===
 
-impl Server {
+impl CalledService {
     /// The endpoints behind a Service's port, with the trust bundle of the Service.
     pub(crate) fn new(
         service: &str,
@@ -60,9 +60,13 @@ impl Server {
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Each Service and port that a webhook of the plan calls.
-    pub(super) fn servers(&self, plan: &Plan, trust_bundles: &TrustBundles) -> Result<Vec<Server>, Halt> {
+    pub(super) fn servers(
+        &self,
+        plan: &Plan,
+        trust_bundles: &TrustBundles,
+    ) -> Result<Vec<CalledService>, Halt> {
         let mut servers = Vec::new();
         for (service, port) in called(plan) {
             let key = kinds::SERVICE.object(Some(&plan.namespace), &service);
@@ -70,7 +74,7 @@ impl Reconciler {
                 return Err(gate("NoEndpoints", format!("{key} is not there yet")));
             };
             let ready = endpoints::ready(&self.context.index, &live, Some(port));
-            servers.push(Server::new(&service, port, ready, trust_bundles)?);
+            servers.push(CalledService::new(&service, port, ready, trust_bundles)?);
         }
         Ok(servers)
     }

@@ -12,18 +12,19 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
 
-use super::{Halt, ReconcileError, Reconciler, objects::refused, report::Survey};
+use super::{BundleDeploymentError, BundleReconciler, Halt, objects::refused, report::Survey};
 use crate::install::{
     plan::{Phase, Plan},
-    status::{Standing, Step},
+    status::{Milestone, Standing},
 };
 
 use page::Turned;
-use windlass_cluster::{Kind, RequestError, apply::Owner, kinds, telemetry::chain};
+use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds, telemetry::chain};
 use windlass_crd::{
     definition::reachable_version,
     storage_migration::{
-        Migration, Next, Tenure, converter, grant, is_as_wanted, is_stored_in_one_version, next, reduction,
+        Migration, MigrationStep, StorageVersionHistory, converter, grant, is_as_wanted,
+        is_stored_in_one_version, next, reduction,
     },
 };
 use windlass_object::{ObjectKey, names};
@@ -41,12 +42,12 @@ const LAG: Duration = Duration::from_millis(100);
 
 // === impl Reconciler ===
 
-impl Reconciler {
+impl BundleReconciler {
     /// Returns when every object of the plan's definitions is stored in the version that the bundle stores. Every other
     /// time it goes a step on and halts: from the start, old versions are taken out of the definition that it let go of.
     pub(super) async fn migrate_storage(
         &self,
-        owner: &Owner,
+        owner: &Applicant,
         plan: &Plan,
         survey: &mut Survey,
     ) -> Result<(), Halt> {
@@ -72,7 +73,7 @@ impl Reconciler {
     /// `standing`: it may be refused for nothing else but that.
     pub(super) async fn migrate_meanwhile(
         &self,
-        owner: &Owner,
+        owner: &Applicant,
         standing: Standing,
         survey: &mut Survey,
     ) -> Halt {
@@ -100,7 +101,7 @@ impl Reconciler {
     /// there is nothing to do.
     async fn migrate(
         &self,
-        owner: &Owner,
+        owner: &Applicant,
         key: &ObjectKey,
         converter: Option<&str>,
         survey: &mut Survey,
@@ -113,13 +114,13 @@ impl Reconciler {
         let live = &live;
         let mut known = self.known_migration(owner, &key.name).await?;
         if let Some(known) = &mut known {
-            known.follow(seen.iter().chain(&Tenure::of(live)));
+            known.follow(seen.iter().chain(&StorageVersionHistory::of(live)));
             survey.set_migration(known.clone());
         }
         let now = self.context.clock.now();
         let settle = SignedDuration::try_from(self.timing.stored).unwrap_or(SignedDuration::MAX);
         let next = next(live, known.as_ref(), converter, now, settle);
-        if !matches!(next, Next::Nothing | Next::Serve) {
+        if !matches!(next, MigrationStep::Nothing | MigrationStep::Serve) {
             for object in grant(live, self.context.cluster.user().await?) {
                 self.context
                     .applier
@@ -129,42 +130,42 @@ impl Reconciler {
             }
         }
         match (next, known) {
-            (Next::Nothing, _) => {
+            (MigrationStep::Nothing, _) => {
                 survey.forget_migration(&key.name);
                 Ok(())
             }
-            (Next::Serve, _) => {
+            (MigrationStep::Serve, _) => {
                 let message = format!(
                     "objects of {} are stored in several versions, but none is served in which they could be rewritten",
                     key.name
                 );
-                let standing = Standing::failed(Step::Migrated, "NothingServed", message);
+                let standing = Standing::failed(Milestone::Migrated, "NothingServed", message);
                 Err(Halt::Gate(standing))
             }
-            (Next::Convert(converter), _) => {
+            (MigrationStep::Convert(converter), _) => {
                 let message = format!(
                     "objects of {} are rewritten when spec.conversion is what it was: {converter}",
                     key.name
                 );
-                let standing = Standing::waiting(Step::Migrated, "ConversionChanged", message);
+                let standing = Standing::waiting(Milestone::Migrated, "ConversionChanged", message);
                 Err(Halt::Gate(standing))
             }
             // What lies between is on its way.
-            (Next::Begin(_), Some(known))
+            (MigrationStep::Begin(_), Some(known))
                 if known.is_behind(live) && !seen.is_some_and(|seen| seen.reaches(live)) =>
             {
                 Err(rewriting(&known, LAG))
             }
-            (Next::Begin(migration), _) => {
+            (MigrationStep::Begin(migration), _) => {
                 let halt = settling(&migration, self.timing.stored);
                 survey.set_migration(migration);
                 Err(halt)
             }
-            (Next::Wait(left), Some(migration)) => {
+            (MigrationStep::Wait(left), Some(migration)) => {
                 let left = Duration::try_from(left).unwrap_or(self.timing.stored);
                 Err(settling(&migration, left))
             }
-            (Next::Mark, Some(mut migration)) => {
+            (MigrationStep::Mark, Some(mut migration)) => {
                 let page = self.context.cluster.page(&objects(live), 1, None).await;
                 let page = page.map_err(|error| paused(&migration, error))?;
                 migration.mark(&page.resource_version, page.count());
@@ -172,19 +173,21 @@ impl Reconciler {
                 survey.set_migration(migration);
                 Err(halt)
             }
-            (Next::Rewrite, Some(migration)) => Err(self.rewrite(key, live, migration, survey).await?),
+            (MigrationStep::Rewrite, Some(migration)) => {
+                Err(self.rewrite(key, live, migration, survey).await?)
+            }
             // These steps are for what is known already.
-            (Next::Wait(_) | Next::Mark | Next::Rewrite, None) => Ok(()),
+            (MigrationStep::Wait(_) | MigrationStep::Mark | MigrationStep::Rewrite, None) => Ok(()),
         }
     }
 
     /// How far the objects of one definition are, as the API server has it: a watch that lags shows how far they were.
-    async fn known_migration(&self, owner: &Owner, crd: &str) -> Result<Option<Migration>, Halt> {
+    async fn known_migration(&self, owner: &Applicant, crd: &str) -> Result<Option<Migration>, Halt> {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &owner.bundle_deployment);
         let mut live = self.context.cluster.read(&key).await?.unwrap_or_default();
         let told = live.pointer_mut("/status/storageMigrations").map(Value::take);
         let told: Option<Vec<Migration>> =
-            serde_json::from_value(told.unwrap_or_default()).map_err(ReconcileError::Decode)?;
+            serde_json::from_value(told.unwrap_or_default()).map_err(BundleDeploymentError::Decode)?;
         Ok(told.into_iter().flatten().find(|migration| migration.crd == crd))
     }
 
@@ -201,7 +204,7 @@ impl Reconciler {
         match self.turn_page(key, &objects(live), &mut migration).await? {
             Turned::Stopped => {}
             Turned::Refused(message) => {
-                let standing = Standing::failed(Step::Migrated, "ObjectsRefused", message);
+                let standing = Standing::failed(Milestone::Migrated, "ObjectsRefused", message);
                 return Ok(Halt::Later(standing, RETRY));
             }
             Turned::Next => survey.set_migration(migration.clone()),
@@ -221,7 +224,7 @@ impl Reconciler {
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(false);
         };
-        migration.follow(seen.iter().chain(&Tenure::of(&live)));
+        migration.follow(seen.iter().chain(&StorageVersionHistory::of(&live)));
         if !migration.is_about(&live) {
             return Ok(false);
         }
@@ -274,14 +277,14 @@ fn settling(migration: &Migration, left: Duration) -> Halt {
         migration.crd, migration.version
     );
     Halt::Later(
-        Standing::waiting(Step::Migrated, "StorageVersionMoved", message),
+        Standing::waiting(Milestone::Migrated, "StorageVersionMoved", message),
         left,
     )
 }
 
 /// Goes on after a while, from the start: something else may have changed.
 fn rewriting(migration: &Migration, after: Duration) -> Halt {
-    let standing = Standing::waiting(Step::Migrated, "RewritingObjects", migration.to_string());
+    let standing = Standing::waiting(Milestone::Migrated, "RewritingObjects", migration.to_string());
     Halt::Later(standing, after)
 }
 
@@ -292,7 +295,7 @@ fn paused(migration: &Migration, error: RequestError) -> Halt {
     }
     let message = format!("{migration}; going on when the API server can: {}", chain(&error));
     Halt::Later(
-        Standing::waiting(Step::Migrated, "RewritingPaused", message),
+        Standing::waiting(Milestone::Migrated, "RewritingPaused", message),
         PAUSE,
     )
 }

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_cluster::{Change, Index, kinds};
-use windlass_crd::storage_migration::Tenure;
+use windlass_crd::storage_migration::StorageVersionHistory;
 use windlass_object::object;
 
 /// How long each storage version is known to be one, by CustomResourceDefinition.
 ///
 /// A process that has just started knows it from the generation on that it finds.
 #[derive(Debug, Default)]
-pub(crate) struct Tenures(Mutex<HashMap<String, Tenure>>);
+pub(crate) struct Tenures(Mutex<HashMap<String, StorageVersionHistory>>);
 
 // === impl Tenures ===
 
@@ -38,13 +38,13 @@ impl Tenures {
     }
 
     /// What is known of one.
-    pub(super) fn find(&self, crd: &str) -> Option<Tenure> {
+    pub(super) fn find(&self, crd: &str) -> Option<StorageVersionHistory> {
         self.0.lock().get(crd).cloned()
     }
 
     fn see_definition(&self, name: &str, definition: &Value) {
         let mut tenures = self.0.lock();
-        match (Tenure::of(definition), tenures.get_mut(name)) {
+        match (StorageVersionHistory::of(definition), tenures.get_mut(name)) {
             (Some(seen), Some(known)) => known.see(seen),
             (Some(seen), None) => drop(tenures.insert(name.to_owned(), seen)),
             (None, _) => drop(tenures.remove(name)),
@@ -88,14 +88,14 @@ mod tests {
             tenures.see(&change(definition(generation, "v2")));
         }
         let known = tenures.find("widgets.example.com").unwrap();
-        let mut from_the_start = Tenure::of(&definition(3, "v2")).unwrap();
-        from_the_start.see(Tenure::of(&definition(4, "v2")).unwrap());
-        from_the_start.see(Tenure::of(&definition(5, "v2")).unwrap());
+        let mut from_the_start = StorageVersionHistory::of(&definition(3, "v2")).unwrap();
+        from_the_start.see(StorageVersionHistory::of(&definition(4, "v2")).unwrap());
+        from_the_start.see(StorageVersionHistory::of(&definition(5, "v2")).unwrap());
         assert_eq!(known, from_the_start);
 
         index.apply(&watch, definition(8, "v2"));
         tenures.see_all(&index);
-        let anew = Tenure::of(&definition(8, "v2"));
+        let anew = StorageVersionHistory::of(&definition(8, "v2"));
         assert_eq!(tenures.find("widgets.example.com"), anew);
         let gone = Change {
             after: None,

@@ -14,7 +14,7 @@ use windlass_object::{json, names, object};
 
 pub use configuration::copy_configuration;
 pub use pod::{leads_to, pod, target_port};
-pub use state::{State, state};
+pub use state::{PodState, state};
 
 /// How many hexadecimal digits name a revision.
 const DIGITS: usize = 16;

@@ -7,7 +7,7 @@ use windlass_object::{object, text::tidied};
 
 /// How a pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PodState {
     /// It is ready, and can be asked here.
     Ready(IpAddr),
     /// It may get ready yet.
@@ -30,10 +30,10 @@ const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 const LONGEST_WORDS: usize = 300;
 
 /// Reads the state of a pod.
-pub fn state(pod: &Value) -> State {
+pub fn state(pod: &Value) -> PodState {
     let text = |pointer: &str| object::text(pod, pointer).unwrap_or_default();
     if object::is_terminating(pod) {
-        return State::Waiting {
+        return PodState::Waiting {
             reason: "CanaryStarting",
             message: "is being deleted; another one follows".to_owned(),
         };
@@ -41,14 +41,14 @@ pub fn state(pod: &Value) -> State {
     if matches!(text("/status/phase"), "Failed" | "Succeeded") {
         let ended = containers(pod).find_map(|(name, status)| crash(name, status));
         let words = joined(&[text("/status/reason"), text("/status/message")]);
-        return State::Ended(ended.unwrap_or_else(|| format!("has ended: {words}")));
+        return PodState::Ended(ended.unwrap_or_else(|| format!("has ended: {words}")));
     }
     let address = text("/status/podIP").parse::<IpAddr>();
     if let (Some("True"), Ok(address)) = (status_of(pod, "Ready"), address) {
-        return State::Ready(address);
+        return PodState::Ready(address);
     }
     if let Some(crash) = containers(pod).find_map(|(name, status)| crash(name, status)) {
-        return State::Crashing(crash);
+        return PodState::Crashing(crash);
     }
     let waiting = containers(pod).find_map(|(name, status)| {
         let reason = object::text(status, "/state/waiting/reason")?;
@@ -57,7 +57,7 @@ pub fn state(pod: &Value) -> State {
         (!is_starting).then(|| format!("waits: container {name}: {}", joined(&[reason, message])))
     });
     if let Some(message) = waiting {
-        return State::Waiting {
+        return PodState::Waiting {
             reason: "CanaryWaiting",
             message,
         };
@@ -75,7 +75,7 @@ pub fn state(pod: &Value) -> State {
         })
         .collect();
     let unscheduled = status_of(pod, "PodScheduled") == Some("False");
-    State::Waiting {
+    PodState::Waiting {
         reason: if unscheduled {
             "CanaryUnschedulable"
         } else {
@@ -156,12 +156,12 @@ mod tests {
         })
     }
 
-    fn words(state: State) -> (&'static str, String) {
+    fn words(state: PodState) -> (&'static str, String) {
         match state {
-            State::Ready(address) => ("ready", address.to_string()),
-            State::Waiting { reason, message } => (reason, message),
-            State::Crashing(message) => ("crashing", message),
-            State::Ended(message) => ("ended", message),
+            PodState::Ready(address) => ("ready", address.to_string()),
+            PodState::Waiting { reason, message } => (reason, message),
+            PodState::Crashing(message) => ("crashing", message),
+            PodState::Ended(message) => ("ended", message),
         }
     }
 

@@ -13,13 +13,13 @@ pub use crds::{
     waits_for_proof,
 };
 pub use phases::{Phase, Phases};
-pub use preflight::{Refusal, Scene, listed, preflight};
+pub use preflight::{PreflightObservation, Refusal, listed, preflight};
 pub use sample::sample_object;
 
 use serde_json::Value;
 use windlass_bundle::{
     ClusterServiceVersion,
-    render::{Certificate, Conversion, Rendered},
+    render::{Conversion, Rendered, WebhookCertificate},
 };
 use windlass_crd::claims::Api;
 use windlass_object::object;
@@ -36,7 +36,7 @@ pub struct Plan {
     /// The conversions that are claimed.
     pub conversions: Vec<Conversion>,
     /// The serving certificates that are needed.
-    pub certificates: Vec<Certificate>,
+    pub certificates: Vec<WebhookCertificate>,
     /// Whether a new revision is tried out in a canary.
     pub canary: bool,
     /// Custom resources that the author of the bundle gives as examples.

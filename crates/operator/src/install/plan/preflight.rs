@@ -4,7 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_crd::{
     claims::{self, Adoption, Api, Claimant, Owner, foreign},
-    crd_upgrade::{Enforcement, Finding, Rule},
+    crd_upgrade::{Enforcement, Finding, UpgradeRule},
 };
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
@@ -12,7 +12,7 @@ use super::{Phase, Plan};
 
 /// Who wants to install what, and what is in the cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct PreflightObservation<'a> {
     /// The BundleDeployment.
     pub claimant: &'a str,
     /// What it wants to install.
@@ -122,7 +122,7 @@ impl Refusal {
 }
 
 /// Everything that speaks against an install: claims that others hold, and live objects that belong to others.
-pub fn preflight(scene: &Scene<'_>) -> Vec<Refusal> {
+pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     for definition in scene.plan.phases.of(Phase::Definitions) {
         let Some(api) = Api::of(definition) else { continue };
@@ -155,7 +155,7 @@ pub fn preflight(scene: &Scene<'_>) -> Vec<Refusal> {
     refusals
 }
 
-fn conversion_claimed(scene: &Scene<'_>, api: &Api) -> Option<Refusal> {
+fn conversion_claimed(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
     let owner = scene
         .definitions
         .iter()
@@ -170,7 +170,7 @@ fn conversion_claimed(scene: &Scene<'_>, api: &Api) -> Option<Refusal> {
 }
 
 /// The API server takes a second definition of a kind, but never serves it.
-fn kind_taken(scene: &Scene<'_>, api: &Api) -> Option<Refusal> {
+fn kind_taken(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
     let mut others = scene
         .definitions
         .iter()
@@ -185,7 +185,10 @@ fn kind_taken(scene: &Scene<'_>, api: &Api) -> Option<Refusal> {
 
 /// Says what to do about findings that refuse a change.
 fn way_out(findings: &[Finding]) -> &'static str {
-    if findings.iter().any(|finding| finding.rule == Rule::StoredObjects) {
+    if findings
+        .iter()
+        .any(|finding| finding.rule == UpgradeRule::StoredObjects)
+    {
         "change the objects that are named, and it is looked at again; or name in spec.crdUpgradeExceptions what is to be allowed"
     } else {
         "to allow it, name it in spec.crdUpgradeExceptions"
@@ -252,7 +255,7 @@ mod tests {
             .iter()
             .filter(|there| there["metadata"]["name"] == "widgets.example.com")
             .collect();
-        preflight(&Scene {
+        preflight(&PreflightObservation {
             claimant: name,
             plan: &plan(!claimants.is_empty()),
             adopt,
@@ -349,7 +352,7 @@ mod tests {
             |metadata: Value| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
         let plan = plan(false);
         let refused = |object: &Value, adopt: &[Adoption]| {
-            let scene = Scene {
+            let scene = PreflightObservation {
                 claimant: "mine",
                 plan: &plan,
                 adopt,
@@ -370,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_change_is_refused_with_the_way_out() {
-        let finding = |rule: Rule, enforcement| Finding {
+        let finding = |rule: UpgradeRule, enforcement| Finding {
             crd: "widgets.example.com".into(),
             version: Some("v1".into()),
             field: Some("^.spec.size".into()),
@@ -379,16 +382,16 @@ mod tests {
             enforcement,
         };
         let strict = |rule| finding(rule, Enforcement::Strict);
-        let warned = finding(Rule::StoredObjects, Enforcement::Warn);
+        let warned = finding(UpgradeRule::StoredObjects, Enforcement::Warn);
         for (findings, expected) in [
             (vec![], None),
             (vec![warned.clone()], None),
             (
-                vec![strict(Rule::Type), warned],
+                vec![strict(UpgradeRule::Type), warned],
                 Some("type: broken; to allow it, name it in spec.crdUpgradeExceptions"),
             ),
             (
-                vec![strict(Rule::StoredObjects)],
+                vec![strict(UpgradeRule::StoredObjects)],
                 Some(
                     "storedObjects: broken; change the objects that are named, and it is looked at again; or name in spec.crdUpgradeExceptions what is to be allowed",
                 ),

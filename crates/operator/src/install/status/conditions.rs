@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// What a controller found about one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ConditionUpdate {
     /// `True`, `False` or, where it cannot be said, `Unknown`.
     pub status: &'static str,
     /// One word in CamelCase, for programs.
@@ -27,7 +27,13 @@ pub trait Conditions {
 
     /// Sets a condition. `lastTransitionTime` moves only when the status does, so that an unchanged verdict leaves
     /// the list as it is.
-    fn record(&mut self, condition_type: &str, verdict: Verdict, generation: Option<i64>, now: Timestamp);
+    fn record(
+        &mut self,
+        condition_type: &str,
+        verdict: ConditionUpdate,
+        generation: Option<i64>,
+        now: Timestamp,
+    );
 }
 
 // === impl Verdict ===
@@ -35,7 +41,7 @@ pub trait Conditions {
 /// What the API server lets a message be.
 const LONGEST_MESSAGE: usize = 32_768;
 
-impl Verdict {
+impl ConditionUpdate {
     /// The condition holds.
     pub fn holds(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new("True", reason, message)
@@ -71,7 +77,13 @@ impl Conditions for Vec<Condition> {
         self.iter().find(|condition| condition.type_ == condition_type)
     }
 
-    fn record(&mut self, condition_type: &str, verdict: Verdict, generation: Option<i64>, now: Timestamp) {
+    fn record(
+        &mut self,
+        condition_type: &str,
+        verdict: ConditionUpdate,
+        generation: Option<i64>,
+        now: Timestamp,
+    ) {
         let mut condition = Condition {
             type_: condition_type.to_owned(),
             status: verdict.status.to_owned(),
@@ -105,14 +117,14 @@ mod tests {
         let mut conditions = Vec::new();
         conditions.record(
             "Ready",
-            Verdict::fails("Waiting", "for the Deployment"),
+            ConditionUpdate::fails("Waiting", "for the Deployment"),
             Some(1),
             at(1),
         );
         let before = conditions.clone();
         conditions.record(
             "Ready",
-            Verdict::fails("Waiting", "for the Deployment"),
+            ConditionUpdate::fails("Waiting", "for the Deployment"),
             Some(1),
             at(2),
         );
@@ -122,10 +134,10 @@ mod tests {
     #[test]
     fn the_time_moves_with_the_status() {
         let mut conditions = Vec::new();
-        conditions.record("Ready", Verdict::fails("Waiting", ""), None, at(1));
-        conditions.record("Ready", Verdict::fails("Failed", ""), None, at(2));
+        conditions.record("Ready", ConditionUpdate::fails("Waiting", ""), None, at(1));
+        conditions.record("Ready", ConditionUpdate::fails("Failed", ""), None, at(2));
         assert_eq!(conditions[0].last_transition_time, Time(at(1)));
-        conditions.record("Ready", Verdict::holds("Done", ""), None, at(3));
+        conditions.record("Ready", ConditionUpdate::holds("Done", ""), None, at(3));
         assert_eq!(conditions[0].last_transition_time, Time(at(3)));
         assert!(conditions.holds("Ready"));
     }

@@ -2,11 +2,11 @@
 
 mod conditions;
 
-pub use conditions::{Conditions, Verdict};
+pub use conditions::{ConditionUpdate, Conditions};
 
 /// One step of the pipeline of an install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum Milestone {
     /// The bundle was read, has no problem, and nothing in the cluster speaks against it.
     Accepted,
     /// Every object is applied.
@@ -27,7 +27,7 @@ pub enum Standing {
     /// The step is under way and goes on by itself.
     Waiting {
         /// The step.
-        at: Step,
+        at: Milestone,
         /// One word in CamelCase.
         reason: String,
         /// What is waited for.
@@ -36,7 +36,7 @@ pub enum Standing {
     /// Somebody has to do something.
     Failed {
         /// The step.
-        at: Step,
+        at: Milestone,
         /// One word in CamelCase.
         reason: String,
         /// What is wrong, and what to do next.
@@ -46,7 +46,7 @@ pub enum Standing {
 
 // === impl Step ===
 
-impl Step {
+impl Milestone {
     /// Every step, in order.
     pub const ALL: [Self; 5] = [
         Self::Accepted,
@@ -82,7 +82,7 @@ impl Step {
 
 impl Standing {
     /// Waits at `at`.
-    pub fn waiting(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn waiting(at: Milestone, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Waiting {
             at,
             reason: reason.into(),
@@ -91,7 +91,7 @@ impl Standing {
     }
 
     /// Fails at `at`.
-    pub fn failed(at: Step, reason: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn failed(at: Milestone, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Failed {
             at,
             reason: reason.into(),
@@ -102,39 +102,45 @@ impl Standing {
     /// The conditions that say it: one for each step, then Progressing and Ready.
     ///
     /// `armed`: API traffic goes to every webhook, although an earlier step is not done (any more).
-    pub fn conditions(&self, armed: bool) -> Vec<(&'static str, Verdict)> {
-        let mut conditions: Vec<_> = Step::ALL
+    pub fn conditions(&self, armed: bool) -> Vec<(&'static str, ConditionUpdate)> {
+        let mut conditions: Vec<_> = Milestone::ALL
             .into_iter()
             .map(|step| (step.condition(), self.verdict(step, armed)))
             .collect();
         conditions.push(match self {
-            Self::Done => ("Progressing", Verdict::fails("Done", "nothing is left to do")),
-            Self::Waiting { reason, message, .. } => ("Progressing", Verdict::holds(reason, message)),
-            Self::Failed { reason, message, .. } => ("Progressing", Verdict::fails(reason, message)),
+            Self::Done => (
+                "Progressing",
+                ConditionUpdate::fails("Done", "nothing is left to do"),
+            ),
+            Self::Waiting { reason, message, .. } => ("Progressing", ConditionUpdate::holds(reason, message)),
+            Self::Failed { reason, message, .. } => ("Progressing", ConditionUpdate::fails(reason, message)),
         });
         conditions.push(match self {
-            Self::Done => ("Ready", Verdict::holds("Ready", "installed, available and armed")),
+            Self::Done => (
+                "Ready",
+                ConditionUpdate::holds("Ready", "installed, available and armed"),
+            ),
             Self::Waiting { reason, message, .. } | Self::Failed { reason, message, .. } => {
-                ("Ready", Verdict::fails(reason, message))
+                ("Ready", ConditionUpdate::fails(reason, message))
             }
         });
         conditions
     }
 
-    fn verdict(&self, step: Step, armed: bool) -> Verdict {
+    fn verdict(&self, step: Milestone, armed: bool) -> ConditionUpdate {
         let (at, reason, message) = match self {
-            Self::Done => return Verdict::holds("Done", step.done()),
+            Self::Done => return ConditionUpdate::holds("Done", step.done()),
             Self::Waiting { at, reason, message } | Self::Failed { at, reason, message } => {
                 (*at, reason, message)
             }
         };
-        if step < at || (armed && step == Step::Armed && at < Step::Armed) {
-            return Verdict::holds("Done", step.done());
+        if step < at || (armed && step == Milestone::Armed && at < Milestone::Armed) {
+            return ConditionUpdate::holds("Done", step.done());
         }
         if step == at {
-            return Verdict::fails(reason, message);
+            return ConditionUpdate::fails(reason, message);
         }
-        Verdict::unknown("NotReached", format!("waits for {}", at.condition()))
+        ConditionUpdate::unknown("NotReached", format!("waits for {}", at.condition()))
     }
 }
 
@@ -144,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_the_step_holds_and_what_comes_after_is_unknown() {
-        let standing = Standing::waiting(Step::Available, "RollingOut", "1 of 2 replicas");
+        let standing = Standing::waiting(Milestone::Available, "RollingOut", "1 of 2 replicas");
         let conditions: Vec<_> = standing
             .conditions(false)
             .into_iter()
@@ -166,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_armed_stays_armed_while_a_deployment_is_down() {
-        let standing = Standing::waiting(Step::Available, "RollingOut", "0 of 2 replicas");
+        let standing = Standing::waiting(Milestone::Available, "RollingOut", "0 of 2 replicas");
         let armed = |armed| standing.conditions(armed)[3].1.status;
         assert_eq!((armed(true), armed(false)), ("True", "Unknown"));
     }

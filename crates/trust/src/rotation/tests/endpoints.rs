@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use crate::rotation::{
-    Blocked, Change, Clock, Digest, Mark, Phase, Reason, Rollout, Step,
+    Blocked, CaChange, ClockReading, Digest, Mark, ObservedDeployment, Reason, RotationPhase, Step,
     tests::{
         HOUR, changes, settled, step, until,
         world::{self, World, timing},
@@ -19,7 +19,7 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
         world.tick();
     }
     let plan = world.plan(&timing());
-    assert_eq!(plan.phase, Phase::Signing);
+    assert_eq!(plan.phase, RotationPhase::Signing);
     assert!(matches!(plan.blocked.as_slice(), [Blocked::Endpoint { endpoint, .. }] if endpoint == "0"));
     assert_eq!(plan.conditions.ready.reason, Reason::Updating);
     assert_eq!(plan.wake_up, timing().poll);
@@ -27,13 +27,13 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
 
     // What it serves ends, and nobody can verify it any more.
     world.now += timing().leaf_life + timing().clock_tolerance + HOUR;
-    until(&mut world, Phase::Retiring);
+    until(&mut world, RotationPhase::Retiring);
     let retired = world.authorities.clone().unwrap().generation;
     for _ in 0..10 {
         step(&mut world);
         world.tick();
     }
-    assert_eq!(world.plan(&timing()).phase, Phase::Stable);
+    assert_eq!(world.plan(&timing()).phase, RotationPhase::Stable);
     assert_eq!(world.authorities.unwrap().generation, retired);
 }
 
@@ -41,7 +41,7 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
 fn an_endpoint_that_cannot_be_dialled_is_given_the_reload_time() {
     let mut world = World::settled(1, &[false], &timing());
     world.request = Some("ca:1".to_owned());
-    until(&mut world, Phase::Signing);
+    until(&mut world, RotationPhase::Signing);
     while !world.plan(&timing()).steps.is_empty() {
         step(&mut world);
     }
@@ -52,13 +52,13 @@ fn an_endpoint_that_cannot_be_dialled_is_given_the_reload_time() {
     world.tick();
     assert!(matches!(
         changes(&world.plan(&timing())),
-        Some(Change::Retire { .. })
+        Some(CaChange::Retire { .. })
     ));
 }
 
 #[test]
 fn a_new_process_counts_its_waits_from_its_own_start() {
-    let clock = |run, uptime| Clock {
+    let clock = |run, uptime| ClockReading {
         now: world::new_year(),
         mark: mark(run, uptime),
     };
@@ -90,7 +90,7 @@ fn mark(run: u64, uptime: i64) -> Mark {
 fn stubborn(costs_requests: bool) -> World {
     let mut world = settled();
     world.request = Some("leaf:1".to_owned());
-    world.rollout = Some(Rollout {
+    world.rollout = Some(ObservedDeployment {
         deployment: "server".to_owned(),
         costs_requests,
         progressing: false,

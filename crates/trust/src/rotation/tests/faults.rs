@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use crate::rotation::{
-    Authorities, Change, Leaf, Reason, Step, Timing, TimingProblem,
+    CaChange, CaState, Leaf, Reason, Step, Timing, TimingProblem,
     tests::{
         changes, settled,
         world::{World, timing},
@@ -13,13 +13,13 @@ use crate::rotation::{
 #[test]
 fn an_unreadable_ca_secret_is_replaced_and_what_it_signed_stays_trusted() {
     let mut world = settled();
-    world.authorities = Some(Authorities::default());
+    world.authorities = Some(CaState::default());
     let plan = world.plan(&timing());
     let [
         Step::ChangeAuthorities {
             replacing: Some(_),
             change:
-                Change::Found {
+                CaChange::Found {
                     current: None,
                     retiring,
                     ..
@@ -40,7 +40,7 @@ fn a_ca_without_its_key_hands_over() {
     authorities.current.as_mut().unwrap().has_key = false;
     assert!(matches!(
         changes(&world.plan(&timing())),
-        Some(Change::Promote { cross: None, .. })
+        Some(CaChange::Promote { cross: None, .. })
     ));
     assert!(world.settle(&timing()) && world.is_trusted());
 }

@@ -2,16 +2,16 @@
 
 use windlass_object::ObjectKey;
 
-use crate::rotation::{Chain, Endpoint, Served, Target, TrustBundle};
+use crate::rotation::{Chain, Handshake, ObservedEndpoint, Target, TrustSet};
 
 /// A target, and the API servers that read it late.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct WebhookConfiguration {
-    pub(super) bundle: Option<TrustBundle>,
+    pub(super) bundle: Option<TrustSet>,
     /// What the slowest API server goes by.
-    pub(super) effective: Option<TrustBundle>,
+    pub(super) effective: Option<TrustSet>,
     /// What a tool that is behind would write again.
-    pub(super) before: Option<TrustBundle>,
+    pub(super) before: Option<TrustSet>,
     pub(super) refuses: bool,
     pub(super) refused: bool,
 }
@@ -42,7 +42,7 @@ pub(super) enum Stage {
 
 impl WebhookConfiguration {
     /// Somebody writes it.
-    pub(super) fn write(&mut self, bundle: &TrustBundle) {
+    pub(super) fn write(&mut self, bundle: &TrustSet) {
         self.refused = self.refuses;
         if self.refuses || self.bundle.as_ref() == Some(bundle) {
             return;
@@ -80,14 +80,14 @@ impl Pod {
         served.is_some_and(|served| self.chain.map(|chain| chain.leaf) != Some(served.leaf))
     }
 
-    pub(super) fn observe(&self, index: usize) -> Endpoint {
+    pub(super) fn observe(&self, index: usize) -> ObservedEndpoint {
         let is_dialled = self.observable && self.stage == Stage::Ready;
-        Endpoint {
+        ObservedEndpoint {
             name: index.to_string(),
             ready: self.stage == Stage::Ready,
             served: match self.chain {
-                Some(chain) if is_dialled => Served::Chain(chain),
-                _ => Served::Unobservable("connection refused".to_owned()),
+                Some(chain) if is_dialled => Handshake::Chain(chain),
+                _ => Handshake::Unobservable("connection refused".to_owned()),
             },
         }
     }

@@ -14,7 +14,7 @@ mod world;
 use jiff::SignedDuration;
 
 use self::world::{World, timing};
-use crate::rotation::{Change, Phase, Plan, Step};
+use crate::rotation::{CaChange, RotationPhase, RotationPlan, Step};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -23,14 +23,14 @@ fn settled() -> World {
     World::settled(2, &[true], &timing())
 }
 
-fn changes(plan: &Plan) -> Option<&Change> {
+fn changes(plan: &RotationPlan) -> Option<&CaChange> {
     match plan.steps.as_slice() {
         [Step::ChangeAuthorities { change, .. }] => Some(change),
         _ => None,
     }
 }
 
-fn step(world: &mut World) -> Plan {
+fn step(world: &mut World) -> RotationPlan {
     let plan = world.plan(&timing());
     for intent in world.intents(&timing()) {
         world.execute(&intent);
@@ -47,7 +47,7 @@ fn generation(world: &World) -> u32 {
 }
 
 /// Goes on until the plan is in that phase.
-fn until(world: &mut World, phase: Phase) {
+fn until(world: &mut World, phase: RotationPhase) {
     for _ in 0..20 {
         if step(world).phase == phase {
             return;

@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 use stateright::{Checker, Model, Property};
 
 use crate::rotation::{
-    Phase, Serving, Step, Timing,
+    PublishedSecret, RotationPhase, Step, Timing,
     tests::{
         lag::{Pod, Stage, WebhookConfiguration},
         world::{self, Intent, World},
@@ -167,7 +167,7 @@ impl Scenario {
             (target.bundle != target.effective).then_some(Action::Propagate(index))
         };
         actions.extend(world.targets.iter().enumerate().filter_map(lagging));
-        let served = world.serving.as_ref().and_then(Serving::chain);
+        let served = world.serving.as_ref().and_then(PublishedSecret::chain);
         for (index, pod) in world.pods.iter().enumerate() {
             if served.is_some() && pod.chain != served && pod.stage != Stage::Created {
                 actions.push(Action::Reload(index));
@@ -203,7 +203,7 @@ impl Scenario {
         if chances.edits > 0 && world.serving.is_some() {
             actions.extend([Action::LoseLeaf, Action::DeleteServing]);
             // Putting back what a retired CA signed is beyond help: nobody trusts it any more.
-            let is_trusted = |serving: &Serving| {
+            let is_trusted = |serving: &PublishedSecret| {
                 let authorities = world.authorities.as_ref();
                 serving.leaf.is_some_and(|leaf| {
                     authorities.is_some_and(|authorities| authorities.knows(leaf.issuer_key_id))
@@ -385,7 +385,7 @@ impl Model for Scenario {
                 };
                 generation(&state.world) > generation(&model.start)
                     && state.intents.is_empty()
-                    && state.world.plan(&model.timing).phase == Phase::Stable
+                    && state.world.plan(&model.timing).phase == RotationPhase::Stable
             }),
         ]
     }

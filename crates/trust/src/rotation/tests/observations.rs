@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use crate::{
     pki::Validity,
     rotation::{
-        Authorities, Certificate, Digest, KeyId, Leaf, Observation, Phase, Reason, Request, Served, Step,
-        Timing, plan,
+        CaState, CertificateId, Digest, Handshake, KeyId, Leaf, ManualRotation, Observation, Reason,
+        RotationPhase, Step, Timing, plan,
         tests::{
             HOUR,
             lag::Stage,
@@ -26,10 +26,10 @@ fn a_key_identifier_of_another_length_is_hashed() {
 fn authorities_survive_being_stored_except_for_what_is_observed() {
     let mut world = settled();
     world.request = Some("ca:compromised".to_owned());
-    until(&mut world, Phase::Signing);
+    until(&mut world, RotationPhase::Signing);
     let mut authorities = world.authorities.unwrap();
     let stored = serde_json::to_string(&authorities).unwrap();
-    let read: Authorities = serde_json::from_str(&stored).unwrap();
+    let read: CaState = serde_json::from_str(&stored).unwrap();
     for authority in authorities.current.iter_mut().chain(&mut authorities.next) {
         authority.has_key = false;
         authority.as_asked = false;
@@ -46,7 +46,7 @@ proptest! {
     #[test]
     fn no_text_makes_a_digest_or_a_request_panic(text in ".*") {
         let _ = text.parse::<Digest<20>>();
-        let _ = text.parse::<Request>();
+        let _ = text.parse::<ManualRotation>();
     }
 
     /// Whatever was read, however little sense it makes: a plan comes out, and one that was made twice is the same.
@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-fn certificates() -> impl Strategy<Value = Certificate> {
+fn certificates() -> impl Strategy<Value = CertificateId> {
     (0_u8..6, 0_u8..6, -10_000_i32..10_000, 0_i32..20_000).prop_map(|(number, issuer, start, hours)| {
         let not_before = world::new_year() + HOUR * start;
         let validity = Validity {
@@ -146,7 +146,7 @@ fn every_step_can_be_told_in_an_event() {
 #[test]
 fn an_endpoint_that_serves_nothing_known_holds_nothing() {
     let mut observation = settled().observe();
-    observation.endpoints[0].served = Served::Unobservable("timed out".to_owned());
+    observation.endpoints[0].served = Handshake::Unobservable("timed out".to_owned());
     let plan = plan(&observation, &timing());
     assert_eq!(plan.steps, []);
     assert_eq!((plan.endpoints.current, plan.endpoints.total), (0, 1));

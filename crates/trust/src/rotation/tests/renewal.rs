@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use crate::{
     pki::Validity,
     rotation::{
-        Chain, Change, Leaf, Phase, Reason, Step, Timing,
+        CaChange, Chain, Leaf, Reason, RotationPhase, Step, Timing,
         tests::{
             DAY, HOUR, changes, generation, settled, step,
             world::{self, World, timing},
@@ -16,7 +16,7 @@ use crate::{
 #[test]
 fn nothing_at_all_begins_with_two_authorities_in_one_write() {
     let plan = World::new(2, &[true]).plan(&timing());
-    let Some(Change::Found {
+    let Some(CaChange::Found {
         current: Some((current, _)),
         next,
         retiring,
@@ -35,7 +35,7 @@ fn nothing_at_all_begins_with_two_authorities_in_one_write() {
 fn a_settled_world_needs_no_write_and_says_so() {
     let plan = settled().plan(&timing());
     assert_eq!(plan.steps, []);
-    assert_eq!(plan.phase, Phase::Stable);
+    assert_eq!(plan.phase, RotationPhase::Stable);
     assert!(plan.conditions.ready.status, "{:?}", plan.conditions);
     assert_eq!(plan.conditions.ready.reason, Reason::Current);
     assert_eq!((plan.targets.current, plan.targets.total), (2, 2));
@@ -58,7 +58,7 @@ fn what_another_manager_signed_stays_trusted_while_the_first_ca_is_made_known() 
         cross: None,
     });
     let plan = world.plan(&timing());
-    let Some(Change::Found {
+    let Some(CaChange::Found {
         current: None,
         retiring,
         ..
@@ -75,7 +75,7 @@ fn what_another_manager_signed_stays_trusted_while_the_first_ca_is_made_known() 
         world.reload(0);
         assert!(world.is_trusted());
     }
-    assert_eq!(world.plan(&timing()).phase, Phase::Stable);
+    assert_eq!(world.plan(&timing()).phase, RotationPhase::Stable);
 }
 
 // === Renewal ===
@@ -101,7 +101,7 @@ fn a_leaf_is_renewed_between_three_fifths_and_two_thirds_of_its_life_and_touches
         panic!("{publication:#?}");
     };
     assert_eq!(validity.not_after.as_second(), (due + life).as_second());
-    assert_eq!(plan.phase, Phase::Stable);
+    assert_eq!(plan.phase, RotationPhase::Stable);
 }
 
 #[test]
@@ -182,7 +182,10 @@ fn a_new_ca_duration_replaces_the_next_ca_before_it_signs() {
         authority_life,
         ..timing()
     });
-    assert!(matches!(changes(&plan), Some(Change::IssueNext(_))), "{plan:#?}");
+    assert!(
+        matches!(changes(&plan), Some(CaChange::IssueNext(_))),
+        "{plan:#?}"
+    );
 }
 
 #[test]
@@ -194,8 +197,11 @@ fn names_that_the_ca_may_not_sign_wait_for_one_that_may() {
     world.serving.as_mut().unwrap().as_asked = false;
     step(&mut world);
     let plan = world.plan(&timing());
-    assert!(matches!(changes(&plan), Some(Change::IssueNext(_))), "{plan:#?}");
-    assert_eq!(plan.phase, Phase::Distributing);
+    assert!(
+        matches!(changes(&plan), Some(CaChange::IssueNext(_))),
+        "{plan:#?}"
+    );
+    assert_eq!(plan.phase, RotationPhase::Distributing);
     assert!(world.settle(&timing()));
     assert_eq!(generation(&world), 3);
 }
@@ -211,7 +217,7 @@ fn a_ca_hands_over_after_two_thirds_of_its_life() {
     world.now = due;
     assert!(matches!(
         changes(&world.plan(&timing())),
-        Some(Change::Promote { cross: Some(_), .. })
+        Some(CaChange::Promote { cross: Some(_), .. })
     ));
     assert!(world.settle(&timing()));
     assert_eq!(generation(&world), 2);

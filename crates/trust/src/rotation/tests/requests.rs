@@ -1,18 +1,18 @@
 //! The annotation `windlass.dev/rotate`.
 
 use crate::rotation::{
-    Blocked, Reason, Request, Step,
+    Blocked, ManualRotation, Reason, Step,
     tests::{generation, lag::WebhookConfiguration, settled, step, world::timing},
 };
 
 #[test]
 fn requests_are_read_and_refused() {
     let cases = [
-        ("leaf:now", Some(Request::Leaf)),
-        ("ca:yearly", Some(Request::Authority)),
-        ("ca:compromised", Some(Request::Compromised)),
-        ("ca:compromised-2026-05-04", Some(Request::Compromised)),
-        ("ca:compromised-all-1", Some(Request::AllCompromised)),
+        ("leaf:now", Some(ManualRotation::Leaf)),
+        ("ca:yearly", Some(ManualRotation::Authority)),
+        ("ca:compromised", Some(ManualRotation::Compromised)),
+        ("ca:compromised-2026-05-04", Some(ManualRotation::Compromised)),
+        ("ca:compromised-all-1", Some(ManualRotation::AllCompromised)),
         ("leaf:", None),
         ("ca", None),
         ("", None),
@@ -20,7 +20,7 @@ fn requests_are_read_and_refused() {
         ("root:x", None),
     ];
     for (value, request) in cases {
-        assert_eq!(value.parse::<Request>().ok(), request, "{value:?}");
+        assert_eq!(value.parse::<ManualRotation>().ok(), request, "{value:?}");
     }
 }
 

@@ -12,9 +12,9 @@ use windlass_object::ObjectKey;
 use crate::{
     pki::Validity,
     rotation::{
-        Authorities, AuthorityTemplate, Certificate, Chain, Change, Clock, Digest, Issuer, KeyId, Leaf, Mark,
-        Observation, Phase, Plan, Publication, Rollout, Service, Serving, Step, Timing, Trust, TrustBundle,
-        Versioned, has_regressed, plan, repairs,
+        CaChange, CaState, CaTemplate, CertificateId, Chain, ClockReading, Digest, Issuer, KeyId, Leaf, Mark,
+        Observation, ObservedDeployment, ObservedService, Publication, PublishedSecret, RotationPhase,
+        RotationPlan, Step, Timing, Trust, TrustSet, Versioned, has_regressed, plan, repairs,
         tests::lag::{Pod, Stage, WebhookConfiguration},
     },
 };
@@ -33,15 +33,15 @@ pub(super) struct World {
     pub(super) run: u64,
     /// When the operator last saw that the next CA was lost somewhere.
     pub(super) regressed: Option<Mark>,
-    pub(super) authorities: Option<Authorities>,
-    pub(super) serving: Option<Serving>,
+    pub(super) authorities: Option<CaState>,
+    pub(super) serving: Option<PublishedSecret>,
     /// How often others wrote the serving Secret.
     pub(super) touches: u8,
     /// What the serving Secret held before its leaf changed last.
-    pub(super) served_before: Option<Serving>,
+    pub(super) served_before: Option<PublishedSecret>,
     pub(super) targets: Vec<WebhookConfiguration>,
     pub(super) pods: Vec<Pod>,
-    pub(super) rollout: Option<Rollout>,
+    pub(super) rollout: Option<ObservedDeployment>,
     pub(super) request: Option<String>,
     /// How many certificates were made.
     pub(super) issued: u8,
@@ -55,7 +55,7 @@ pub(super) struct World {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Intent {
     pub(super) step: Step,
-    read: Option<TrustBundle>,
+    read: Option<TrustSet>,
 }
 
 /// Numbers certificates.
@@ -121,7 +121,7 @@ impl World {
 
     pub(super) fn observe(&self) -> Observation {
         Observation {
-            clock: Clock {
+            clock: ClockReading {
                 now: self.now,
                 mark: self.mark(),
             },
@@ -137,7 +137,7 @@ impl World {
                 .zip(&self.targets)
                 .map(|(index, target)| target.observe(index))
                 .collect(),
-            service: Service {
+            service: ObservedService {
                 name: "hook".to_owned(),
                 exists: true,
             },
@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    pub(super) fn plan(&self, timing: &Timing) -> Plan {
+    pub(super) fn plan(&self, timing: &Timing) -> RotationPlan {
         plan(&self.observe(), timing)
     }
 
@@ -242,7 +242,7 @@ impl World {
         for _ in 0..60 {
             let plan = self.plan(timing);
             let waits = plan.wake_up.as_secs() <= LONG_AGO;
-            if plan.steps.is_empty() && plan.phase == Phase::Stable && !waits {
+            if plan.steps.is_empty() && plan.phase == RotationPhase::Stable && !waits {
                 return true;
             }
             for intent in self.intents(timing) {
@@ -320,7 +320,7 @@ impl World {
     }
 
     /// Equal contents have equal versions, which makes fewer states and hides nothing, unless somebody else wrote.
-    fn serving_version(&self, serving: &Serving) -> String {
+    fn serving_version(&self, serving: &PublishedSecret) -> String {
         version(&(serving, self.touches))
     }
 
@@ -331,13 +331,13 @@ impl World {
         }
     }
 
-    fn has_ended(&self, bundle: &TrustBundle) -> bool {
+    fn has_ended(&self, bundle: &TrustSet) -> bool {
         bundle
             .iter()
             .any(|authority| authority.validity.not_after < self.now)
     }
 
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &CaChange) {
         let mut issuer = Numbered(self.issued);
         let before = self.authorities.take().unwrap_or_default();
         let Ok(after) = before.after(change, &mut issuer);
@@ -359,7 +359,7 @@ impl World {
         self.bad_write |= publication.bundle.is_empty()
             || self.has_ended(&publication.bundle)
             || publication.leaf != Leaf::Keep && leaf.is_none_or(|leaf| leaf.validity.not_after < self.now);
-        self.serving = Some(Serving {
+        self.serving = Some(PublishedSecret {
             leaf,
             as_asked: true,
             cross: publication.cross,
@@ -370,7 +370,7 @@ impl World {
 
     /// Moments that are long ago become the same moment, so that equal situations are equal states.
     fn forget_the_past(&mut self) {
-        let clock = Clock {
+        let clock = ClockReading {
             now: self.now,
             mark: self.mark(),
         };
@@ -412,17 +412,17 @@ impl World {
 impl Issuer for Numbered {
     type Error = Infallible;
 
-    fn authority(&mut self, template: &AuthorityTemplate) -> Result<Certificate, Infallible> {
+    fn authority(&mut self, template: &CaTemplate) -> Result<CertificateId, Infallible> {
         self.0 += 1;
         Ok(certificate(self.0, None, None, template.validity))
     }
 
     fn cross(
         &mut self,
-        subject: &Certificate,
-        issuer: &Certificate,
+        subject: &CertificateId,
+        issuer: &CertificateId,
         validity: Validity,
-    ) -> Result<Certificate, Infallible> {
+    ) -> Result<CertificateId, Infallible> {
         self.0 += 1;
         let (key, issuer) = (subject.key_id, issuer.key_id);
         Ok(certificate(self.0, Some(key), Some(issuer), validity))
@@ -435,9 +435,9 @@ pub(super) fn certificate(
     key: Option<KeyId>,
     issuer: Option<KeyId>,
     validity: Validity,
-) -> Certificate {
+) -> CertificateId {
     let key_id = key.unwrap_or(Digest([number; 20]));
-    Certificate {
+    CertificateId {
         fingerprint: Digest([number; 32]),
         key_id,
         issuer_key_id: issuer.unwrap_or(key_id),
@@ -446,10 +446,10 @@ pub(super) fn certificate(
 }
 
 /// Whether the keys fit; dates are another matter, and another property.
-fn verifies(bundle: &TrustBundle, chain: &Chain) -> bool {
+fn verifies(bundle: &TrustSet, chain: &Chain) -> bool {
     let trusts = |key_id: KeyId| bundle.iter().any(|authority| authority.key_id == key_id);
     let by_cross =
-        |cross: Certificate| cross.key_id == chain.leaf.issuer_key_id && trusts(cross.issuer_key_id);
+        |cross: CertificateId| cross.key_id == chain.leaf.issuer_key_id && trusts(cross.issuer_key_id);
     trusts(chain.leaf.issuer_key_id) || chain.cross.is_some_and(by_cross)
 }
 

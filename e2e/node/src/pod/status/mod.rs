@@ -13,7 +13,7 @@ use k8s_openapi::{
 use kube::ResourceExt;
 
 use super::member::Member;
-use crate::container::{Phase, Role, State, Terminated};
+use crate::container::{ContainerPhase, ContainerRecord, Role, Terminated};
 
 /// What the status of a pod shows.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ fn phase(members: &[Member]) -> &'static str {
     }
     if main.clone().all(Member::is_finished) {
         let succeeded = |member: &Member| {
-            let outcome = member.state.as_ref().and_then(State::outcome);
+            let outcome = member.state.as_ref().and_then(ContainerRecord::outcome);
             outcome.is_some_and(|outcome| outcome.exit_code == 0)
         };
         return if main.all(succeeded) {
@@ -74,7 +74,9 @@ fn phase(members: &[Member]) -> &'static str {
     }
     let has_run = |member: &Member| {
         let state = member.state.as_ref();
-        state.is_some_and(|state| state.last.is_some() || !matches!(state.phase, Phase::Waiting { .. }))
+        state.is_some_and(|state| {
+            state.last.is_some() || !matches!(state.phase, ContainerPhase::Waiting { .. })
+        })
     };
     if main.all(has_run) { "Running" } else { "Pending" }
 }
@@ -207,47 +209,49 @@ fn container_status(member: &Member, view: &View<'_>) -> ContainerStatus {
         name: member.container.name.clone(),
         image_id: image.clone(),
         image,
-        container_id: (!matches!(phase, Phase::Waiting { .. })).then_some(id),
+        container_id: (!matches!(phase, ContainerPhase::Waiting { .. })).then_some(id),
         ready: is_ready(member, view),
         started: Some(state.started),
         restart_count: i32::try_from(state.restarts).unwrap_or(i32::MAX),
         state: Some(container_state(&phase)),
-        last_state: state.last.map(|ended| container_state(&Phase::Terminated(ended))),
+        last_state: state
+            .last
+            .map(|ended| container_state(&ContainerPhase::Terminated(ended))),
         ..ContainerStatus::default()
     }
 }
 
 /// What a container waits for that was never started.
-fn before_start(view: &View<'_>) -> Phase {
+fn before_start(view: &View<'_>) -> ContainerPhase {
     if view
         .members
         .iter()
         .any(|member| member.init && member.state.is_some())
     {
-        return Phase::Waiting {
+        return ContainerPhase::Waiting {
             reason: "PodInitializing",
             message: String::new(),
         };
     }
-    Phase::waiting(view.message)
+    ContainerPhase::waiting(view.message)
 }
 
-fn container_state(phase: &Phase) -> ContainerState {
+fn container_state(phase: &ContainerPhase) -> ContainerState {
     let mut state = ContainerState::default();
     match phase {
-        Phase::Waiting { reason, message } => {
+        ContainerPhase::Waiting { reason, message } => {
             let message = Some(message.clone()).filter(|message| !message.is_empty());
             state.waiting = Some(ContainerStateWaiting {
                 reason: Some((*reason).to_owned()),
                 message,
             });
         }
-        Phase::Running { started_at } => {
+        ContainerPhase::Running { started_at } => {
             state.running = Some(ContainerStateRunning {
                 started_at: Some(Time(*started_at)),
             });
         }
-        Phase::Terminated(ended) => state.terminated = Some(terminated(ended)),
+        ContainerPhase::Terminated(ended) => state.terminated = Some(terminated(ended)),
     }
     state
 }

@@ -11,7 +11,11 @@ fn pod() -> Pod {
     .unwrap()
 }
 
-fn members(init: Option<State>, a: Option<State>, b: Option<State>) -> Vec<Member> {
+fn members(
+    init: Option<ContainerRecord>,
+    a: Option<ContainerRecord>,
+    b: Option<ContainerRecord>,
+) -> Vec<Member> {
     let mut members = Member::all(pod().spec.as_ref().unwrap());
     for (member, state) in members.iter_mut().zip([init, a, b]) {
         member.state = state;
@@ -19,25 +23,25 @@ fn members(init: Option<State>, a: Option<State>, b: Option<State>) -> Vec<Membe
     members
 }
 
-fn running(ready: bool) -> Option<State> {
-    Some(State::running(ready))
+fn running(ready: bool) -> Option<ContainerRecord> {
+    Some(ContainerRecord::running(ready))
 }
 
-fn ended(exit_code: i32) -> Option<State> {
-    Some(State::ended(exit_code))
+fn ended(exit_code: i32) -> Option<ContainerRecord> {
+    Some(ContainerRecord::ended(exit_code))
 }
 
-fn crashed() -> Option<State> {
+fn crashed() -> Option<ContainerRecord> {
     let last = ended(1).and_then(|state| state.outcome().cloned());
-    let phase = Phase::Waiting {
+    let phase = ContainerPhase::Waiting {
         reason: "CrashLoopBackOff",
         message: "back-off".to_owned(),
     };
-    Some(State {
+    Some(ContainerRecord {
         phase,
         last,
         restarts: 2,
-        ..State::default()
+        ..ContainerRecord::default()
     })
 }
 

@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::{
     DownwardAPIVolumeFile, KeyToPath, PodSpec, ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 
-use super::Contents;
+use super::VolumeContents;
 use crate::{
-    fields::Fields,
+    fields::PodFields,
     objects::{Entries, Sources},
 };
 
@@ -59,7 +59,7 @@ pub(crate) enum Missing {
 
 /// What the content of volumes is made from.
 pub(crate) struct Ingredients<'a, S> {
-    pub(crate) fields: Fields<'a>,
+    pub(crate) fields: PodFields<'a>,
     pub(crate) namespace: &'a str,
     pub(crate) sources: &'a S,
     /// Tokens by volume and path.
@@ -92,8 +92,8 @@ impl fmt::Debug for File {
 
 impl<S: Sources> Ingredients<'_, S> {
     /// The content of every volume that holds files of the API.
-    pub(crate) fn volumes(&self, spec: &PodSpec) -> Result<Contents, Missing> {
-        let mut volumes = Contents::new();
+    pub(crate) fn volumes(&self, spec: &PodSpec) -> Result<VolumeContents, Missing> {
+        let mut volumes = VolumeContents::new();
         for volume in spec.volumes.iter().flatten() {
             if let Some(content) = self.volume(volume)? {
                 volumes.insert(volume.name.clone(), content);

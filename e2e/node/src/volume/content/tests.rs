@@ -26,7 +26,7 @@ fn volume(volume: &Value) -> Result<Vec<(String, String, u32)>, Missing> {
         "spec": {"containers": [], "volumes": [volume]},
     }))
     .unwrap();
-    let fields = Fields {
+    let fields = PodFields {
         pod: &pod,
         address: None,
         host: Ipv4Addr::LOCALHOST,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     load::Latencies,
     request::{text, version_number},
     sample::{self, CERTIFICATE},
@@ -30,7 +30,7 @@ const VERSION: &str = "/metadata/resourceVersion";
 
 /// An object, and every place of a CA bundle in it.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct ContestedObject {
     path: String,
     pub(super) pointers: Vec<String>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Target {
 /// Writes one bundle into targets.
 pub(super) struct Actor {
     client: Client,
-    targets: Vec<Target>,
+    targets: Vec<ContestedObject>,
     bundle: String,
     /// How each target is now, by its path: a watch keeps the API server less busy than looking again and again.
     seen: BTreeMap<String, watch::Receiver<Value>>,
@@ -60,7 +60,7 @@ pub(super) struct Fight {
 
 // === impl Target ===
 
-impl Target {
+impl ContestedObject {
     /// The places in `object`, which is at `path`, where calls to the sample's Service are verified.
     pub(super) fn of(object: &Value, path: &str) -> Self {
         let mut pointers = Vec::new();
@@ -97,7 +97,7 @@ impl Fight {
 
 impl Actor {
     /// Writes `bundle`, in base64, into `targets`.
-    pub(super) fn new(bed: &Bed, targets: Vec<Target>, bundle: String) -> Self {
+    pub(super) fn new(bed: &TestCluster, targets: Vec<ContestedObject>, bundle: String) -> Self {
         let mut watches = JoinSet::new();
         let seen = targets.iter().map(|target| {
             let (sender, receiver) = watch::channel(Value::Null);
@@ -148,7 +148,7 @@ impl Actor {
     }
 
     /// How often the spec of a target was written.
-    pub(super) async fn generation(&self, target: &Target) -> anyhow::Result<i64> {
+    pub(super) async fn generation(&self, target: &ContestedObject) -> anyhow::Result<i64> {
         let object = get(&self.client, &target.path).await?.context("no such target")?;
         object["metadata"]["generation"].as_i64().context("no generation")
     }
@@ -159,7 +159,7 @@ impl Actor {
     }
 
     /// Writes a target and waits until it is repaired. When that was sent, and when it was seen to be repaired.
-    async fn write(&self, target: &Target) -> anyhow::Result<(Instant, Instant)> {
+    async fn write(&self, target: &ContestedObject) -> anyhow::Result<(Instant, Instant)> {
         let operations = target
             .pointers
             .iter()

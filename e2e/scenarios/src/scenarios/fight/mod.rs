@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use self::actor::{Actor, Fight, MANAGER, Target};
+use self::actor::{Actor, ContestedObject, Fight, MANAGER};
 use super::{drift, foreign, rotation, traffic};
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     load::Report,
     request::text,
     sample,
@@ -40,20 +40,20 @@ enum Stage {
     Distributing,
 }
 
-pub(super) async fn an_older_trust_bundle_costs_no_call(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn an_older_trust_bundle_costs_no_call(bed: &TestCluster) -> anyhow::Result<()> {
     let (report, _) = fights(bed, str::to_owned).await?;
     report.check()
 }
 
 pub(super) async fn an_empty_trust_bundle_costs_calls_only_until_it_is_repaired(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let (report, fights) = fights(bed, |_| String::new()).await?;
     traffic::failed_only_in(&report, &windows(&fights))
 }
 
 pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let stranger = foreign::trust_bundle()?;
     let (report, fights) = fights(bed, |_| stranger.clone()).await?;
@@ -61,7 +61,9 @@ pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repair
 }
 
 /// Two that answer each other's writes: the operator slows down, does not give up, and heals.
-pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let path = format!("{VALIDATING}/platform");
@@ -73,7 +75,7 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
     )
     .await?;
     rotation::one_more_target(bed).await?;
-    let target = Target::of(&get(&bed.client, &path).await?.context("no target")?, &path);
+    let target = ContestedObject::of(&get(&bed.client, &path).await?.context("no target")?, &path);
     let actor = Actor::new(bed, vec![target.clone()], foreign::trust_bundle()?);
     let (before, started) = (actor.generation(&target).await?, Instant::now());
     let answers = actor.answer_for(duration_in(SECONDS, FIGHT)?).await?;
@@ -93,7 +95,7 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(bed: &Bed)
 
 /// A fight at each stage of a rotation, under load; `bundle` makes what is put into the targets from an older bundle of
 /// ours.
-async fn fights(bed: &Bed, bundle: impl Fn(&str) -> String) -> anyhow::Result<(Report, Vec<Fight>)> {
+async fn fights(bed: &TestCluster, bundle: impl Fn(&str) -> String) -> anyhow::Result<(Report, Vec<Fight>)> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     let mut older = sample::trust_bundle(bed).await?;
@@ -161,12 +163,12 @@ fn windows(fights: &[Fight]) -> Vec<(Instant, Instant)> {
 }
 
 /// Every target that traffic goes through.
-async fn targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
+async fn targets(bed: &TestCluster) -> anyhow::Result<Vec<ContestedObject>> {
     let mut targets = Vec::new();
     for collection in [CRDS, VALIDATING, MUTATING] {
         for object in list(&bed.client, collection).await? {
             let path = format!("{collection}/{}", text(&object, "/metadata/name"));
-            let target = Target::of(&object, &path);
+            let target = ContestedObject::of(&object, &path);
             if !target.pointers.is_empty() {
                 targets.push(target);
             }
@@ -176,7 +178,7 @@ async fn targets(bed: &Bed) -> anyhow::Result<Vec<Target>> {
     Ok(targets)
 }
 
-async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
+async fn bring_to(bed: &TestCluster, stage: Stage) -> anyhow::Result<()> {
     if stage == Stage::Distributing {
         // A next CA that would live longer than is asked for is replaced.
         let path = sample::BUNDLE_DEPLOYMENT;
@@ -196,7 +198,7 @@ async fn bring_to(bed: &Bed, stage: Stage) -> anyhow::Result<()> {
 }
 
 /// Waits until the status names the target as contested, by `by` and nobody else.
-async fn named(bed: &Bed, target: &str, by: Option<&str>) -> anyhow::Result<()> {
+async fn named(bed: &TestCluster, target: &str, by: Option<&str>) -> anyhow::Result<()> {
     until(
         &format!("the status says who contests {target}"),
         PATIENCE,
@@ -219,7 +221,7 @@ async fn named(bed: &Bed, target: &str, by: Option<&str>) -> anyhow::Result<()> 
 }
 
 /// Waits until an event says that the target is contested, by `by` if that can be known.
-async fn announced(bed: &Bed, target: &str, by: Option<&str>) -> anyhow::Result<()> {
+async fn announced(bed: &TestCluster, target: &str, by: Option<&str>) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/sample-system/events";
     until(
         &format!("an event says who contests {target}"),
@@ -242,16 +244,16 @@ async fn announced(bed: &Bed, target: &str, by: Option<&str>) -> anyhow::Result<
     .await
 }
 
-async fn certificate(bed: &Bed) -> anyhow::Result<Value> {
+async fn certificate(bed: &TestCluster) -> anyhow::Result<Value> {
     let path = sample::SERVING_CERTIFICATE;
     get(&bed.client, path).await?.context("no ServingCertificate")
 }
 
-async fn phase(bed: &Bed) -> anyhow::Result<String> {
+async fn phase(bed: &TestCluster) -> anyhow::Result<String> {
     Ok(text(&certificate(bed).await?, "/status/phase").to_owned())
 }
 
-async fn generation(bed: &Bed) -> anyhow::Result<i64> {
+async fn generation(bed: &TestCluster) -> anyhow::Result<i64> {
     let certificate = certificate(bed).await?;
     let generation = certificate.pointer("/status/ca/current/generation");
     generation.and_then(Value::as_i64).context("no CA")

@@ -17,7 +17,7 @@ use super::{
     traffic,
 };
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     load::Latencies,
     request::{Answer, text},
     sample,
@@ -47,7 +47,9 @@ enum Outcome {
     Lost,
 }
 
-pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     sample::settled(bed).await?;
@@ -84,7 +86,7 @@ pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(bed:
 }
 
 pub(super) async fn another_conversion_costs_calls_only_until_it_is_repaired(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
@@ -118,7 +120,7 @@ pub(super) async fn another_conversion_costs_calls_only_until_it_is_repaired(
     traffic::failed_only_in(&report, &windows)
 }
 
-pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(bed: &TestCluster) -> anyhow::Result<()> {
     replicas::install_guard(bed).await?;
     let replica = Replica::start(bed, "one").await?;
     sample::install(bed, "sample.v1").await?;
@@ -146,7 +148,7 @@ pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(bed: &Bed) ->
 ///
 /// `is_expected` judges the first round but for its last write: from then on tools may own what they wrote before.
 async fn write_everything(
-    bed: &Bed,
+    bed: &TestCluster,
     is_expected: impl Fn(Tool, Stanza, Outcome) -> bool,
 ) -> anyhow::Result<Vec<(Instant, Instant)>> {
     let before = sample::definition(bed).await?;
@@ -195,7 +197,7 @@ impl Outcome {
 }
 
 /// Waits until the conversion is what it was before. When that was seen.
-async fn repaired(bed: &Bed, before: &Value) -> anyhow::Result<Instant> {
+async fn repaired(bed: &TestCluster, before: &Value) -> anyhow::Result<Instant> {
     until("the conversion is put back", PATIENCE, async || {
         let conversion = sample::definition(bed).await?["spec"]["conversion"].take();
         Ok(if conversion == before["spec"]["conversion"] {
@@ -208,7 +210,7 @@ async fn repaired(bed: &Bed, before: &Value) -> anyhow::Result<Instant> {
 }
 
 /// Waits until the definition is what it was before, and is Windlass's.
-async fn is_settled(bed: &Bed, before: &Value) -> anyhow::Result<()> {
+async fn is_settled(bed: &TestCluster, before: &Value) -> anyhow::Result<()> {
     until("the definition is as before", PATIENCE, async || {
         let live = sample::definition(bed).await?;
         Ok(if live["spec"] == before["spec"] && is_marked(&live, before) {

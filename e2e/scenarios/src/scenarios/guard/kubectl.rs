@@ -12,7 +12,7 @@ use super::{
     writes::{CONVERSION, DELETION, DENIED, LABELLED, OWNER},
 };
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     sample::{self, NAMESPACE},
     steps::delete,
 };
@@ -29,7 +29,7 @@ struct Kubectl {
     cache: PathBuf,
 }
 
-pub(crate) async fn kubectl_shows_what_the_guard_says(bed: &Bed) -> anyhow::Result<()> {
+pub(crate) async fn kubectl_shows_what_the_guard_says(bed: &TestCluster) -> anyhow::Result<()> {
     let kubectl = Kubectl {
         kubeconfig: bed.command.kubeconfig.clone(),
         cache: bed.write("kubectl", "")?.with_extension("cache"),

@@ -13,7 +13,7 @@ use self::{
 };
 use super::traffic;
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     operator,
     request::{self, text},
     sample,
@@ -23,13 +23,15 @@ use crate::{
 pub(super) use self::kubectl::kubectl_shows_what_the_guard_says;
 
 /// Installs the sample.
-async fn install_sample(bed: &Bed) -> anyhow::Result<()> {
+async fn install_sample(bed: &TestCluster) -> anyhow::Result<()> {
     sample::install(bed, "sample.v1").await?;
     sample::settled(bed).await?;
     Ok(())
 }
 
-pub(super) async fn every_forbidden_write_is_refused_by_every_replica(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn every_forbidden_write_is_refused_by_every_replica(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     replicas::install_guard(bed).await?;
     let leader = Replica::start(bed, "one").await?;
     install_sample(bed).await?;
@@ -50,7 +52,9 @@ pub(super) async fn every_forbidden_write_is_refused_by_every_replica(bed: &Bed)
     delete(&bed.client, sample::DEFINITION).await
 }
 
-pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(
+    bed: &TestCluster,
+) -> anyhow::Result<()> {
     replicas::install_guard(bed).await?;
     let leader = Replica::start(bed, "one").await?;
     let standby = Replica::start(bed, "other").await?;
@@ -90,7 +94,7 @@ pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(bed: &Bed) 
 }
 
 pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
-    bed: &Bed,
+    bed: &TestCluster,
 ) -> anyhow::Result<()> {
     replicas::install_guard(bed).await?;
     let replica = Replica::start(bed, "one").await?;
@@ -130,7 +134,7 @@ pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
 }
 
 /// Waits until an event about the BundleDeployment says who has overwritten the conversion.
-async fn named(bed: &Bed, manager: &str) -> anyhow::Result<()> {
+async fn named(bed: &TestCluster, manager: &str) -> anyhow::Result<()> {
     let events = "/apis/events.k8s.io/v1/namespaces/default/events";
     until(
         "an event says who overwrote the conversion",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::writes;
 use crate::{
-    bed::{self, Bed},
+    bed::{self, TestCluster},
     operator::{self, Operator, Running},
     request::text,
     steps::{PATIENCE, delete, succeed, until},
@@ -39,7 +39,7 @@ pub(super) struct Stopped {
 }
 
 /// Creates the Service and the configuration of `windlass manifests`.
-pub(crate) async fn install_guard(bed: &Bed) -> anyhow::Result<()> {
+pub(crate) async fn install_guard(bed: &TestCluster) -> anyhow::Result<()> {
     let mut found = 0;
     for mut object in windlass::commands::manifests::objects()? {
         let kind = text(&object, "/kind");
@@ -60,7 +60,7 @@ pub(crate) async fn install_guard(bed: &Bed) -> anyhow::Result<()> {
 
 impl Replica {
     /// Starts a replica in `pod`. Nobody asks it yet.
-    pub(crate) async fn start(bed: &Bed, pod: &str) -> anyhow::Result<Self> {
+    pub(crate) async fn start(bed: &TestCluster, pod: &str) -> anyhow::Result<Self> {
         let address = free_address(bed.cluster.address())?;
         let mut operator = bed.operator.replica(pod);
         operator
@@ -70,7 +70,7 @@ impl Replica {
     }
 
     /// Makes it an endpoint, and waits until it is asked.
-    pub(crate) async fn join(&self, bed: &Bed) -> anyhow::Result<()> {
+    pub(crate) async fn join(&self, bed: &TestCluster) -> anyhow::Result<()> {
         let Stopped { operator, address } = &self.stopped;
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
@@ -94,7 +94,7 @@ impl Replica {
     }
 
     /// Makes it no endpoint any more.
-    pub(super) async fn leave(&self, bed: &Bed) -> anyhow::Result<()> {
+    pub(super) async fn leave(&self, bed: &TestCluster) -> anyhow::Result<()> {
         delete(
             &bed.client,
             &format!("{SLICES}/{SERVICE}-{}", self.stopped.operator.pod),

@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::{
-    bed::Bed,
+    bed::TestCluster,
     request::{self, Answer},
     sample,
     scenarios::foreign,
@@ -18,7 +18,7 @@ pub(super) const OWNER: &str = "sample";
 const LABEL: &str = "windlass.dev/bundle-deployment";
 
 /// One request, and what is said to it.
-pub(super) struct Write {
+pub(super) struct GuardedWrite {
     what: &'static str,
     method: &'static str,
     body: Value,
@@ -42,8 +42,8 @@ pub(super) const DELETION: &str =
 pub(super) const DENIED: &str = "admission webhook \"guard.windlass.dev\" denied the request: ";
 
 /// Every kind of write that must not pass.
-fn forbidden(live: &Value, stranger: &str) -> Vec<Write> {
-    let write = |what, method, body, says| Write {
+fn forbidden(live: &Value, stranger: &str) -> Vec<GuardedWrite> {
+    let write = |what, method, body, says| GuardedWrite {
         what,
         method,
         body,
@@ -95,8 +95,8 @@ fn forbidden(live: &Value, stranger: &str) -> Vec<Write> {
 }
 
 /// What is nobody else's business.
-fn harmless(live: &Value) -> Vec<Write> {
-    let write = |what, method, body| Write {
+fn harmless(live: &Value) -> Vec<GuardedWrite> {
+    let write = |what, method, body| GuardedWrite {
         what,
         method,
         body,
@@ -120,7 +120,7 @@ fn harmless(live: &Value) -> Vec<Write> {
 }
 
 /// Tries every forbidden write: each is refused in words that help, and changes nothing.
-pub(super) async fn refused(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn refused(bed: &TestCluster) -> anyhow::Result<()> {
     let (before, stranger) = (live(bed).await?, foreign::trust_bundle()?);
     for position in 0..forbidden(&before, &stranger).len() {
         let (write, answer) = send(bed, |live| forbidden(live, &stranger).swap_remove(position)).await?;
@@ -149,7 +149,7 @@ pub(super) async fn refused(bed: &Bed) -> anyhow::Result<()> {
 }
 
 /// Makes every change that must not be refused.
-pub(super) async fn let_through(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn let_through(bed: &TestCluster) -> anyhow::Result<()> {
     let before = live(bed).await?;
     for position in 0..harmless(&before).len() {
         let (write, answer) = send(bed, |live| harmless(live).swap_remove(position)).await?;
@@ -164,14 +164,14 @@ pub(super) async fn let_through(bed: &Bed) -> anyhow::Result<()> {
 }
 
 /// Tries one forbidden write without leaving anything behind.
-pub(super) async fn try_out(bed: &Bed) -> anyhow::Result<Answer> {
+pub(super) async fn try_out(bed: &TestCluster) -> anyhow::Result<Answer> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     let path = format!("{}?dryRun=All", sample::DEFINITION);
     request::send(&bed.client, "PATCH", &path, Some(&none)).await
 }
 
 /// Tries it again and again, and fails as soon as it is not refused.
-pub(super) async fn until_one_passes(bed: &Bed) -> anyhow::Result<()> {
+pub(super) async fn until_one_passes(bed: &TestCluster) -> anyhow::Result<()> {
     loop {
         let answer = try_out(bed).await?;
         // Others write it at the same time.
@@ -182,7 +182,10 @@ pub(super) async fn until_one_passes(bed: &Bed) -> anyhow::Result<()> {
 }
 
 /// Sends what `write` makes of the live definition, again where that has changed meanwhile.
-async fn send(bed: &Bed, write: impl Fn(&Value) -> Write) -> anyhow::Result<(Write, Answer)> {
+async fn send(
+    bed: &TestCluster,
+    write: impl Fn(&Value) -> GuardedWrite,
+) -> anyhow::Result<(GuardedWrite, Answer)> {
     loop {
         let write = write(&live(bed).await?);
         let (client, path) = (&bed.client, sample::DEFINITION);
@@ -206,7 +209,7 @@ fn without(object: &Value, parent: &str, field: &str) -> Value {
     object
 }
 
-async fn live(bed: &Bed) -> anyhow::Result<Value> {
+async fn live(bed: &TestCluster) -> anyhow::Result<Value> {
     get(&bed.client, sample::DEFINITION)
         .await?
         .context("no definition")
