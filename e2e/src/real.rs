@@ -8,7 +8,7 @@ use libtest_mimic::Trial;
 use windlass_scenarios::{
     audit,
     cluster::{Access, Disruption},
-    lending::{ClusterPool, Existing},
+    cluster_pool::{ClusterPool, Existing},
     scenarios::{SCENARIOS, Scenario},
     trial,
 };

@@ -1,4 +1,4 @@
-//! Waiting for one object to become what is wanted.
+//! Waiting for one object to become what is desired.
 
 use std::{
     pin::pin,

@@ -113,7 +113,7 @@ impl Entry {
     }
 
     /// What it is ready for, or why it is not ready.
-    fn said(&self) -> String {
+    fn message(&self) -> String {
         if self.status.observed_generation != self.generation {
             return "the operator has not said anything about it yet".to_owned();
         }
@@ -136,7 +136,7 @@ impl Entry {
             ("Watches", watched),
             (
                 "Ready",
-                format!("{}: {}", if self.ready { "yes" } else { "no" }, self.said()),
+                format!("{}: {}", if self.ready { "yes" } else { "no" }, self.message()),
             ),
         ];
         facts.retain(|(_, fact)| !fact.is_empty());
@@ -210,7 +210,7 @@ fn overview(entries: &[Entry], now: Timestamp) -> String {
             &entry.armed(),
             &if entry.ready { "True" } else { "False" },
             &created.unwrap_or_default(),
-            &entry.said(),
+            &entry.message(),
         ]);
     }
     table.to_string()

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_crd::{
     claims::Adoption,
-    crd_upgrade::{Exception, Policy},
     storage_migration::Migration,
+    upgrade_safety::{Exception, Policy},
 };
 use windlass_object::GoDuration;
 

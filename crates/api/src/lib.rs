@@ -60,15 +60,11 @@ mod tests {
     #[test]
     fn every_field_explains_itself() {
         let mut found = Vec::new();
-        for definition in custom_resource_definitions() {
-            let definition = serde_json::to_value(definition).unwrap();
-            let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        for crd in custom_resource_definitions() {
+            let crd = serde_json::to_value(crd).unwrap();
+            let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             assert!(schema["properties"]["spec"].is_object());
-            unexplained(
-                schema,
-                definition["spec"]["names"]["kind"].as_str().unwrap(),
-                &mut found,
-            );
+            unexplained(schema, crd["spec"]["names"]["kind"].as_str().unwrap(), &mut found);
         }
         assert_eq!(found, [""; 0]);
     }

@@ -14,5 +14,5 @@ pub mod upgrade;
 
 pub use parse::{
     Bundle, ClusterServiceVersion, DeploymentSpec, Files, InstallMode, Manifest, ParsedBundle, Permission,
-    WebhookDefinition, WebhookType, crds, read_definitions, rule,
+    WebhookDefinition, WebhookType, crds, read_crds, rule,
 };

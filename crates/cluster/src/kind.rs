@@ -100,8 +100,8 @@ impl Kind {
     }
 
     /// The kind that the CustomResourceDefinition `definition` defines, in one of its versions.
-    pub fn of_definition(definition: &Value, version: &str) -> Self {
-        let text = |pointer| object::text(definition, pointer).unwrap_or_default();
+    pub fn of_crd(crd: &Value, version: &str) -> Self {
+        let text = |pointer| object::text(crd, pointer).unwrap_or_default();
         Self {
             api_version: format!("{}/{version}", text("/spec/group")).into(),
             kind: text("/spec/names/kind").to_owned().into(),
@@ -180,10 +180,9 @@ mod tests {
 
     #[test]
     fn a_definition_defines_its_kind_in_each_version() {
-        let definition =
-            json!({"spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}}});
+        let crd = json!({"spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}}});
         for version in ["v1", "v2alpha1"] {
-            let kind = Kind::of_definition(&definition, version);
+            let kind = Kind::of_crd(&crd, version);
             assert_eq!(kind.group_version(), ("example.com", version));
             assert_eq!(kind.kind, "Widget");
         }

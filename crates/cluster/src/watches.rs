@@ -1,4 +1,4 @@
-//! Watches: one task for each, started when it is first wanted, all feeding the one index.
+//! Watches: one task for each, started when it is first desired, all feeding the one index.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -60,7 +60,7 @@ struct Shared {
     started: mpsc::UnboundedSender<(Watch, CancellationToken)>,
 }
 
-/// Runs the watches that are wanted; ends only when one of them panics, or at shutdown.
+/// Runs the watches that are desired; ends only when one of them panics, or at shutdown.
 pub struct Supervisor {
     watches: Watches,
     starts: mpsc::UnboundedReceiver<(Watch, CancellationToken)>,
@@ -70,7 +70,7 @@ pub struct Supervisor {
 /// defines the kind changes.
 const FIRST_RECHECK: Duration = Duration::from_secs(1);
 
-/// How long the absence of a kind is believed at the most: that it is served comes with a definition, which its own watch
+/// How long the absence of a kind is believed at the most: that it is served comes with a CRD, which its own watch
 /// sees.
 const LAST_RECHECK: Duration = Duration::from_secs(600);
 
@@ -149,24 +149,24 @@ impl Watches {
         let _ = self.shared.started.send((watch, stop));
     }
 
-    /// Makes `wanted` the only watches that run among those for which `concerns` holds.
-    pub fn want_only(&self, wanted: HashSet<Watch>, concerns: impl Fn(&Watch) -> bool) {
+    /// Makes `desired` the only watches that run among those for which `concerns` holds.
+    pub fn want_only(&self, desired: HashSet<Watch>, concerns: impl Fn(&Watch) -> bool) {
         {
             let mut running = self.shared.running.lock();
             running.retain(|watch, stop| {
-                let keep = !concerns(watch) || wanted.contains(watch);
+                let keep = !concerns(watch) || desired.contains(watch);
                 if !keep {
                     stop.cancel();
                 }
                 keep
             });
         }
-        for watch in wanted {
+        for watch in desired {
             self.want(watch);
         }
     }
 
-    /// Whether every watch that is wanted, of a kind that the cluster serves, has seen all there is.
+    /// Whether every watch that is desired, of a kind that the cluster serves, has seen all there is.
     pub fn are_complete(&self) -> bool {
         let running = self.shared.running.lock();
         running.keys().all(|watch| self.shared.index.is_complete(watch))
@@ -219,7 +219,7 @@ async fn follow(shared: &Shared, watch: &Watch) {
     let mut said = false;
     let mut pause = FIRST_RECHECK;
     loop {
-        // Before the question, so that no definition is missed that comes after it.
+        // Before the question, so that no CRD is missed that comes after it.
         let mut changes = shared.index.subscribe();
         let longest = match shared.cluster.served(&watch.kind).await {
             Ok(served) => {
@@ -261,7 +261,7 @@ async fn follow(shared: &Shared, watch: &Watch) {
         pause = pause.min(longest);
         tokio::select! {
             // What is defined is served a moment later.
-            () = definition_changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
+            () = crd_changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
             () = tokio::time::sleep(pause) => pause *= 2,
         }
     }
@@ -298,13 +298,13 @@ async fn follow_served(shared: &Shared, watch: &Watch, api: Api<DynamicObject>) 
     }
 }
 
-/// Waits until a definition of `kind` comes, changes or goes.
-async fn definition_changed(changes: &mut broadcast::Receiver<super::Change>, kind: &Kind) {
+/// Waits until a CRD of `kind` comes, changes or goes.
+async fn crd_changed(changes: &mut broadcast::Receiver<super::Change>, kind: &Kind) {
     loop {
         match changes.recv().await {
             Ok(change) => {
-                let definition = change.after.or(change.before);
-                if definition.is_some_and(|definition| defines(&definition, kind)) {
+                let crd = change.after.or(change.before);
+                if crd.is_some_and(|crd| defines(&crd, kind)) {
                     return;
                 }
             }
@@ -315,9 +315,9 @@ async fn definition_changed(changes: &mut broadcast::Receiver<super::Change>, ki
 }
 
 /// Whether an object says that `kind` is served.
-fn defines(definition: &Value, kind: &Kind) -> bool {
-    let is_of = |of: &Kind| object::text(definition, "/kind") == Some(&*of.kind);
-    let says = |pointer, what| object::text(definition, pointer) == Some(what);
+fn defines(crd: &Value, kind: &Kind) -> bool {
+    let is_of = |of: &Kind| object::text(crd, "/kind") == Some(&*of.kind);
+    let says = |pointer, what| object::text(crd, pointer) == Some(what);
     let (group, version) = kind.group_version();
     (is_of(&kinds::CUSTOM_RESOURCE_DEFINITION)
         && says("/spec/group", group)
@@ -400,12 +400,12 @@ mod tests {
     #[test]
     fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
         let kind = kinds::EXTENSION_CONFIG;
-        let definition = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
+        let crd = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
         let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});
         for (object, expected) in [
-            (definition("runtime.cluster.x-k8s.io", "ExtensionConfig"), true),
-            (definition("runtime.cluster.x-k8s.io", "Other"), false),
-            (definition("example.com", "ExtensionConfig"), false),
+            (crd("runtime.cluster.x-k8s.io", "ExtensionConfig"), true),
+            (crd("runtime.cluster.x-k8s.io", "Other"), false),
+            (crd("example.com", "ExtensionConfig"), false),
             (service("v1beta2"), true),
             (service("v1alpha1"), false),
             (json!({"kind": "ConfigMap"}), false),

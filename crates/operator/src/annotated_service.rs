@@ -37,7 +37,7 @@ pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'sta
             context.watches.want(Watch::all(kind));
         }
         let queue = Arc::new(Queue::new());
-        let router = route(context.clone(), queue.clone());
+        let router = enqueue(context.clone(), queue.clone());
         let reconcile = |service: ObjectKey| reconcile(context.clone(), service);
         controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
     })
@@ -54,7 +54,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
         .as_deref()
         .and_then(|live| object::text(live, "/metadata/uid"));
     let made = live.as_deref().filter(|live| is_made_for(live, &service));
-    let secret = asked(&service);
+    let secret = requested_secret(&service);
     let problem = match (secret, &live) {
         (None, _) if made.is_none() => return Ok(Action::AwaitChange),
         (None, _) => {
@@ -103,7 +103,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
 }
 
 /// The Secret that a Service asks for.
-fn asked(service: &Value) -> Option<&str> {
+fn requested_secret(service: &Value) -> Option<&str> {
     object::annotation(service, names::SERVING_CERT_SECRET).filter(|secret| !secret.is_empty())
 }
 
@@ -136,13 +136,13 @@ fn is_made_for(certificate: &Value, service: &Value) -> bool {
 }
 
 /// Puts every Service into the queue that a change concerns, for ever.
-async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
+async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
     loop {
         match changes.recv().await {
             Ok(change) => {
-                if let Some(service) = concerned(&change) {
+                if let Some(service) = affected_key(&change) {
                     queue.add(service);
                 }
             }
@@ -158,20 +158,20 @@ fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
             continue;
         };
         let certificate = kinds::SERVING_CERTIFICATE.object(key.namespace.as_deref(), &key.name);
-        if asked(&service).is_some() || index.find(&certificate).is_some() {
+        if requested_secret(&service).is_some() || index.find(&certificate).is_some() {
             queue.add(key);
         }
     }
 }
 
 /// The Service that a change concerns: its own annotation, or the ServingCertificate with its name.
-fn concerned(change: &Change) -> Option<ObjectKey> {
+fn affected_key(change: &Change) -> Option<ObjectKey> {
     let key = &change.key;
     let kind = Kind::of(key);
     if kind == kinds::SERVICE {
         return change
             .versions()
-            .any(|version| asked(version).is_some())
+            .any(|version| requested_secret(version).is_some())
             .then(|| key.clone());
     }
     (kind == kinds::SERVING_CERTIFICATE).then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
@@ -211,7 +211,7 @@ mod tests {
             before: Some(Arc::new(before)),
             after: Some(Arc::new(after)),
         };
-        assert!(concerned(&change(service("tls"), service(""))).is_some());
-        assert!(concerned(&change(service(""), service(""))).is_none());
+        assert!(affected_key(&change(service("tls"), service(""))).is_some());
+        assert!(affected_key(&change(service(""), service(""))).is_none());
     }
 }

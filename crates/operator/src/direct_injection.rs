@@ -24,7 +24,7 @@ use windlass_trust::{
 };
 
 use super::{
-    injection::{Injected, TARGET_KINDS, inject},
+    injection::{InjectionOutcome, TARGET_KINDS, inject},
     serving_certificate::secrets::TRUST,
 };
 use crate::{Context, controller};
@@ -49,7 +49,7 @@ pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'sta
             context.watches.want(Watch::all(kind));
         }
         let queue = Arc::new(Queue::new());
-        let router = route(context.clone(), queue.clone());
+        let router = enqueue(context.clone(), queue.clone());
         let reconcile = |secret: ObjectKey| reconcile(context.clone(), secret);
         controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
     })
@@ -63,13 +63,16 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
     if trust.is_ok() && object::label(&secret, names::SERVING_CERTIFICATE).is_some() {
         return Ok(Action::AwaitChange);
     }
-    for target in asking(&context.index, &key) {
+    for target in requesting_targets(&context.index, &key) {
         let problem = match &trust {
             Ok(trust) => {
                 let injection = Injection { trust, names: None };
                 match inject(&context.cluster, &target, &injection).await? {
-                    Injected::Refused(message) => message,
-                    Injected::Unchanged | Injected::Written | Injected::Overtaken | Injected::Gone => {
+                    InjectionOutcome::Refused(message) => message,
+                    InjectionOutcome::Unchanged
+                    | InjectionOutcome::Written
+                    | InjectionOutcome::Overtaken
+                    | InjectionOutcome::Gone => {
                         continue;
                     }
                 }
@@ -100,15 +103,15 @@ fn read_trust(context: &Context, secret: &Value, key: &ObjectKey) -> Result<Trus
         .map_err(|error| format!("{key}: {TRUST}: {error}"))
 }
 
-fn asking(index: &Index, secret: &ObjectKey) -> Vec<Arc<Value>> {
+fn requesting_targets(index: &Index, secret: &ObjectKey) -> Vec<Arc<Value>> {
     let targets = TARGET_KINDS.iter().flat_map(|kind| index.objects(kind));
     targets
-        .filter(|target| asked(target).as_ref() == Some(secret))
+        .filter(|target| requested_secret(target).as_ref() == Some(secret))
         .collect()
 }
 
 /// The Secret that a target asks for.
-fn asked(target: &Value) -> Option<ObjectKey> {
+fn requested_secret(target: &Value) -> Option<ObjectKey> {
     match CaSource::of(target) {
         Ok(Some(CaSource::Secret { namespace, name })) => Some(kinds::SECRET.object(Some(&namespace), &name)),
         _ => None,
@@ -116,18 +119,18 @@ fn asked(target: &Value) -> Option<ObjectKey> {
 }
 
 /// Puts every Secret into the queue that a change concerns, for ever, and watches exactly those that are asked for.
-async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
+async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
     let mut changes = context.index.subscribe();
     watch_asked(&context, &queue);
     loop {
         match changes.recv().await {
             Ok(change) if change.key.kind == *kinds::SECRET.kind => {
-                if !asking(&context.index, &change.key).is_empty() {
+                if !requesting_targets(&context.index, &change.key).is_empty() {
                     queue.add(change.key);
                 }
             }
             Ok(change) => {
-                if change.versions().any(|target| asked(target).is_some()) {
+                if change.versions().any(|target| requested_secret(target).is_some()) {
                     watch_asked(&context, &queue);
                 }
             }
@@ -139,8 +142,8 @@ async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
 
 fn watch_asked(context: &Context, queue: &Queue<ObjectKey>) {
     let targets = TARGET_KINDS.iter().flat_map(|kind| context.index.objects(kind));
-    let secrets: BTreeSet<_> = targets.filter_map(|target| asked(&target)).collect();
-    let wanted: HashSet<_> = secrets
+    let secrets: BTreeSet<_> = targets.filter_map(|target| requested_secret(&target)).collect();
+    let desired: HashSet<_> = secrets
         .iter()
         .map(|secret| {
             Watch::all(kinds::SECRET)
@@ -148,7 +151,7 @@ fn watch_asked(context: &Context, queue: &Queue<ObjectKey>) {
                 .selected(Selector::Name(secret.name.clone()))
         })
         .collect();
-    context.watches.want_only(wanted, |watch| {
+    context.watches.want_only(desired, |watch| {
         watch.kind == kinds::SECRET && matches!(watch.selector, Selector::Name(_))
     });
     for secret in secrets {

@@ -24,7 +24,7 @@ pub(super) const REPAIRED: Duration = Duration::from_millis(100);
 
 /// What became of an injection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Injected {
+pub(super) enum InjectionOutcome {
     /// The target carries the trust bundle, and did before.
     Unchanged,
     /// The target was written.
@@ -50,47 +50,49 @@ pub(super) async fn inject(
     cluster: &Cluster,
     seen: &Value,
     injection: &Injection<'_>,
-) -> Result<Injected, RequestError> {
+) -> Result<InjectionOutcome, RequestError> {
     let Some(key) = ObjectKey::of(seen) else {
-        return Ok(Injected::Gone);
+        return Ok(InjectionOutcome::Gone);
     };
     let mut target = seen.clone();
-    let mut outcome = Injected::Unchanged;
+    let mut outcome = InjectionOutcome::Unchanged;
     let mut failed = None;
     for _ in 0..TRIES {
         let patch = match injection.plan(&target) {
             Ok(None) => return Ok(outcome),
             Ok(Some(TargetPatch::Inject(patch) | TargetPatch::Release(patch))) => patch,
-            Err(error) => return Ok(Injected::Refused(error.to_string())),
+            Err(error) => return Ok(InjectionOutcome::Refused(error.to_string())),
         };
         match cluster.patch(&key, &patch, names::INJECT).await {
             Ok(live) => {
-                if outcome == Injected::Unchanged {
+                if outcome == InjectionOutcome::Unchanged {
                     info!(object = %key, "Gave the target its trust bundle");
                 }
-                outcome = Injected::Written;
+                outcome = InjectionOutcome::Written;
                 target = live;
                 failed = None;
             }
             Err(error) if error.is_not_found() || matches!(error, RequestError::UnknownKind { .. }) => {
-                return Ok(Injected::Gone);
+                return Ok(InjectionOutcome::Gone);
             }
-            Err(error) if error.is_forbidden() => return Ok(Injected::Refused(error.to_string())),
+            Err(error) if error.is_forbidden() => return Ok(InjectionOutcome::Refused(error.to_string())),
             Err(error) if error.is_invalid() || error.is_conflict() => {
                 // Refused again, and made from the target as it is: it is not that somebody else was faster.
                 if failed.as_ref() == Some(&patch) && error.is_invalid() {
-                    return Ok(Injected::Refused(error.to_string()));
+                    return Ok(InjectionOutcome::Refused(error.to_string()));
                 }
                 failed = Some(patch);
                 match cluster.read(&key).await? {
                     Some(live) if injection.is_as_before(&target, &live) => target = live,
-                    Some(_) if outcome == Injected::Unchanged => return Ok(Injected::Overtaken),
+                    Some(_) if outcome == InjectionOutcome::Unchanged => {
+                        return Ok(InjectionOutcome::Overtaken);
+                    }
                     Some(_) => return Ok(outcome),
-                    None => return Ok(Injected::Gone),
+                    None => return Ok(InjectionOutcome::Gone),
                 }
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(Injected::Overtaken)
+    Ok(InjectionOutcome::Overtaken)
 }

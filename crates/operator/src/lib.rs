@@ -12,7 +12,7 @@ pub mod guard;
 pub mod health;
 mod injection;
 pub mod install;
+mod reporting;
 pub mod serving_certificate;
-mod status;
 
 pub use context::Context;

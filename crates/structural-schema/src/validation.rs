@@ -104,18 +104,18 @@ fn check_type(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldE
         errors.push(type_error(path, "integer,string", actual));
         return false;
     }
-    let Some(wanted) = schema["type"].as_str() else {
+    let Some(desired) = schema["type"].as_str() else {
         return true;
     };
-    if wanted == actual || (wanted == "number" && actual == "integer") {
+    if desired == actual || (desired == "number" && actual == "integer") {
         return true;
     }
-    errors.push(type_error(path, wanted, actual));
+    errors.push(type_error(path, desired, actual));
     false
 }
 
-fn type_error(path: &str, wanted: &str, actual: &str) -> FieldError {
-    let detail = format!("{path} in body must be of type {wanted}: {actual:?}");
+fn type_error(path: &str, desired: &str, actual: &str) -> FieldError {
+    let detail = format!("{path} in body must be of type {desired}: {actual:?}");
     FieldError::new(path, Violation::TypeInvalid(json!(actual)), detail)
 }
 
@@ -239,10 +239,10 @@ fn check_list(
             ListType::Atomic => None,
             ListType::Set => old_items.and_then(|old| old.iter().find(|old| *old == item)),
             ListType::Map(keys) => {
-                let wanted = identity(item, keys, &schema["items"]);
+                let desired = identity(item, keys, &schema["items"]);
                 old_items.and_then(|old| {
                     old.iter()
-                        .find(|old| identity(old, keys, &schema["items"]) == wanted)
+                        .find(|old| identity(old, keys, &schema["items"]) == desired)
                 })
             }
         };

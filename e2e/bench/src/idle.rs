@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_scenarios::{
-    bed::TestCluster,
     progress::StepPrinter,
     steps::{VALIDATING, list, serving_certificates, succeed, until},
+    test_cluster::TestCluster,
 };
 
 use super::{

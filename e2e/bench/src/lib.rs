@@ -18,9 +18,9 @@ use std::{fmt, path::PathBuf};
 use anyhow::Context;
 use futures::future::LocalBoxFuture;
 use windlass_scenarios::{
-    bed::{TestCluster, TestClusterOptions, Waits},
     cluster::BackingCluster,
     progress::StepPrinter,
+    test_cluster::{TestCluster, TestClusterOptions, Waits},
 };
 
 pub use arguments::{Arguments, Delay, ParseDelayError};

@@ -10,14 +10,14 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use windlass_scenarios::{
     audit::Right,
-    bed::TestCluster,
-    gate::Proxy,
     load::{Load, Report},
     progress::StepPrinter,
+    proxy::Proxy,
     resource::{Expectation, Resource},
     sample,
     steps::{BUNDLE_DEPLOYMENTS, current, get, set_source, succeed},
     stored,
+    test_cluster::TestCluster,
 };
 
 use super::{
@@ -181,7 +181,7 @@ async fn upgrade(
 }
 
 async fn says_stored_anew(bed: &TestCluster) -> anyhow::Result<bool> {
-    let definition = sample::definition(bed).await?;
+    let definition = sample::crd(bed).await?;
     Ok(definition["status"]["storedVersions"] == json!(["v2"]))
 }
 

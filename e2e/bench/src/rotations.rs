@@ -8,12 +8,12 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::json;
 use windlass_scenarios::{
-    bed::TestCluster,
     load::Load,
     progress::StepPrinter,
     resource::{Expectation, Resource},
     sample::{self, CERTIFICATE, NAMESPACE},
     steps::{rotate, succeed},
+    test_cluster::TestCluster,
 };
 
 use super::{

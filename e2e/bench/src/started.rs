@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use windlass_scenarios::{
-    bed::TestCluster,
-    gate::Proxy,
     operator::{Operator, Running},
     progress::StepPrinter,
+    proxy::Proxy,
     steps,
+    test_cluster::TestCluster,
 };
 
 /// The operator and the gate before it.

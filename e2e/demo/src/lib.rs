@@ -15,7 +15,6 @@ use serde_json::json;
 use windlass_bundle::Bundle;
 use windlass_node::Program;
 use windlass_scenarios::{
-    bed::{TestCluster, TestClusterOptions},
     cluster::{Access, BackingCluster},
     command::argument,
     load::{Clients, Load, Report},
@@ -24,6 +23,7 @@ use windlass_scenarios::{
     resource::Resource,
     sample,
     steps::{BUNDLE_DEPLOYMENTS, get, list, serving_certificates, succeed, until},
+    test_cluster::{TestCluster, TestClusterOptions},
 };
 
 /// The namespace that traffic goes to.

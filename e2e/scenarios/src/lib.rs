@@ -1,24 +1,24 @@
 //! Scenarios, each written once, and what they need to run.
 
 pub mod audit;
-pub mod bed;
 pub mod cluster;
+pub mod cluster_pool;
 pub mod command;
-pub mod everything;
-pub mod gate;
+pub mod dump;
 mod inventory;
-pub mod leaks;
-pub mod lending;
 pub mod load;
 pub mod operator;
 pub mod programs;
 pub mod progress;
+pub mod proxy;
 pub mod request;
 mod request_info;
 pub mod resource;
 pub mod sample;
 pub mod scenarios;
+pub mod secret_scan;
 pub mod snapshot;
 pub mod steps;
 pub mod stored;
+pub mod test_cluster;
 pub mod trial;

@@ -7,10 +7,10 @@ use futures::future::LocalBoxFuture;
 use libtest_mimic::Failed;
 
 use crate::{
-    bed::{TestCluster, TestClusterOptions},
     cluster::BackingCluster,
-    lending::ClusterPool,
+    cluster_pool::ClusterPool,
     scenarios::Scenario,
+    test_cluster::{TestCluster, TestClusterOptions},
 };
 
 /// What is logged while scenarios run. The client's own errors are answers that scenarios ask for.

@@ -56,8 +56,8 @@ impl Bed {
             _stop: stop.clone().drop_guard(),
             sandbox,
         };
-        for definition in windlass_api::custom_resource_definitions() {
-            bed.create(CRDS, &serde_json::to_value(definition).unwrap()).await;
+        for crd in windlass_api::custom_resource_definitions() {
+            bed.create(CRDS, &serde_json::to_value(crd).unwrap()).await;
         }
         for name in ["windlass-system", "system"] {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -261,7 +261,7 @@ pub(crate) fn configuration(name: &str) -> Value {
 }
 
 /// A CRD that converts through the Service.
-pub(crate) fn definition() -> Value {
+pub(crate) fn crd() -> Value {
     let version = |name: &str, storage: bool| {
         json!({"name": name, "served": true, "storage": storage,
                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})

@@ -20,7 +20,7 @@ use bed::{Bed, CRDS, HOOKS, SECRETS, SERVICES, certificates};
 async fn leaf_and_ca_rotate_without_a_failed_handshake() {
     let bed = Bed::start().await;
     bed.create(HOOKS, &bed::configuration("hooks")).await;
-    bed.create(CRDS, &bed::definition()).await;
+    bed.create(CRDS, &bed::crd()).await;
     bed.serve().await;
     bed.create(&certificates("system"), &bed::certificate("hook", "hook-cert"))
         .await;
@@ -35,8 +35,8 @@ async fn leaf_and_ca_rotate_without_a_failed_handshake() {
             "/spec/conversion/webhook/clientConfig/caBundle",
         ),
     ]);
-    let definition = format!("{CRDS}/widgets.example.com");
-    let before = bed.get(&definition).await.unwrap();
+    let crd = format!("{CRDS}/widgets.example.com");
+    let before = bed.get(&crd).await.unwrap();
     let chain = bed.secret("/data/tls.crt").await;
     bed.rotate("hook", "leaf:test").await;
     bed.eventually("the leaf is another", async || {
@@ -44,7 +44,7 @@ async fn leaf_and_ca_rotate_without_a_failed_handshake() {
     })
     .await;
     bed.stable("hook", |_| true).await;
-    let after = bed.get(&definition).await.unwrap();
+    let after = bed.get(&crd).await.unwrap();
     assert_eq!(
         after["metadata"]["generation"], before["metadata"]["generation"],
         "a new leaf touches no target"
@@ -55,7 +55,7 @@ async fn leaf_and_ca_rotate_without_a_failed_handshake() {
         let rotated = |status: &Value| status.pointer("/ca/current/generation") == Some(&json!(generation));
         bed.stable("hook", rotated).await;
     }
-    let after = bed.get(&definition).await.unwrap();
+    let after = bed.get(&crd).await.unwrap();
     let writes = |object: &Value| object["metadata"]["generation"].as_i64().unwrap();
     assert_eq!(writes(&after) - writes(&before), 2, "one write for each rotation");
     let managers = after["metadata"]["managedFields"].as_array().unwrap();

@@ -10,7 +10,7 @@ use windlass_bundle::{
     crds,
     sources::{self, PathContents},
 };
-use windlass_crd::crd_upgrade::{self, Definitions, Exception, Finding, Policy};
+use windlass_crd::upgrade_safety::{self, Crds, Exception, Finding, Policy};
 use windlass_object::Problem;
 
 /// What is compared with what.
@@ -24,24 +24,24 @@ pub(super) struct CrdUpgradeArgs {
 // === impl Comparison ===
 
 impl CrdUpgradeArgs {
-    /// Compares the definitions.
+    /// Compares the CRDs.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with the inputs, with file and field, one a line.
     pub(super) fn findings(&self) -> anyhow::Result<Vec<Finding>> {
-        let old = definitions(&self.old)?;
-        let new = definitions(&self.new)?;
+        let old = crds(&self.old)?;
+        let new = crds(&self.new)?;
         let exceptions = self.exceptions.as_deref().map(exceptions).transpose()?;
         let policy = Policy {
             lenient: false,
             exceptions: exceptions.unwrap_or_default(),
         };
-        Ok(crd_upgrade::compare_all(&old, &new, &policy))
+        Ok(upgrade_safety::compare_all(&old, &new, &policy))
     }
 }
 
-fn definitions(path: &Path) -> anyhow::Result<Definitions> {
+fn crds(path: &Path) -> anyhow::Result<Crds> {
     let name = path.display().to_string();
     let contents = sources::load_any(path).map_err(|error| match error.file() {
         file if file == name => anyhow::anyhow!("{file}: {error}"),

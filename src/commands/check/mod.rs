@@ -13,7 +13,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
 use windlass_bundle::{check, rule};
-use windlass_crd::crd_upgrade::{self as domain, is_refused};
+use windlass_crd::upgrade_safety::{self as domain, is_refused};
 use windlass_object::Rule;
 
 use self::crd_upgrade::CrdUpgradeArgs;

@@ -74,7 +74,7 @@ impl Watched {
         }
         let progressing = condition(object, "Progressing");
         let is_failure = progressing.is_some_and(|progressing| progressing.status == "False");
-        let said = said(object, &ready);
+        let said = message(object, &ready);
         if is_failure {
             self.fail(object, &said, after)?;
         } else {
@@ -116,7 +116,7 @@ impl Watched {
 }
 
 /// The step that is under way, its reason and its message.
-fn said(object: &Value, ready: &Condition<'_>) -> String {
+fn message(object: &Value, ready: &Condition<'_>) -> String {
     let step = STEPS
         .into_iter()
         .find(|step| condition(object, step).is_none_or(|condition| condition.status != "True"));

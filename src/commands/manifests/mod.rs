@@ -110,9 +110,9 @@ const KUSTOMIZATION: &str = "kustomization.yaml";
 
 /// Every file, in the order in which they are to be applied.
 fn files() -> anyhow::Result<Vec<File>> {
-    let definitions = custom_resource_definitions()
+    let crds = custom_resource_definitions()
         .iter()
-        .map(|definition| Ok(Document::new(serde_json::to_value(definition)?)))
+        .map(|crd| Ok(Document::new(serde_json::to_value(crd)?)))
         .collect::<anyhow::Result<_>>()?;
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE, "labels": labels() }
@@ -124,7 +124,7 @@ fn files() -> anyhow::Result<Vec<File>> {
         },
         File {
             name: "custom-resource-definitions.yaml",
-            documents: definitions,
+            documents: crds,
         },
         File {
             name: "rbac.yaml",

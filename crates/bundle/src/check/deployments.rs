@@ -48,13 +48,13 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
 fn check_selector(deployment: DeploymentSpec<'_>) -> Result<(), String> {
     let spec = deployment.spec().unwrap_or(&Value::Null);
     let selector = &spec["selector"];
-    let wanted = selector["matchLabels"].as_object();
+    let desired = selector["matchLabels"].as_object();
     let expressions = object::items(selector, "/matchExpressions");
-    if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_empty() {
+    if desired.is_none_or(serde_json::Map::is_empty) && expressions.is_empty() {
         return Err("has no selector".to_owned());
     }
     let label = |name: &str| spec.pointer("/template/metadata/labels")?.get(name)?.as_str();
-    for (name, value) in wanted.into_iter().flatten() {
+    for (name, value) in desired.into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
         if label(name) != Some(value) {
             return Err(format!(

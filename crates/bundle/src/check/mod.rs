@@ -84,8 +84,8 @@ fn overlap(one: &Problem, other: &Problem) -> bool {
 /// Each webhook definition with its path in the ClusterServiceVersion.
 fn webhook_definitions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
     let list = JsonPath::of("spec.webhookdefinitions");
-    let definitions = bundle.csv().webhooks().enumerate();
-    definitions.map(move |(index, definition)| (list.item(index), definition))
+    let crds = bundle.csv().webhooks().enumerate();
+    crds.map(move |(index, crd)| (list.item(index), crd))
 }
 
 /// The names of the CustomResourceDefinitions that conversion webhooks convert.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use windlass_object::{JsonPath, Problem, Rule};
 
-use super::{Bundle, Files, Manifest, WebhookDefinition, WebhookType, read_definitions, rule};
+use super::{Bundle, Files, Manifest, WebhookDefinition, WebhookType, read_crds, rule};
 
-/// The definitions of a bundle as an install would have them: with conversion by webhook where a webhook definition
+/// The CRDs of a bundle as an install would have them: with conversion by webhook where a webhook definition
 /// says so, and without the conversion that is written in them.
 ///
 /// # Errors
@@ -22,20 +22,20 @@ pub fn from_bundle(files: &Files) -> Result<BTreeMap<String, Value>, Vec<Problem
         .flat_map(WebhookDefinition::conversion_crds)
         .collect();
     let definitions = by_name(bundle.crds.clone())?;
-    let definitions = definitions.into_iter().map(|(name, definition)| {
+    let definitions = definitions.into_iter().map(|(name, crd)| {
         let converts = converted.contains(&name.as_str());
-        (name, with_conversion(definition, converts))
+        (name, with_conversion(crd, converts))
     });
     Ok(definitions.collect())
 }
 
-/// The definitions in a file of YAML or JSON; its other objects are passed over.
+/// The CRDs in a file of YAML or JSON; its other objects are passed over.
 ///
 /// # Errors
 ///
-/// What keeps the file or a definition in it from being understood, and that there is none.
+/// What keeps the file or a CRD in it from being understood, and that there is none.
 pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
-    let manifests = read_definitions(file, bytes)?;
+    let manifests = read_crds(file, bytes)?;
     if manifests.is_empty() {
         let message = "holds no CustomResourceDefinition";
         return Err(vec![Problem::of_bundle(file, rule::CRD_MISSING, message)]);
@@ -44,20 +44,20 @@ pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Ve
 }
 
 /// `definition` with conversion by webhook, or with none.
-pub fn with_conversion(mut definition: Value, converts: bool) -> Value {
-    if let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) {
+pub fn with_conversion(mut crd: Value, converts: bool) -> Value {
+    if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         let strategy = if converts { "Webhook" } else { "None" };
         spec.insert("conversion".to_owned(), json!({"strategy": strategy}));
     }
-    definition
+    crd
 }
 
 fn by_name(manifests: Vec<Manifest>) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
-    let mut definitions = BTreeMap::new();
+    let mut crds = BTreeMap::new();
     let mut problems = Vec::new();
     for manifest in manifests {
         let name = manifest.name().to_owned();
-        let known = definitions.contains_key(&name);
+        let known = crds.contains_key(&name);
         let mut report = |field: &str, rule: Rule, message: String| {
             problems.push(manifest.problem(&JsonPath::of(field), rule, message));
         };
@@ -75,11 +75,11 @@ fn by_name(manifests: Vec<Manifest>) -> Result<BTreeMap<String, Value>, Vec<Prob
                 format!("'{name}' is there twice"),
             );
         } else {
-            definitions.insert(name, manifest.object);
+            crds.insert(name, manifest.object);
         }
     }
     if problems.is_empty() {
-        Ok(definitions)
+        Ok(crds)
     } else {
         Err(problems)
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_compared_say_where_and_why() {
-        let definition = |version: &str, rest: &str| {
+        let crd = |version: &str, rest: &str| {
             format!("{{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/{version}, {rest}}}")
         };
         let schema =
@@ -107,9 +107,9 @@ mod tests {
                 "kind: CustomResourceDefinition",
                 &[other_version, "$.metadata.name: is missing"],
             ),
-            (&definition("v1beta1", "metadata: {name: a}"), &[other_version]),
+            (&crd("v1beta1", "metadata: {name: a}"), &[other_version]),
             (
-                &definition("v1", "metadata: {name: 1}, spec: {versions: {}}"),
+                &crd("v1", "metadata: {name: 1}, spec: {versions: {}}"),
                 &[
                     "$.metadata.name: must be a string, not a number",
                     "$.spec.versions: must be a list, not a mapping",
@@ -117,7 +117,7 @@ mod tests {
             ),
             ("{kind: List, items: 1}", &["$.items: must be a list"]),
             (
-                &definition("v1", schema),
+                &crd("v1", schema),
                 &[
                     "$.spec.versions[0].schema.openAPIV3Schema.properties: invalid type: integer `5`, expected a map",
                 ],

@@ -70,12 +70,12 @@ pub struct ParsedBundle {
 /// # Errors
 ///
 /// Everything that keeps them from being understood: syntax, fields of a wrong type.
-pub fn read_definitions(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, Vec<Problem>> {
+pub fn read_crds(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut manifests = documents::file(file, bytes, &mut problems);
     manifests.retain(|manifest| manifest.kind() == "CustomResourceDefinition");
     for manifest in &manifests {
-        shape::check_definition(manifest, &mut problems);
+        shape::check_crd(manifest, &mut problems);
     }
     if problems.is_empty() {
         Ok(manifests)

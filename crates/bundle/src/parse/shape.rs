@@ -143,12 +143,12 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     }
     check_fields(&bundle.csv, CSV, problems);
     for crd in &bundle.crds {
-        check_definition(crd, problems);
+        check_crd(crd, problems);
     }
 }
 
 /// Adds a problem for every field of a CustomResourceDefinition of another type than its own.
-pub(super) fn check_definition(manifest: &Manifest, problems: &mut Vec<Problem>) {
+pub(super) fn check_crd(manifest: &Manifest, problems: &mut Vec<Problem>) {
     check_fields(manifest, OBJECT, problems);
     check_fields(manifest, CRD, problems);
 }

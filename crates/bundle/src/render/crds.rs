@@ -97,7 +97,7 @@ impl Conversion {
 
 /// The bundle's CustomResourceDefinitions without conversion: the one in the manifest names a Service of the author's
 /// cluster, and the one that the ClusterServiceVersion declares is armed apart.
-pub(super) fn definitions(
+pub(super) fn crds(
     bundle: &Bundle,
     conversions: &[Conversion],
     certificates: &CertificateProvider,
@@ -226,7 +226,7 @@ mod tests {
             json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://there"}}});
         let original = crd.clone();
 
-        let untouched = &definitions(&bundle, &[], &CertificateProvider::default())[0];
+        let untouched = &crds(&bundle, &[], &CertificateProvider::default())[0];
         assert_eq!(
             untouched["metadata"]["annotations"],
             original["metadata"]["annotations"]
@@ -236,7 +236,7 @@ mod tests {
         assert!(untouched.get("status").is_none());
 
         let conversions = converted(&bundle).unwrap();
-        let armed_later = &definitions(&bundle, &conversions, &CertificateProvider::default())[0];
+        let armed_later = &crds(&bundle, &conversions, &CertificateProvider::default())[0];
         assert!(armed_later["spec"].get("conversion").is_none());
         assert_eq!(
             armed_later["metadata"]["annotations"],
@@ -245,7 +245,7 @@ mod tests {
                 "windlass.dev/inject-ca-from": "ns/widgets-controller-service"
             })
         );
-        let none = &definitions(&bundle, &conversions, &CertificateProvider::None)[0];
+        let none = &crds(&bundle, &conversions, &CertificateProvider::None)[0];
         assert_eq!(
             none["metadata"]["annotations"],
             original["metadata"]["annotations"]

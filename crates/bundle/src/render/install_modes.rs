@@ -19,12 +19,12 @@ impl TargetNamespaces {
     pub(super) fn new(
         csv: ClusterServiceVersion<'_>,
         own: &str,
-        wanted: &[String],
+        desired: &[String],
     ) -> Result<Self, RenderError> {
         let modes = csv.install_modes();
         let supports = |mode| modes.contains(&mode);
         let mut targets: Vec<String> = Vec::new();
-        for name in wanted {
+        for name in desired {
             if !targets.contains(name) {
                 targets.push(name.clone());
             }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn what_a_bundle_supports_decides_as_in_olm() {
         use InstallMode::{AllNamespaces, MultiNamespace, OwnNamespace, SingleNamespace};
-        for (supported, wanted, expected) in [
+        for (supported, desired, expected) in [
             (&[AllNamespaces][..], &[][..], Ok("")),
             (&[AllNamespaces], &[""], Ok("")),
             (&[OwnNamespace, AllNamespaces], &["own"], Ok("own")),
@@ -140,8 +140,8 @@ mod tests {
             ),
         ] {
             let csv = csv(supported);
-            let wanted: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
-            let got = TargetNamespaces::new(ClusterServiceVersion::new(&csv), "own", &wanted)
+            let desired: Vec<_> = desired.iter().map(|name| (*name).to_owned()).collect();
+            let got = TargetNamespaces::new(ClusterServiceVersion::new(&csv), "own", &desired)
                 .map(|targets| targets.annotation())
                 .map_err(|error| error.to_string());
             let expected = expected

@@ -124,7 +124,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
 
     let mut objects = rbac::service_accounts(bundle, namespace);
     objects.extend(rbac::roles(bundle, namespace, &targets));
-    objects.extend(crds::definitions(bundle, &conversions, &options.certificates));
+    objects.extend(crds::crds(bundle, &conversions, &options.certificates));
     objects.extend(others);
     objects.extend(services);
     objects.extend(

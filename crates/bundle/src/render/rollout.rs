@@ -12,7 +12,7 @@ const SLEEP_SECONDS: i64 = 5;
 const DEFAULT_GRACE_PERIOD_SECONDS: i64 = 30;
 
 /// Adds what keeps webhooks answering during a rollout.
-pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>, wanted: ServingDefaults) {
+pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>, desired: ServingDefaults) {
     let Some(webhook) = serving.webhooks.first() else {
         return;
     };
@@ -24,19 +24,19 @@ pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>
     let index = found.map_or(0, |(index, _)| index);
     if let Some(container) = json::list(pod_spec, "containers").get_mut(index) {
         // A name that no container has could never be probed.
-        if wanted.readiness_probe && (found.is_some() || target_port.is_i64()) {
+        if desired.readiness_probe && (found.is_some() || target_port.is_i64()) {
             json::fields(container, &[])
                 .entry("readinessProbe")
                 .or_insert_with(|| json!({"tcpSocket": {"port": target_port}}));
         }
-        if wanted.pre_stop && sleep > 0 {
+        if desired.pre_stop && sleep > 0 {
             json::fields(container, &["lifecycle"])
                 .entry("preStop")
                 .or_insert_with(|| json!({"sleep": {"seconds": sleep}}));
         }
     }
     // Two pods that both want the node for themselves would wait for each other.
-    if wanted.rolling_update && !needs_node {
+    if desired.rolling_update && !needs_node {
         surge_first(json::fields(deployment, &["spec"]));
     }
 }
@@ -85,11 +85,11 @@ mod tests {
     use super::*;
     use crate::render::sample;
 
-    fn rendered(spec: Value, wanted: ServingDefaults) -> Value {
+    fn rendered(spec: Value, desired: ServingDefaults) -> Value {
         let bundle = sample::bundle();
         let serving = ServingDeployment::all(bundle.csv());
         let mut deployment = json!({"spec": spec});
-        close_gaps(&mut deployment, &serving[0], wanted);
+        close_gaps(&mut deployment, &serving[0], desired);
         deployment["spec"].take()
     }
 

@@ -59,7 +59,7 @@ impl Claimant {
 
 /// Whose claim on `api` holds.
 ///
-/// Who has it keeps it: `owner` is the BundleDeployment that the live definition belongs to, and its claim holds for as
+/// Who has it keeps it: `owner` is the BundleDeployment that the live CRD belongs to, and its claim holds for as
 /// long as it makes it, also while it is being removed. Otherwise the oldest BundleDeployment's does; of two that are
 /// equally old, that of the one with the smaller uid.
 pub fn holder<'a>(api: &Api, claimants: &'a [Claimant], owner: Option<&str>) -> Option<&'a Claimant> {
@@ -69,7 +69,7 @@ pub fn holder<'a>(api: &Api, claimants: &'a [Claimant], owner: Option<&str>) -> 
 }
 
 /// Somebody older than the BundleDeployment with `uid` who may claim anything yet, since it has not said what it claims.
-pub fn unheard_elder<'a>(uid: &str, claimants: &'a [Claimant]) -> Option<&'a Claimant> {
+pub fn older_unobserved_claimant<'a>(uid: &str, claimants: &'a [Claimant]) -> Option<&'a Claimant> {
     let own = claimants.iter().find(|claimant| claimant.uid == uid)?;
     claimants
         .iter()

@@ -10,5 +10,5 @@ mod tests;
 
 pub use adoption::{Adoption, ParseAdoptionError};
 pub use api::Api;
-pub use claimant::{Claimant, holder, unheard_elder};
+pub use claimant::{Claimant, holder, older_unobserved_claimant};
 pub use owner::{Owner, foreign};

@@ -20,7 +20,7 @@ pub enum Owner {
 const OLM_OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
 const OLM_OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
 
-/// Annotations of OLM v0 on definitions (`pkg/controller/operators/catalog`): `namespace/name` of each
+/// Annotations of OLM v0 on CRDs (`pkg/controller/operators/catalog`): `namespace/name` of each
 /// ClusterServiceVersion that came with it.
 const OLM_INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 

@@ -17,9 +17,9 @@ const CRDS: [&str; 3] = [
 struct World {
     claimants: Vec<Claimant>,
     /// What each one's bundle converts; it says so when it is reconciled first.
-    wanted: BTreeMap<String, Vec<Api>>,
-    /// Which definitions are there, and whose.
-    definitions: BTreeMap<String, String>,
+    desired: BTreeMap<String, Vec<Api>>,
+    /// Which CRDs are there, and whose.
+    crds: BTreeMap<String, String>,
 }
 
 fn api(crd: &str) -> Api {
@@ -49,7 +49,7 @@ fn claimant(name: &str, created: &str, uid: &str, crds: &[&str]) -> Claimant {
 
 impl World {
     fn owner(&self, api: &Api) -> Option<&str> {
-        self.definitions.get(&api.crd).map(String::as_str)
+        self.crds.get(&api.crd).map(String::as_str)
     }
 
     /// What a reconciliation does: says what is claimed, and installs if every claim holds.
@@ -57,22 +57,22 @@ impl World {
         let Some(own) = self.claimants.iter_mut().find(|claimant| claimant.name == name) else {
             return;
         };
-        let wanted = self.wanted[name].clone();
-        own.claims.clone_from(&wanted);
+        let desired = self.desired[name].clone();
+        own.claims.clone_from(&desired);
         let uid = own.uid.clone();
-        let waits = unheard_elder(&uid, &self.claimants).is_some();
+        let waits = older_unobserved_claimant(&uid, &self.claimants).is_some();
         let holds = |api: &Api| {
             let holder = holder(api, &self.claimants, self.owner(api));
             let taken = self
-                .definitions
+                .crds
                 .iter()
                 .any(|(crd, owner)| owner != name && api.clashes_with(&self::api(crd)));
             holder.is_some_and(|holder| holder.name == name) && !taken
         };
-        let accepted = wanted.iter().all(holds);
+        let accepted = desired.iter().all(holds);
         if !waits && accepted {
-            let made = wanted.iter().map(|api| (api.crd.clone(), name.to_owned()));
-            self.definitions.extend(made);
+            let made = desired.iter().map(|api| (api.crd.clone(), name.to_owned()));
+            self.crds.extend(made);
         }
         for claimant in &mut self.claimants {
             claimant.heard |= claimant.name == name;
@@ -81,13 +81,13 @@ impl World {
 
     fn remove(&mut self, name: &str) {
         self.claimants.retain(|claimant| claimant.name != name);
-        self.definitions.retain(|_, owner| owner != name);
+        self.crds.retain(|_, owner| owner != name);
     }
 
     /// Everything has been reconciled often enough for nothing to change any more.
     fn settle(&mut self) {
         for _ in 0..=self.claimants.len() {
-            for name in self.wanted.keys().cloned().collect::<Vec<_>>() {
+            for name in self.desired.keys().cloned().collect::<Vec<_>>() {
                 self.reconcile(&name);
             }
         }
@@ -99,8 +99,8 @@ fn worlds() -> impl Strategy<Value = World> {
     prop::collection::vec((1u8..4, crds), 1..6).prop_map(|deployments| {
         let mut world = World {
             claimants: Vec::new(),
-            wanted: BTreeMap::new(),
-            definitions: BTreeMap::new(),
+            desired: BTreeMap::new(),
+            crds: BTreeMap::new(),
         };
         for (index, (day, crds)) in deployments.into_iter().enumerate() {
             let name = format!("b{index}");
@@ -108,7 +108,7 @@ fn worlds() -> impl Strategy<Value = World> {
             let clash = crds.contains(&CRDS[0]) && crds.contains(&CRDS[2]);
             let crds = if clash { &crds[..1] } else { &crds[..] };
             world
-                .wanted
+                .desired
                 .insert(name.clone(), crds.iter().map(|crd| api(crd)).collect());
             world.claimants.push(Claimant {
                 heard: false,
@@ -131,25 +131,25 @@ fn expected(world: &World) -> BTreeMap<String, String> {
         let claimant = world.claimants.iter().find(|claimant| claimant.name == name);
         claimant.map(|claimant| (claimant.created.clone(), claimant.uid.clone()))
     };
-    let mut definitions = BTreeMap::new();
+    let mut crds = BTreeMap::new();
     for claimant in &world.claimants {
-        let wanted = &world.wanted[&claimant.name];
-        let is_first = wanted.iter().all(|api| {
+        let desired = &world.desired[&claimant.name];
+        let is_first = desired.iter().all(|api| {
             world
                 .claimants
                 .iter()
                 .filter(|rival| {
-                    world.wanted[&rival.name]
+                    world.desired[&rival.name]
                         .iter()
                         .any(|other| other.clashes_with(api))
                 })
                 .all(|rival| age(&claimant.name) <= age(&rival.name))
         });
         if is_first {
-            definitions.extend(wanted.iter().map(|api| (api.crd.clone(), claimant.name.clone())));
+            crds.extend(desired.iter().map(|api| (api.crd.clone(), claimant.name.clone())));
         }
     }
-    definitions
+    crds
 }
 
 #[test]
@@ -189,9 +189,9 @@ fn nobody_is_waited_for_who_is_younger_or_has_spoken() {
     silent.heard = false;
     let heard = claimant("b", "2026-01-02T00:00:00Z", "2", &[]);
     let claimants = [silent, heard];
-    assert_eq!(unheard_elder("2", &claimants).unwrap().name, "a");
-    assert_eq!(unheard_elder("1", &claimants), None);
-    assert_eq!(unheard_elder("unknown", &claimants), None);
+    assert_eq!(older_unobserved_claimant("2", &claimants).unwrap().name, "a");
+    assert_eq!(older_unobserved_claimant("1", &claimants), None);
+    assert_eq!(older_unobserved_claimant("unknown", &claimants), None);
 }
 
 #[test]
@@ -218,26 +218,26 @@ proptest! {
     ) {
         for (index, removed) in events {
             let name = format!("b{index}");
-            if !world.wanted.contains_key(&name) {
+            if !world.desired.contains_key(&name) {
                 continue;
             }
-            let before = world.definitions.clone();
+            let before = world.crds.clone();
             if removed {
                 world.remove(&name);
             } else {
                 world.reconcile(&name);
                 // What somebody has is taken from nobody.
                 for (crd, owner) in &before {
-                    prop_assert_eq!(world.definitions.get(crd), Some(owner));
+                    prop_assert_eq!(world.crds.get(crd), Some(owner));
                 }
             }
-            for (crd, owner) in &world.definitions {
-                for (other, others) in &world.definitions {
+            for (crd, owner) in &world.crds {
+                for (other, others) in &world.crds {
                     prop_assert!(owner == others || !api(crd).clashes_with(&api(other)));
                 }
             }
         }
         world.settle();
-        prop_assert_eq!(&world.definitions, &expected(&world));
+        prop_assert_eq!(&world.crds, &expected(&world));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_object::object;
 
-/// Who converts objects of a definition with this `spec.conversion`, whatever CA it trusts: `None`, or the address of the
+/// Who converts objects of a CRD with this `spec.conversion`, whatever CA it trusts: `None`, or the address of the
 /// webhook.
 pub fn converter(conversion: Option<&Value>) -> String {
     let text = |pointer: &str| conversion.and_then(|conversion| object::text(conversion, pointer));

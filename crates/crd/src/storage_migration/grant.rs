@@ -14,7 +14,7 @@ pub fn grant_name(crd: &str) -> String {
     format!("windlass-storage-migration-{crd}")
 }
 
-/// The ClusterRole that allows it for the objects of the definition `live`, and its binding to `user`, as the API server
+/// The ClusterRole that allows it for the objects of the CRD `live`, and its binding to `user`, as the API server
 /// calls the operator.
 pub fn grant(live: &Value, user: &str) -> [Value; 2] {
     let text = |pointer| object::text(live, pointer).unwrap_or_default();

@@ -10,17 +10,17 @@
 //!
 //! [`Migration`] says how far this is. It is kept in the status, to be seen and to go on from. Without it everything begins
 //! anew, and so it does where the storage version may have moved there and back since: see [`Tenure`]. Whatever else is
-//! changed in the definition, the trust of its conversion for one, leaves objects in the version in which they are stored.
+//! changed in the CRD, the trust of its conversion for one, leaves objects in the version in which they are stored.
 
 mod converter;
 mod grant;
-mod tenure;
+mod history;
 #[cfg(test)]
 mod tests;
 
 pub use converter::converter;
 pub use grant::{grant, grant_name};
-pub use tenure::StorageVersionHistory;
+pub use history::StorageVersionHistory;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -28,9 +28,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::definition::{reachable_version, storage_version, stored_versions};
+use crate::accessors::{reachable_version, storage_version, stored_versions};
 
-use tenure::generation;
+use history::generation;
 use windlass_object::object;
 
 /// How far the objects of one CustomResourceDefinition are rewritten.
@@ -86,14 +86,14 @@ pub enum MigrationStep {
     Rewrite,
 }
 
-/// What to do next about the definition `live`, of which `known` is done. `settle` is how long an object may still be
+/// What to do next about the CRD `live`, of which `known` is done. `settle` is how long an object may still be
 /// written in the version before: until an API server hears of the change, and has answered the requests of before.
 ///
-/// `wanted` is who has to convert its objects, as [`converter`] says it. `None`: who did so until now.
+/// `desired` is who has to convert its objects, as [`converter`] says it. `None`: who did so until now.
 pub fn next(
     live: &Value,
     known: Option<&Migration>,
-    wanted: Option<&str>,
+    desired: Option<&str>,
     now: Timestamp,
     settle: SignedDuration,
 ) -> MigrationStep {
@@ -108,10 +108,10 @@ pub fn next(
     }
     let known = known.filter(|known| object::text(live, "/metadata/uid") == Some(&known.uid));
     let until_now = || known.and_then(|known| known.converter.as_deref());
-    if let Some(wanted) = wanted.or_else(until_now)
-        && wanted != converter_of(live)
+    if let Some(desired) = desired.or_else(until_now)
+        && desired != converter_of(live)
     {
-        return MigrationStep::Convert(wanted.to_owned());
+        return MigrationStep::Convert(desired.to_owned());
     }
     let known = known.filter(|known| known.is_about(live) && known.since.0 <= now);
     let Some(known) = known else {
@@ -127,7 +127,7 @@ pub fn next(
     MigrationStep::Mark
 }
 
-/// Whether all objects of the definition `live` are stored in its storage version.
+/// Whether all objects of the CRD `live` are stored in its storage version.
 pub fn is_stored_in_one_version(live: &Value) -> bool {
     let storage = storage_version(live);
     stored_versions(live)
@@ -135,9 +135,9 @@ pub fn is_stored_in_one_version(live: &Value) -> bool {
         .all(|stored| Some(stored) == storage)
 }
 
-/// Whether `live` stores as `wanted` says, and all its objects are stored so.
-pub fn is_as_wanted(wanted: &Value, live: &Value) -> bool {
-    storage_version(wanted) == storage_version(live) && is_stored_in_one_version(live)
+/// Whether `live` stores as `desired` says, and all its objects are stored so.
+pub fn is_as_desired(desired: &Value, live: &Value) -> bool {
+    storage_version(desired) == storage_version(live) && is_stored_in_one_version(live)
 }
 
 /// What makes `live` say that its objects are stored in its storage version only; it fits no later `live`.
@@ -167,7 +167,7 @@ impl Migration {
         }
     }
 
-    /// Whether it goes on: `live` is the definition that it was begun for, with the storage version that it has had ever
+    /// Whether it goes on: `live` is the CRD that it was begun for, with the storage version that it has had ever
     /// since.
     pub fn is_about(&self, live: &Value) -> bool {
         self.is_of(live) && generation(live) == self.generation
@@ -203,7 +203,7 @@ impl Migration {
         self.converter = Some(converter_of(live));
     }
 
-    /// Whether a look at the definition says that no more objects must be written: they would be stored in another version,
+    /// Whether a look at the CRD says that no more objects must be written: they would be stored in another version,
     /// or become something else. What is older than what is known already says nothing.
     pub fn is_stopped_by(&self, seen: &Value) -> bool {
         let is_later = generation(seen) > self.generation;
@@ -267,6 +267,6 @@ impl std::fmt::Display for Migration {
     }
 }
 
-fn converter_of(definition: &Value) -> String {
-    converter(definition.pointer("/spec/conversion"))
+fn converter_of(crd: &Value) -> String {
+    converter(crd.pointer("/spec/conversion"))
 }

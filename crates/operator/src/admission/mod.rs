@@ -37,7 +37,7 @@ pub const SECRET: &str = "windlass-cert";
 /// The path of the guard.
 pub const PATH: &str = "/guard";
 
-/// The longest body that is read: both states of a definition, each of which may take 3 MiB in requests, and escapes.
+/// The longest body that is read: both states of a CRD, each of which may take 3 MiB in requests, and escapes.
 const LONGEST_BODY: usize = 16 << 20;
 
 /// How long the API server may take to say who the operator is; it gives the guard itself less time.
@@ -177,14 +177,14 @@ mod tests {
     }
 
     fn deletion(user: &str) -> String {
-        let definition = json!({
+        let crd = json!({
             "metadata": {"name": "widgets.example.com", "labels": {"windlass.dev/bundle-deployment": "sample"}},
             "spec": {"conversion": {"strategy": "Webhook"}},
         });
         json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "request": {
-                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": user}, "oldObject": definition,
+                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": user}, "oldObject": crd,
                 "resource": {"group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions"},
             },
         })

@@ -9,7 +9,7 @@ use windlass_cluster::{apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
 use windlass_object::{ObjectKey, object};
 
-use super::{BundleReconciler, Halt, loading::Loaded, report::Survey};
+use super::{BundleReconciler, Halt, loading::Loaded, report::InstallReport};
 use crate::install::{
     plan::{Phase, Plan, PreflightObservation, Refusal, dropped_but_stored, preflight},
     status::Milestone,
@@ -23,7 +23,7 @@ impl BundleReconciler {
         &self,
         owner: &Applicant,
         deployment: &BundleDeployment,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
         let loaded = self.load(deployment).await?;
         self.check_order(deployment, &loaded, survey).await?;
@@ -36,7 +36,7 @@ impl BundleReconciler {
         &self,
         deployment: &BundleDeployment,
         loaded: &Loaded,
-        survey: &Survey,
+        survey: &InstallReport,
     ) -> Result<(), Halt> {
         let refuse = |refusal: upgrade::UpgradeRefusal| {
             let (reason, message) = (refusal.reason(), refusal.to_string());
@@ -57,12 +57,12 @@ impl BundleReconciler {
         let Some(newer) = newer.into_iter().find(|known| candidate.is_older_than(known)) else {
             return Ok(());
         };
-        for wanted in loaded.plan.phases.of(Phase::Definitions) {
-            let Some(key) = ObjectKey::of(wanted) else {
+        for desired in loaded.plan.phases.of(Phase::Crds) {
+            let Some(key) = ObjectKey::of(desired) else {
                 continue;
             };
             let live = self.context.cluster.read(&key).await?.unwrap_or_default();
-            let versions = dropped_but_stored(wanted, &live);
+            let versions = dropped_but_stored(desired, &live);
             if !versions.is_empty() {
                 return Err(refuse(upgrade::UpgradeRefusal::StoredVersions {
                     crd: key.name,
@@ -81,16 +81,16 @@ impl BundleReconciler {
         owner: &Applicant,
         deployment: &BundleDeployment,
         loaded: &Loaded,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<(), Halt> {
         let plan = &loaded.plan;
         list_webhooks(plan, survey);
-        let definitions = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
-        let definitions: Vec<_> = definitions.iter().map(AsRef::as_ref).collect();
+        let crds = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
+        let crds: Vec<_> = crds.iter().map(AsRef::as_ref).collect();
         let claimants = self.claimants(deployment, plan);
-        if !has_everything(owner, plan, &definitions)
+        if !has_everything(owner, plan, &crds)
             && let Some(uid) = &deployment.metadata.uid
-            && let Some(elder) = claims::unheard_elder(uid, &claimants)
+            && let Some(elder) = claims::older_unobserved_claimant(uid, &claimants)
         {
             let message = format!(
                 "the BundleDeployment {} is older and has not said yet what it converts",
@@ -112,7 +112,7 @@ impl BundleReconciler {
             adopt: &owner.adopt,
             claimants: &claimants,
             live: &live,
-            definitions: &definitions,
+            crds: &crds,
         });
         // What belongs to others is not going to change.
         if refusals.is_empty() {
@@ -152,7 +152,7 @@ impl BundleReconciler {
 }
 
 /// Lists in the status what the plan claims and arms, each as it was known to be.
-fn list_webhooks(plan: &Plan, survey: &mut Survey) {
+fn list_webhooks(plan: &Plan, survey: &mut InstallReport) {
     let known = std::mem::take(&mut survey.conversions);
     survey.conversions = plan
         .apis()
@@ -171,11 +171,10 @@ fn list_webhooks(plan: &Plan, survey: &mut Survey) {
         .collect();
 }
 
-/// Whether every definition that the plan converts belongs to `owner` already: then nobody else can have it.
-fn has_everything(owner: &Applicant, plan: &Plan, definitions: &[&Value]) -> bool {
+/// Whether every CRD that the plan converts belongs to `owner` already: then nobody else can have it.
+fn has_everything(owner: &Applicant, plan: &Plan, crds: &[&Value]) -> bool {
     plan.conversions.iter().all(|conversion| {
-        definitions
-            .iter()
+        crds.iter()
             .filter(|there| object::text(there, "/metadata/name") == Some(&conversion.crd))
             .any(|there| Applicant::of(there) == Some(&owner.bundle_deployment))
     })

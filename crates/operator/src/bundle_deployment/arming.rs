@@ -9,7 +9,7 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::injection;
 
-use super::{BundleReconciler, Halt, objects::refused, report::Survey, trust::TrustBundles};
+use super::{BundleReconciler, Halt, objects::refused, report::InstallReport, trust::TrustBundles};
 use crate::install::{
     plan::{Phase, Plan, Stage, waits_for_proof},
     status::Milestone,
@@ -20,21 +20,21 @@ use crate::install::{
 impl BundleReconciler {
     /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration that is not there or
     /// differs, a conversion that is not in place or was never proven, a version that is not served or stored yet.
-    pub(super) fn is_anything_unarmed(&self, owner: &Applicant, plan: &Plan, survey: &Survey) -> bool {
+    pub(super) fn is_anything_unarmed(&self, owner: &Applicant, plan: &Plan, survey: &InstallReport) -> bool {
         let admission = plan.phases.of(Phase::Admission).any(|configuration| {
             let live = ObjectKey::of(configuration).and_then(|key| self.context.index.find(&key));
             !live.is_some_and(|live| self.context.applier.is_applied(configuration, &live, owner))
         });
         let conversions = plan.conversions.iter().any(|conversion| {
-            let live = self.definition_seen(&conversion.crd);
+            let live = self.crd_seen(&conversion.crd);
             let in_place = live.as_deref().and_then(|live| live.pointer("/spec/conversion"));
             survey.conversion(&conversion.crd) != WebhookState::Armed
                 || !in_place.is_some_and(|live| conversion.is_in(live))
         });
-        let versions = plan.phases.of(Phase::Definitions).any(|wanted| {
-            let name = object::text(wanted, "/metadata/name").unwrap_or_default();
-            self.definition_seen(name)
-                .is_none_or(|live| waits_for_proof(wanted, &live))
+        let versions = plan.phases.of(Phase::Crds).any(|desired| {
+            let name = object::text(desired, "/metadata/name").unwrap_or_default();
+            self.crd_seen(name)
+                .is_none_or(|live| waits_for_proof(desired, &live))
         });
         survey.installing.is_some() || admission || conversions || versions
     }
@@ -45,10 +45,10 @@ impl BundleReconciler {
         owner: &Applicant,
         plan: &Plan,
         trust_bundles: &TrustBundles,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<(), Halt> {
         for conversion in &plan.conversions {
-            let Some(live) = self.definition_seen(&conversion.crd) else {
+            let Some(live) = self.crd_seen(&conversion.crd) else {
                 let message = format!(
                     "the CustomResourceDefinition {} has not been seen yet",
                     conversion.crd
@@ -71,7 +71,7 @@ impl BundleReconciler {
                 self.context.applier.set_conversion(&live, &stanza).await?;
                 let was_armed = survey.conversion(&conversion.crd) == WebhookState::Armed;
                 if was_armed && survey.installing.is_none() {
-                    self.tell_who_overwrote(owner, &live).await;
+                    self.announce_overwrite(owner, &live).await;
                 }
                 // What converted before may be asked for a while yet.
                 self.note_disarmed(owner);
@@ -79,7 +79,7 @@ impl BundleReconciler {
             survey.set_conversion(&conversion.crd, WebhookState::Armed);
         }
         // New versions come after the conversion that serves them.
-        self.ensure_definitions(owner, plan, trust_bundles, Stage::Proven, survey)
+        self.ensure_crds(owner, plan, trust_bundles, Stage::Proven, survey)
             .await?;
         for configuration in plan.phases.of(Phase::Admission) {
             let armed = trust_bundles.put_into(configuration);
@@ -99,7 +99,7 @@ impl BundleReconciler {
     }
 
     /// Says of a conversion that was armed and no longer was, who had changed it.
-    async fn tell_who_overwrote(&self, owner: &Applicant, live: &Value) {
+    async fn announce_overwrite(&self, owner: &Applicant, live: &Value) {
         let (Some(deployment), Some(crd)) = (
             self.context
                 .index

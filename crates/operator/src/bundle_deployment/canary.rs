@@ -21,13 +21,13 @@ use windlass_object::{ObjectKey, names, object};
 use super::{
     BundleReconciler, Halt,
     proof::{CalledService, called},
-    report::Survey,
+    report::InstallReport,
     trust::TrustBundles,
 };
 use crate::install::{
     canary::{self, PodState},
     plan::{Phase, Plan},
-    status::{Milestone, Standing},
+    status::{InstallOutcome, Milestone},
 };
 
 /// What a canary shows.
@@ -81,12 +81,12 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         owner: &Applicant,
         plan: &Plan,
-        survey: &Survey,
+        survey: &InstallReport,
     ) -> Result<(), Halt> {
         let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
         let mut canaries = Vec::new();
-        for wanted in self.untried(plan, survey).await? {
-            canaries.extend(canary::pod(wanted, &owner.bundle_deployment, uid).map(|pod| (wanted, pod)));
+        for desired in self.untried(plan, survey).await? {
+            canaries.extend(canary::pod(desired, &owner.bundle_deployment, uid).map(|pod| (desired, pod)));
         }
         let revisions: Vec<_> = canaries
             .iter()
@@ -100,11 +100,11 @@ impl BundleReconciler {
         let trust_bundles = self.trust_bundles(plan)?;
         // All of them start before one is waited for.
         let mut started = Vec::new();
-        for (wanted, pod) in canaries {
-            started.push((wanted, self.ensure_canary(owner, plan, pod).await?));
+        for (desired, pod) in canaries {
+            started.push((desired, self.ensure_canary(owner, plan, pod).await?));
         }
         let conversions = self.conversions_to_answer(plan);
-        for (wanted, pod) in started {
+        for (desired, pod) in started {
             let address = match canary::state(&pod) {
                 PodState::Ready(address) => Ok(address),
                 PodState::Waiting { reason, message } => Err(Finding::waits(reason, message)),
@@ -116,12 +116,12 @@ impl BundleReconciler {
                     Err(Finding::fails("CanaryEnded", message))
                 }
             };
-            let address = address.map_err(|finding| self.judged(wanted, &pod, finding))?;
-            let servers = servers(plan, wanted, &pod, address, &trust_bundles)?;
+            let address = address.map_err(|finding| self.judged(desired, &pod, finding))?;
+            let servers = servers(plan, desired, &pod, address, &trust_bundles)?;
             let name = &owner.bundle_deployment;
             if let Some(problem) = self.ask_servers(name, plan, &servers, &conversions).await? {
                 let finding = Finding::fails("CanaryFailed", format!("fails: {}", problem.message));
-                return Err(self.judged(wanted, &pod, finding));
+                return Err(self.judged(desired, &pod, finding));
             }
         }
         Ok(())
@@ -142,8 +142,8 @@ impl BundleReconciler {
 
     /// Whether a Deployment of the plan is about to get another revision.
     pub(super) async fn rolls_out(&self, plan: &Plan) -> Result<bool, Halt> {
-        for wanted in plan.phases.of(Phase::Deployments) {
-            if self.other_revision(wanted).await?.is_some() {
+        for desired in plan.phases.of(Phase::Deployments) {
+            if self.other_revision(desired).await?.is_some() {
                 return Ok(true);
             }
         }
@@ -151,50 +151,50 @@ impl BundleReconciler {
     }
 
     /// The Deployments whose new revision is to be tried out: another one of it serves, and the new one does not yet.
-    async fn untried<'a>(&self, plan: &'a Plan, survey: &Survey) -> Result<Vec<&'a Value>, Halt> {
+    async fn untried<'a>(&self, plan: &'a Plan, survey: &InstallReport) -> Result<Vec<&'a Value>, Halt> {
         let mut untried = Vec::new();
         if !plan.canary {
             return Ok(untried);
         }
         let called = called(plan);
-        for wanted in plan.phases.of(Phase::Deployments) {
+        for desired in plan.phases.of(Phase::Deployments) {
             let is_called = called
                 .iter()
-                .any(|(service, port)| target(plan, wanted, service, *port).is_some());
+                .any(|(service, port)| target(plan, desired, service, *port).is_some());
             if !is_called {
                 continue;
             }
-            let Some(live) = self.other_revision(wanted).await? else {
+            let Some(live) = self.other_revision(desired).await? else {
                 continue;
             };
             let available = live.pointer("/status/availableReplicas").and_then(Value::as_i64);
             let serves = survey.bundle.is_some() || available.unwrap_or(0) > 0;
-            if serves && !self.is_serving(plan, wanted).await? {
-                untried.push(wanted);
+            if serves && !self.is_serving(plan, desired).await? {
+                untried.push(desired);
             }
         }
         Ok(untried)
     }
 
-    /// The live Deployment, if it is of another revision than `wanted`. What a watch says is not believed: one that lags
+    /// The live Deployment, if it is of another revision than `desired`. What a watch says is not believed: one that lags
     /// shows the revision before.
-    async fn other_revision(&self, wanted: &Value) -> Result<Option<Value>, Halt> {
-        let Some(key) = ObjectKey::of(wanted) else {
+    async fn other_revision(&self, desired: &Value) -> Result<Option<Value>, Halt> {
+        let Some(key) = ObjectKey::of(desired) else {
             return Ok(None);
         };
-        let differs = |live: &Value| canary::revision(live) != canary::revision(wanted);
+        let differs = |live: &Value| canary::revision(live) != canary::revision(desired);
         if self.context.index.find(&key).is_some_and(|seen| !differs(&seen)) {
             return Ok(None);
         }
         Ok(self.context.cluster.read(&key).await?.filter(differs))
     }
 
-    /// Whether a pod of the Deployment's revision `wanted` is ready now: it serves already, and has been tried out.
-    async fn is_serving(&self, plan: &Plan, wanted: &Value) -> Result<bool, RequestError> {
+    /// Whether a pod of the Deployment's revision `desired` is ready now: it serves already, and has been tried out.
+    async fn is_serving(&self, plan: &Plan, desired: &Value) -> Result<bool, RequestError> {
         let namespace = Some(plan.namespace.as_str());
         let pods = self.context.cluster.list(&kinds::POD, namespace, None).await?;
         Ok(pods.iter().any(|pod| {
-            let of_revision = object::annotation(pod, names::REVISION) == canary::revision(wanted);
+            let of_revision = object::annotation(pod, names::REVISION) == canary::revision(desired);
             let is_canary = object::label(pod, names::CANARY).is_some();
             of_revision && !is_canary && matches!(canary::state(pod), PodState::Ready(_))
         }))
@@ -258,15 +258,15 @@ impl BundleReconciler {
     /// The conversions of the plan, and those that are in force until it is armed: its pods are asked for both.
     fn conversions_to_answer(&self, plan: &Plan) -> Vec<Conversion> {
         let mut conversions = plan.conversions.clone();
-        for wanted in &plan.conversions {
+        for desired in &plan.conversions {
             let in_force = self
-                .definition_seen(&wanted.crd)
-                .and_then(|live| Conversion::of_stanza(&wanted.crd, live.pointer("/spec/conversion")?));
+                .crd_seen(&desired.crd)
+                .and_then(|live| Conversion::of_stanza(&desired.crd, live.pointer("/spec/conversion")?));
             let same_server = |live: &Conversion| {
                 (&live.namespace, &live.service, live.port)
-                    == (&wanted.namespace, &wanted.service, wanted.port)
+                    == (&desired.namespace, &desired.service, desired.port)
             };
-            conversions.extend(in_force.filter(|live| same_server(live) && live != wanted));
+            conversions.extend(in_force.filter(|live| same_server(live) && live != desired));
         }
         conversions
     }
@@ -280,9 +280,9 @@ impl BundleReconciler {
             finding.message
         );
         let standing = if finding.may_pass {
-            Standing::waiting(Milestone::Installed, finding.reason, message)
+            InstallOutcome::waiting(Milestone::Installed, finding.reason, message)
         } else {
-            Standing::failed(Milestone::Installed, finding.reason, message)
+            InstallOutcome::failed(Milestone::Installed, finding.reason, message)
         };
         Halt::Later(standing, self.pause(pod))
     }

@@ -1,10 +1,10 @@
-//! Deleting what was installed, and what of it is not wanted any more.
+//! Deleting what was installed, and what of it is not desired any more.
 
 use serde_json::{Value, json};
 use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
-use super::{BundleReconciler, Halt, disarming::stored_kind, routing::OWNED_KINDS};
+use super::{BundleReconciler, Halt, disarming::stored_kind, triggers::OWNED_KINDS};
 use crate::install::{
     plan::{Phase, Plan},
     status::Milestone,
@@ -20,9 +20,9 @@ const OBJECTS: Listing = Listing {
 // === impl Reconciler ===
 
 impl BundleReconciler {
-    /// Deletes the definitions with every object of them. The operator still runs and converts: it may have finalizers on
+    /// Deletes the CRDs with every object of them. The operator still runs and converts: it may have finalizers on
     /// its objects, and the API server reads each before it deletes it.
-    pub(super) async fn delete_definitions(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
+    pub(super) async fn delete_crds(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
         let mut left = Vec::new();
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
             self.delete(&live).await?;
@@ -43,10 +43,10 @@ impl BundleReconciler {
         Err(Halt::waiting(Milestone::Armed, "DeletingCRDs", message))
     }
 
-    /// What is left of a definition that is being deleted, and what holds it.
-    async fn rest(&self, definition: &Value) -> Result<String, Halt> {
-        let name = object::text(definition, "/metadata/name").unwrap_or_default();
-        let held = match self.context.cluster.any(&stored_kind(definition)).await {
+    /// What is left of a CRD that is being deleted, and what holds it.
+    async fn rest(&self, crd: &Value) -> Result<String, Halt> {
+        let name = object::text(crd, "/metadata/name").unwrap_or_default();
+        let held = match self.context.cluster.any(&stored_kind(crd)).await {
             Ok(Some(object)) => object,
             // The API server says what it cannot do.
             Ok(None) | Err(RequestError::UnknownKind { .. }) => Value::Null,

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use windlass_cluster::apply::Applicant;
 
 use super::{BundleReconciler, Halt};
-use crate::install::status::{Milestone, Standing};
+use crate::install::status::{InstallOutcome, Milestone};
 
 /// When something was disarmed last, by BundleDeployment: API servers hear of it later.
 ///
@@ -56,7 +56,7 @@ impl BundleReconciler {
             .left(&owner.bundle_deployment, now, self.timing.disarmed);
         left.map_or(Ok(()), |left| {
             let message = "waiting until every API server knows what is no longer called";
-            let standing = Standing::waiting(step, "Disarming", message);
+            let standing = InstallOutcome::waiting(step, "Disarming", message);
             Err(Halt::Later(standing, left))
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
-use windlass_crd::definition::{is_converting, storage_version};
+use windlass_crd::accessors::{is_converting, storage_version};
 use windlass_object::{ObjectKey, names, object};
 
 use super::{BundleReconciler, Halt, objects::ADMISSION_KINDS};
@@ -20,7 +20,7 @@ impl BundleReconciler {
     /// old one.
     pub(super) async fn disarm_dropped(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         self.disarm_dropped_admission(owner, plan).await?;
-        self.disarm_dropped_definitions(owner, plan).await
+        self.disarm_dropped_crds(owner, plan).await
     }
 
     async fn disarm_dropped_admission(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
@@ -30,8 +30,8 @@ impl BundleReconciler {
                 let kept = plan
                     .phases
                     .of(Phase::Admission)
-                    .filter(|wanted| ObjectKey::of(wanted).as_ref() == Some(&key))
-                    .any(|wanted| !calls_elsewhere(&live, wanted));
+                    .filter(|desired| ObjectKey::of(desired).as_ref() == Some(&key))
+                    .any(|desired| !calls_elsewhere(&live, desired));
                 if !kept {
                     self.delete(&live).await?;
                     self.note_disarmed(owner);
@@ -41,14 +41,14 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Ends the conversion of definitions that the plan no longer has, and halts where it could not end, later on, for
+    /// Ends the conversion of CRDs that the plan no longer has, and halts where it could not end, later on, for
     /// one that the plan has but converts no more.
-    async fn disarm_dropped_definitions(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+    async fn disarm_dropped_crds(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if converts(plan, &live) {
                 continue;
             }
-            let Some(wanted) = plan.definition(name(&live)) else {
+            let Some(desired) = plan.crd(name(&live)) else {
                 if self.stop_converting(&live, Milestone::Accepted).await? {
                     self.note_disarmed(owner);
                 }
@@ -56,7 +56,7 @@ impl BundleReconciler {
             };
             // It ends when versions that the plan drops are no longer served: what would be in its way then?
             if is_converting(&live) {
-                let mut expected = staged(wanted, Some(&live), Stage::Rollout);
+                let mut expected = staged(desired, Some(&live), Stage::Rollout);
                 expected["status"] = live["status"].clone();
                 self.gate_on_conversion(&expected, Milestone::Accepted).await?;
             }
@@ -64,11 +64,11 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Takes the conversion away from definitions that the plan has, but converts no more.
+    /// Takes the conversion away from CRDs that the plan has, but converts no more.
     pub(super) async fn disarm_conversions(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             let Some(key) = ObjectKey::of(&live) else { continue };
-            if converts(plan, &live) || plan.definition(name(&live)).is_none() {
+            if converts(plan, &live) || plan.crd(name(&live)).is_none() {
                 continue;
             }
             // A watch that lags shows versions that are not served any more.
@@ -131,14 +131,14 @@ impl BundleReconciler {
 
 /// The kind that a CRD defines, in the version in which its objects are stored.
 pub(super) fn stored_kind(crd: &Value) -> Kind {
-    Kind::of_definition(crd, storage_version(crd).unwrap_or_default())
+    Kind::of_crd(crd, storage_version(crd).unwrap_or_default())
 }
 
-/// Whether the plan converts a definition.
+/// Whether the plan converts a CRD.
 fn converts(plan: &Plan, live: &Value) -> bool {
     plan.conversion(name(live)).is_some()
 }
 
-fn name(definition: &Value) -> &str {
-    object::text(definition, "/metadata/name").unwrap_or_default()
+fn name(crd: &Value) -> &str {
+    object::text(crd, "/metadata/name").unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 use windlass_cluster::{RequestError, apply::ApplyError};
 
-use crate::install::status::{Milestone, Standing};
+use crate::install::status::{InstallOutcome, Milestone};
 
 /// Why a reconciliation has to be tried again.
 #[derive(Debug, Error)]
@@ -31,9 +31,9 @@ pub enum BundleDeploymentError {
 /// Why the pipeline goes no further for now.
 pub(super) enum Halt {
     /// At a gate that is not open yet, or closed for good until somebody acts.
-    Gate(Standing),
+    Gate(InstallOutcome),
     /// The same, to be looked at again after a time of its own.
-    Later(Standing, Duration),
+    Later(InstallOutcome, Duration),
     /// By an error that may be gone at the next try.
     Error(BundleDeploymentError),
 }
@@ -43,12 +43,12 @@ pub(super) enum Halt {
 impl Halt {
     /// Waits at a gate that opens by itself.
     pub(super) fn waiting(at: Milestone, reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Gate(Standing::waiting(at, reason, message))
+        Self::Gate(InstallOutcome::waiting(at, reason, message))
     }
 
     /// Waits at a gate until somebody acts.
     pub(super) fn failed(at: Milestone, reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Gate(Standing::failed(at, reason, message))
+        Self::Gate(InstallOutcome::failed(at, reason, message))
     }
 }
 

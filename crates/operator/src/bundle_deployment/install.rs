@@ -7,7 +7,7 @@ use windlass_object::ObjectKey;
 use super::{
     BundleReconciler, Halt,
     namespace::Namespace,
-    report::Survey,
+    report::InstallReport,
     rollout::{Revisions, RolloutStatus},
 };
 use crate::install::{
@@ -22,7 +22,7 @@ impl BundleReconciler {
     pub(super) async fn install(
         &self,
         deployment: &BundleDeployment,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<Action, Halt> {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let owner = self.owner(deployment);
@@ -57,7 +57,7 @@ impl BundleReconciler {
             self.ensure_phase(&owner, plan, phase).await?;
         }
         let trust_bundles = self.trust_bundles(plan)?;
-        self.ensure_definitions(&owner, plan, &trust_bundles, Stage::Rollout, survey)
+        self.ensure_crds(&owner, plan, &trust_bundles, Stage::Rollout, survey)
             .await?;
         self.disarm_conversions(&owner, plan).await?;
         if self.rolls_out(plan).await? {

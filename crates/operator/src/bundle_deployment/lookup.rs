@@ -24,17 +24,17 @@ impl BundleReconciler {
         }
     }
 
-    /// The live definition; whole, and as the API server has it, where it is not as wanted: what a watch that lags shows
+    /// The live CRD; whole, and as the API server has it, where it is not as desired: what a watch that lags shows
     /// would take a version away that is served already, and a version that the bundle dropped must be kept as it is.
-    pub(super) async fn definition(
+    pub(super) async fn crd(
         &self,
         key: &ObjectKey,
-        wanted: &Value,
+        desired: &Value,
     ) -> Result<Option<Arc<Value>>, RequestError> {
         let seen = self.live(key).await?;
         let is_as_wanted = seen.as_deref().is_none_or(|seen| {
-            let drops = dropped_versions(wanted, seen).next().is_some();
-            !drops && !waits_for_proof(wanted, seen) && !stops_serving(wanted, seen)
+            let drops = dropped_versions(desired, seen).next().is_some();
+            !drops && !waits_for_proof(desired, seen) && !stops_serving(desired, seen)
         });
         if is_as_wanted {
             return Ok(seen);
@@ -43,7 +43,7 @@ impl BundleReconciler {
     }
 
     /// A CustomResourceDefinition as the watches see it: without schemas.
-    pub(super) fn definition_seen(&self, name: &str) -> Option<Arc<Value>> {
+    pub(super) fn crd_seen(&self, name: &str) -> Option<Arc<Value>> {
         self.context
             .index
             .find(&kinds::CUSTOM_RESOURCE_DEFINITION.object(None, name))

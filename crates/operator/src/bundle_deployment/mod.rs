@@ -3,7 +3,7 @@
 //! ```text
 //! source -> Bundle -> Plan -> canary (upgrades of what converts) -> what is dropped is disarmed
 //!                                                                              |
-//!                Deployments <- definitions <- identity, configuration, services, certificates
+//!                Deployments <- CRDs <- identity, configuration, services, certificates
 //!                     |
 //!           every endpoint of the new revision -> proof (handshakes, conversions) -> armed
 //!                                                                                      |
@@ -33,9 +33,9 @@ mod reconciler;
 mod removal;
 mod report;
 pub(super) mod rollout;
-mod routing;
 mod run;
 mod storage;
+mod triggers;
 mod trust;
 
 pub use halt::BundleDeploymentError;

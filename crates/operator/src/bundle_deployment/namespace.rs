@@ -79,20 +79,17 @@ impl BundleReconciler {
         Ok(())
     }
 
-    async fn serve_stored_only(&self, definition: &Value) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(definition) else {
+    async fn serve_stored_only(&self, crd: &Value) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::of(crd) else {
             return Ok(());
         };
-        let dropped = unservable(definition);
+        let dropped = unservable(crd);
         if dropped.is_empty() {
             // A crash may have left the entry of an earlier change.
-            self.context
-                .applier
-                .release(&key, definition, names::CONVERSION)
-                .await?;
+            self.context.applier.release(&key, crd, names::CONVERSION).await?;
             return Ok(());
         }
-        let mut operations = vec![test("/metadata/uid", &definition["metadata"]["uid"])];
+        let mut operations = vec![test("/metadata/uid", &crd["metadata"]["uid"])];
         for (index, version) in &dropped {
             let path = format!("/spec/versions/{index}");
             operations.push(test(&format!("{path}/name"), &json!(version)));

@@ -11,7 +11,7 @@ use windlass_cluster::{
 };
 use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
-use super::{BundleReconciler, Halt, report::Survey, trust::TrustBundles};
+use super::{BundleReconciler, Halt, report::InstallReport, trust::TrustBundles};
 use crate::install::{
     plan::{Phase, Plan, Stage, staged, stops_serving},
     status::Milestone,
@@ -48,25 +48,25 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Applies the definitions as far as `stage` allows. One that is new and converts is born armed: nothing can be
+    /// Applies the CRDs as far as `stage` allows. One that is new and converts is born armed: nothing can be
     /// stored in it before its webhook answers.
-    pub(super) async fn ensure_definitions(
+    pub(super) async fn ensure_crds(
         &self,
         owner: &Applicant,
         plan: &Plan,
         trust_bundles: &TrustBundles,
         stage: Stage,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<(), Halt> {
-        for wanted in plan.phases.of(Phase::Definitions) {
-            let Some(key) = ObjectKey::of(wanted) else {
+        for desired in plan.phases.of(Phase::Crds) {
+            let Some(key) = ObjectKey::of(desired) else {
                 continue;
             };
-            let live = self.definition(&key, wanted).await?;
-            if live.as_deref().is_some_and(|live| stops_serving(wanted, live)) {
+            let live = self.crd(&key, desired).await?;
+            if live.as_deref().is_some_and(|live| stops_serving(desired, live)) {
                 self.note_disarmed(owner);
             }
-            let body = staged(wanted, live.as_deref(), stage);
+            let body = staged(desired, live.as_deref(), stage);
             let Some(conversion) = plan.conversion(&key.name) else {
                 self.ensure(&body, owner).await?;
                 continue;
@@ -133,9 +133,9 @@ impl BundleReconciler {
     }
 
     /// Whether conversions go to a Service in `namespace` that has no ready endpoints.
-    pub(super) fn is_unanswered(&self, definition: &Value, namespace: &str) -> bool {
-        let name = object::text(definition, "/metadata/name").unwrap_or_default();
-        let stanza = definition.pointer("/spec/conversion").unwrap_or(&Value::Null);
+    pub(super) fn is_unanswered(&self, crd: &Value, namespace: &str) -> bool {
+        let name = object::text(crd, "/metadata/name").unwrap_or_default();
+        let stanza = crd.pointer("/spec/conversion").unwrap_or(&Value::Null);
         let Some(conversion) = Conversion::of_stanza(name, stanza) else {
             return false;
         };

@@ -11,7 +11,7 @@ use super::BundleReconciler;
 impl BundleReconciler {
     /// For whom the objects of a BundleDeployment are applied.
     ///
-    /// Whoever replaces a definition by one without labels does not get it: while its conversion is armed, it is taken
+    /// Whoever replaces a CRD by one without labels does not get it: while its conversion is armed, it is taken
     /// back as if it were to be adopted.
     pub(super) fn owner(&self, deployment: &BundleDeployment) -> Applicant {
         let mut adopt = deployment.spec.adopt.clone();
@@ -21,7 +21,7 @@ impl BundleReconciler {
             .flat_map(|status| &status.conversions)
             .filter(|conversion| conversion.state == WebhookState::Armed);
         for conversion in armed {
-            let live = self.definition_seen(&conversion.crd);
+            let live = self.crd_seen(&conversion.crd);
             if live.is_some_and(|live| claims::Owner::is_erased(&live)) {
                 adopt.push(Adoption {
                     kind: kinds::CUSTOM_RESOURCE_DEFINITION.kind.to_string(),

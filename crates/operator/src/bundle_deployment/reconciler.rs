@@ -2,8 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{crd_upgrade::Trials, disarmed::Disarmed, loading::Loader, proof::Proofs, storage::Tenures};
-use crate::{Context, status::Announced};
+use super::{
+    crd_upgrade::Trials, disarmed::Disarmed, loading::Loader, proof::Proofs, storage::StorageVersionHistories,
+};
+use crate::{Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
 pub(super) struct BundleReconciler {
@@ -12,7 +14,7 @@ pub(super) struct BundleReconciler {
     pub(super) proofs: Proofs,
     pub(super) trials: Trials,
     pub(super) disarmed: Disarmed,
-    pub(super) tenures: Arc<Tenures>,
+    pub(super) tenures: Arc<StorageVersionHistories>,
     pub(super) announced: Announced,
     pub(super) timing: Delays,
 }

@@ -11,9 +11,9 @@ use windlass_object::{ObjectKey, object};
 use super::{
     BundleReconciler, Halt, finalizer,
     namespace::Namespace,
-    report::{DISARMED, Survey},
+    report::{DISARMED, InstallReport},
 };
-use crate::install::status::{Conditions, Milestone, Standing};
+use crate::install::status::{Conditions, InstallOutcome, Milestone};
 
 // === impl Reconciler ===
 
@@ -23,7 +23,7 @@ impl BundleReconciler {
         &self,
         object: &Value,
         deployment: &BundleDeployment,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<Action, Halt> {
         let name = object::text(object, "/metadata/name").unwrap_or_default();
         let owner = Applicant {
@@ -42,7 +42,7 @@ impl BundleReconciler {
         }
         match deployment.spec.deletion_policy {
             DeletionPolicy::KeepCRDs => self.stop_converting_all(&owner).await?,
-            DeletionPolicy::DeleteCRDs => self.delete_definitions(&owner, namespace).await?,
+            DeletionPolicy::DeleteCRDs => self.delete_crds(&owner, namespace).await?,
         }
         for conversion in &mut survey.conversions {
             conversion.state = WebhookState::Disarmed;
@@ -72,7 +72,7 @@ impl BundleReconciler {
         let mut obstacles = Vec::new();
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
             match self.stop_converting(&live, Milestone::Armed).await {
-                Err(Halt::Gate(Standing::Failed { message, .. })) => obstacles.push(message),
+                Err(Halt::Gate(InstallOutcome::Failed { message, .. })) => obstacles.push(message),
                 stopped => {
                     stopped?;
                 }

@@ -7,16 +7,16 @@ use windlass_api::{
     WebhookState, WebhookStatus,
 };
 use windlass_cluster::RequestError;
-use windlass_crd::{crd_upgrade::Finding, storage_migration::Migration};
+use windlass_crd::{storage_migration::Migration, upgrade_safety::Finding};
 use windlass_object::{ObjectKey, names};
 
 use super::{BundleDeploymentError, BundleReconciler};
 use crate::{
     install::{
         plan::listed,
-        status::{ConditionUpdate, Conditions, Milestone, Standing},
+        status::{ConditionUpdate, Conditions, InstallOutcome, Milestone},
     },
-    status::merge_patch,
+    reporting::merge_patch,
 };
 
 /// The condition that says, during a removal, that nothing is sent to the webhooks any more; its time is since when.
@@ -27,7 +27,7 @@ const WARNINGS: &str = "CrdUpgradeWarnings";
 
 /// What a reconciliation found so far. It starts with what the status says, so that one that ends early forgets
 /// nothing.
-pub(super) struct Survey {
+pub(super) struct InstallReport {
     /// The step that is under way.
     pub(super) at: Milestone,
     /// The bundle that is installed.
@@ -40,7 +40,7 @@ pub(super) struct Survey {
     pub(super) webhooks: Vec<WebhookStatus>,
     /// The ServingCertificates.
     pub(super) certificates: Vec<CertificateStatus>,
-    /// The definitions whose objects are being rewritten.
+    /// The CRDs whose objects are being rewritten.
     pub(super) migrations: Vec<Migration>,
     /// What changes of CustomResourceDefinitions break although they are made.
     pub(super) warnings: Vec<Finding>,
@@ -50,7 +50,7 @@ pub(super) struct Survey {
 
 // === impl Survey ===
 
-impl Survey {
+impl InstallReport {
     pub(super) fn new(deployment: &BundleDeployment) -> Self {
         let status = deployment.status.clone().unwrap_or_default();
         Self {
@@ -116,8 +116,8 @@ impl BundleReconciler {
         &self,
         object: &Value,
         deployment: &BundleDeployment,
-        survey: &Survey,
-        standing: &Standing,
+        survey: &InstallReport,
+        standing: &InstallOutcome,
     ) -> Result<(), BundleDeploymentError> {
         let known = deployment.status.clone().unwrap_or_default();
         let generation = deployment.metadata.generation;

@@ -47,7 +47,7 @@ impl RolloutStatus {
     pub(crate) fn of(deployment: &Value) -> Self {
         let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64);
         let name = object::text(deployment, "/metadata/name").unwrap_or_default();
-        let wanted = count("/spec/replicas").unwrap_or(1);
+        let desired = count("/spec/replicas").unwrap_or(1);
         let [replicas, updated, available] = [
             "/status/replicas",
             "/status/updatedReplicas",
@@ -58,12 +58,12 @@ impl RolloutStatus {
         if seen
             && [replicas, updated, available]
                 .iter()
-                .all(|count| *count == wanted)
+                .all(|count| *count == desired)
         {
             return Self::Complete;
         }
         let state = format!(
-            "Deployment {name}: {updated} of {wanted} replicas are of the new revision, {available} available, {} old",
+            "Deployment {name}: {updated} of {desired} replicas are of the new revision, {available} available, {} old",
             (replicas - updated).max(0)
         );
         let stuck = object::condition(deployment, "Progressing")

@@ -17,9 +17,10 @@ use windlass_object::object;
 
 use super::{
     BundleDeploymentError, BundleReconciler, Delays, Halt, crd_upgrade::Trials, disarmed::Disarmed,
-    finalizer, loading::Loader, proof::Proofs, report::Survey, routing, storage::Tenures,
+    finalizer, loading::Loader, proof::Proofs, report::InstallReport, storage::StorageVersionHistories,
+    triggers,
 };
-use crate::{Context, controller, install::status::Standing, status::Announced};
+use crate::{Context, controller, install::status::InstallOutcome, reporting::Announced};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("bundle-deployment", 4);
@@ -37,9 +38,9 @@ pub fn run(
     // Boxed: the body is compiled here once, not again in every program that runs it.
     Box::pin(async move {
         let queue = Arc::new(Queue::new());
-        routing::watch_everything(&context);
-        let tenures = Arc::<Tenures>::default();
-        let router = routing::route(context.clone(), queue.clone(), tenures.clone());
+        triggers::watch_everything(&context);
+        let tenures = Arc::<StorageVersionHistories>::default();
+        let router = triggers::enqueue(context.clone(), queue.clone(), tenures.clone());
         let reconciler = Arc::new(BundleReconciler {
             context: context.clone(),
             loader: Loader::default(),
@@ -70,7 +71,7 @@ impl BundleReconciler {
         };
         let deployment: BundleDeployment =
             serde_json::from_value(Value::clone(&object)).map_err(BundleDeploymentError::Decode)?;
-        let mut survey = Survey::new(&deployment);
+        let mut survey = InstallReport::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {
             self.remove(&object, &deployment, &mut survey).await
@@ -80,13 +81,13 @@ impl BundleReconciler {
         };
         let (standing, result) = match walked {
             Ok(next) if removing => return Ok(next),
-            Ok(next) => (Standing::Done, Ok(next)),
+            Ok(next) => (InstallOutcome::Done, Ok(next)),
             Err(Halt::Gate(standing)) => (standing, Ok(Action::Requeue(self.timing.look_again))),
             Err(Halt::Later(standing, after)) => (standing, Ok(Action::Requeue(after))),
             // No news about the BundleDeployment.
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
             Err(Halt::Error(error)) => {
-                let standing = Standing::waiting(survey.at, "Retrying", chain(&error));
+                let standing = InstallOutcome::waiting(survey.at, "Retrying", chain(&error));
                 (standing, Err(error))
             }
         };

@@ -3,11 +3,11 @@
 //! ```text
 //! AdmissionReview -> Review -> judge -> Ok, or Refused -> AdmissionReview
 //!                                ^
-//!        BundleDeployment that the definition belongs to
+//!        BundleDeployment that the CRD belongs to
 //! ```
 //!
-//! A definition is claimed while the BundleDeployment that its label names exists, and either says so in its status or
-//! has a webhook in place. Everything else about it, and every other definition, is none of the guard's business.
+//! A CRD is claimed while the BundleDeployment that its label names exists, and either says so in its status or
+//! has a webhook in place. Everything else about it, and every other CRD, is none of the guard's business.
 
 mod review;
 #[cfg(test)]
@@ -15,7 +15,7 @@ mod tests;
 
 use serde_json::Value;
 use thiserror::Error;
-use windlass_crd::definition::{is_converting, stored_versions, version};
+use windlass_crd::accessors::{is_converting, stored_versions, version};
 use windlass_object::{
     names,
     object::{self, is_terminating},
@@ -28,10 +28,10 @@ pub use review::{InvalidReview, Review};
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
 pub struct Refused(pub Vec<Denial>);
 
-/// One reason to refuse a change: sentences for whoever wanted to make it.
+/// One reason to refuse a change: sentences for whoever desired to make it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Denial {
-    /// The label would change that says whose the definition is.
+    /// The label would change that says whose the CRD is.
     #[error(
         "The label {} says that {crd} belongs to the BundleDeployment {owner}, and must stay. To hand the definition over, \
          delete the BundleDeployment: the definition stays with its objects, and loses the label.",
@@ -71,7 +71,7 @@ pub enum Denial {
         /// The versions.
         versions: Vec<String>,
     },
-    /// The definition would go, and every object with it.
+    /// The CRD would go, and every object with it.
     #[error(
         "Every object of {crd} would be deleted with it, while the BundleDeployment {owner} serves them. Delete the \
          BundleDeployment first: the definition stays with its objects, and may be deleted then."

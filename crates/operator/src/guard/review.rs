@@ -86,17 +86,17 @@ impl Review {
         &self.user
     }
 
-    /// The definition as it is; `None` where it is created.
+    /// The CRD as it is; `None` where it is created.
     pub fn before(&self) -> Option<&Value> {
         self.before.as_ref()
     }
 
-    /// The definition as it would be; `None` where it is deleted.
+    /// The CRD as it would be; `None` where it is deleted.
     pub fn after(&self) -> Option<&Value> {
         self.after.as_ref()
     }
 
-    /// The BundleDeployment that the definition belongs to as it is.
+    /// The BundleDeployment that the CRD belongs to as it is.
     pub fn owner(&self) -> Option<&str> {
         object::label(self.before()?, names::BUNDLE_DEPLOYMENT)
     }

@@ -7,7 +7,7 @@ const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
 const OWNER: &str = "sample";
 const CRD: &str = "widgets.example.com";
 
-fn definition() -> Value {
+fn crd() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": CRD, "labels": {names::BUNDLE_DEPLOYMENT: OWNER, "other": "label"}},
@@ -80,11 +80,11 @@ fn short(verdict: Result<(), Refused>) -> Vec<&'static str> {
 #[test]
 fn what_would_lose_objects_or_fail_calls_is_refused() {
     let relabelled = |value: Value| {
-        let mut new = definition();
+        let mut new = crd();
         new["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = value;
         new
     };
-    let changed = |changes: &[(&str, Value)]| with(definition(), changes);
+    let changed = |changes: &[(&str, Value)]| with(crd(), changes);
     let versions = |names: &[&str]| -> Value { names.iter().map(|name| json!({"name": name})).collect() };
     for (new, expected) in [
         (
@@ -108,17 +108,13 @@ fn what_would_lose_objects_or_fail_calls_is_refused() {
             with(relabelled(json!(null)), &[("/spec", json!({}))]),
             vec!["owner", "conversion", "versions"],
         ),
-        (definition(), vec![]),
+        (crd(), vec![]),
         (changed(&[("/metadata/labels/other", json!("changed"))]), vec![]),
         (changed(&[("/metadata/annotations", json!({"a": "b"}))]), vec![]),
         (changed(&[("/spec/names", json!({"shortNames": ["w"]}))]), vec![]),
         (changed(&[("/status/storedVersions", json!(["v2"]))]), vec![]),
     ] {
-        assert_eq!(
-            refused(&definition(), &new, Some(&deployment())),
-            expected,
-            "{new}"
-        );
+        assert_eq!(refused(&crd(), &new, Some(&deployment())), expected, "{new}");
     }
 }
 
@@ -127,15 +123,15 @@ fn a_definition_is_guarded_while_its_conversion_is_claimed() {
     let none = json!({"strategy": "None"});
     let elsewhere = json!({"strategy": "Webhook", "webhook": {}});
     let unclaimed = with(deployment(), &[("/status/conversions", json!([]))]);
-    let drifted = with(definition(), &[("/spec/conversion", none.clone())]);
-    let stranger = with(definition(), &[("/metadata/labels", json!({}))]);
+    let drifted = with(crd(), &[("/spec/conversion", none.clone())]);
+    let stranger = with(crd(), &[("/metadata/labels", json!({}))]);
     for (old, deployment, expected) in [
-        (&definition(), Some(deployment()), vec!["conversion"]),
+        (&crd(), Some(deployment()), vec!["conversion"]),
         // Where it has drifted, it is for Windlass alone to put right.
         (&drifted, Some(deployment()), vec!["conversion"]),
-        (&definition(), Some(unclaimed.clone()), vec!["conversion"]),
+        (&crd(), Some(unclaimed.clone()), vec!["conversion"]),
         (&drifted, Some(unclaimed), vec![]),
-        (&definition(), None, vec![]),
+        (&crd(), None, vec![]),
         (&stranger, Some(self::deployment()), vec![]),
     ] {
         let new = with(old.clone(), &[("/spec/conversion", elsewhere.clone())]);
@@ -152,10 +148,10 @@ fn a_definition_goes_only_after_its_bundle_deployment() {
     let now = json!("2026-01-01T00:00:00Z");
     let terminating = |object| with(object, &[("/metadata/deletionTimestamp", now.clone())]);
     for (old, deployment, expected) in [
-        (definition(), Some(deployment()), vec!["deletion"]),
-        (terminating(definition()), Some(deployment()), vec![]),
-        (definition(), Some(terminating(deployment())), vec![]),
-        (definition(), None, vec![]),
+        (crd(), Some(deployment()), vec!["deletion"]),
+        (terminating(crd()), Some(deployment()), vec![]),
+        (crd(), Some(terminating(deployment())), vec![]),
+        (crd(), None, vec![]),
     ] {
         let review = review("somebody", "DELETE", &old, &Value::Null);
         assert_eq!(
@@ -168,16 +164,13 @@ fn a_definition_goes_only_after_its_bundle_deployment() {
 
 #[test]
 fn windlass_itself_may_do_everything_and_anybody_may_create() {
-    let new = with(
-        definition(),
-        &[("/spec", json!({})), ("/metadata/labels", json!({}))],
-    );
+    let new = with(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
     for (user, operation, new) in [
         (OPERATOR, "UPDATE", &new),
         (OPERATOR, "DELETE", &Value::Null),
         ("somebody", "CREATE", &new),
     ] {
-        let review = review(user, operation, &definition(), new);
+        let review = review(user, operation, &crd(), new);
         assert_eq!(
             judge(&review, OPERATOR, Some(&deployment())),
             Ok(()),
@@ -188,18 +181,15 @@ fn windlass_itself_may_do_everything_and_anybody_may_create() {
 
 #[test]
 fn a_refusal_says_what_to_do_for_each_reason() {
-    let new = with(
-        definition(),
-        &[("/spec", json!({})), ("/metadata/labels", json!({}))],
-    );
-    let change = review("somebody", "UPDATE", &definition(), &new);
-    let deletion = review("somebody", "DELETE", &definition(), &Value::Null);
+    let new = with(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
+    let change = review("somebody", "UPDATE", &crd(), &new);
+    let deletion = review("somebody", "DELETE", &crd(), &Value::Null);
     let messages: Vec<_> = [change, deletion]
         .iter()
         .map(|review| review.answer(&judge(review, OPERATOR, Some(&deployment())))["response"].take())
         .collect();
     insta::assert_json_snapshot!(messages);
-    let harmless = review("somebody", "UPDATE", &definition(), &definition());
+    let harmless = review("somebody", "UPDATE", &crd(), &crd());
     assert_eq!(
         harmless.answer(&judge(&harmless, OPERATOR, Some(&deployment())))["response"],
         json!({"uid": "u-1", "allowed": true})
@@ -209,7 +199,7 @@ fn a_refusal_says_what_to_do_for_each_reason() {
 #[test]
 fn every_problem_of_a_bad_question_is_named() {
     let read = |body: &Value| Review::read(body.to_string().as_bytes()).unwrap_err().to_string();
-    let good = || request("somebody", "UPDATE", &definition(), &definition());
+    let good = || request("somebody", "UPDATE", &crd(), &crd());
     for (bad, expected) in [
         (
             with(good(), &[("/kind", json!("ConversionReview"))]),
@@ -312,17 +302,17 @@ proptest! {
     #[test]
     fn only_what_is_guarded_is_refused(change in any_json(), field in "[a-z]{1,8}") {
         prop_assume!(!["conversion", "versions"].contains(&field.as_str()));
-        let mut new = definition();
+        let mut new = crd();
         new["spec"][&field] = change.clone();
         new["metadata"]["annotations"] = change.clone();
         new["status"] = change;
-        prop_assert_eq!(refused(&definition(), &new, Some(&deployment())), Vec::<&str>::new());
+        prop_assert_eq!(refused(&crd(), &new, Some(&deployment())), Vec::<&str>::new());
     }
 
     #[test]
     fn no_change_of_a_claimed_conversion_passes(conversion in any_json()) {
-        let new = with(definition(), &[("/spec/conversion", conversion)]);
-        let expected = if new == definition() { vec![] } else { vec!["conversion"] };
-        prop_assert_eq!(refused(&definition(), &new, Some(&deployment())), expected);
+        let new = with(crd(), &[("/spec/conversion", conversion)]);
+        let expected = if new == crd() { vec![] } else { vec!["conversion"] };
+        prop_assert_eq!(refused(&crd(), &new, Some(&deployment())), expected);
     }
 }

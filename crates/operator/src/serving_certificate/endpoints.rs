@@ -19,7 +19,7 @@ use windlass_trust::{
     rotation::{Chain, Handshake, ObservedEndpoint},
 };
 
-use super::{certificates::CertificateStore, targets, wanted::Wanted};
+use super::{certificates::CertificateStore, desired::DesiredCertificate, targets};
 use crate::{Context, install::plan::DEFAULT_PORT};
 
 /// How many endpoints of a Service are dialled at a time.
@@ -35,13 +35,13 @@ struct Server {
 /// Dials every endpoint of the Service, ready or not.
 pub(super) async fn observe(
     context: &Context,
-    wanted: &Wanted,
+    desired: &DesiredCertificate,
     names: &DnsNames,
     service: &Value,
     targets: &[Arc<Value>],
     certificates: &mut CertificateStore,
 ) -> Vec<ObservedEndpoint> {
-    let servers = servers(context, wanted, names, service, targets);
+    let servers = servers(context, desired, names, service, targets);
     let dials: Vec<_> = servers
         .iter()
         .enumerate()
@@ -82,12 +82,12 @@ pub(super) async fn observe(
 
 fn servers(
     context: &Context,
-    wanted: &Wanted,
+    desired: &DesiredCertificate,
     names: &DnsNames,
     service: &Value,
     targets: &[Arc<Value>],
 ) -> Vec<Server> {
-    let ports = called_ports(wanted, names, targets);
+    let ports = called_ports(desired, names, targets);
     let ports: Vec<_> = if ports.is_empty() {
         vec![None]
     } else {
@@ -113,10 +113,10 @@ fn servers(
 }
 
 /// The ports of the Service that targets call; other ports may serve anything.
-fn called_ports(wanted: &Wanted, names: &DnsNames, targets: &[Arc<Value>]) -> BTreeSet<i64> {
+fn called_ports(desired: &DesiredCertificate, names: &DnsNames, targets: &[Arc<Value>]) -> BTreeSet<i64> {
     let is_called = |service: &Value| {
-        object::text(service, "/name") == Some(&wanted.spec.service_name)
-            && object::text(service, "/namespace") == Some(wanted.namespace())
+        object::text(service, "/name") == Some(&desired.spec.service_name)
+            && object::text(service, "/namespace") == Some(desired.namespace())
     };
     targets
         .iter()

@@ -13,21 +13,20 @@ use windlass_trust::{
 
 use super::{
     CertificateReconciler, ServingCertificateError,
-    authority_secret::CaSecret,
+    ca_secret::CaSecret,
     certificates::summary,
-    history::Intervention,
-    mint::{self, Mint},
-    rollout,
-    scene::Gathered,
-    secrets,
+    desired::DesiredCertificate,
+    gather::Gathered,
+    history::Overwrite,
+    issuance::{self, Mint},
+    rollout, secrets,
     serving_secret::{SecretContents, ServingSecret},
-    wanted::Wanted,
 };
-use crate::injection::{Injected, inject};
+use crate::injection::{InjectionOutcome, inject};
 
 /// What comes after a plan was carried out; where there are several, the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Effect {
+pub(super) enum StepsOutcome {
     /// A watch tells when there is something to see.
     Settled,
     /// A target was written, by us or by somebody else: a watch tells how it is now, and there is nothing to say of how
@@ -46,21 +45,21 @@ impl CertificateReconciler {
     /// Does all steps. One that fails keeps no other from being done; the first failure is returned.
     pub(super) async fn execute(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         scene: &mut Gathered,
         steps: &[Step],
         timing: &Timing,
-    ) -> Result<Effect, ServingCertificateError> {
-        let mut effect = Effect::Settled;
+    ) -> Result<StepsOutcome, ServingCertificateError> {
+        let mut effect = StepsOutcome::Settled;
         let mut failure = None;
         let mut injections = Vec::new();
         for step in steps {
             let done = match step {
                 Step::ChangeAuthorities { replacing, change } => {
-                    self.change_authorities(wanted, scene, replacing.as_deref(), change)
+                    self.change_authorities(desired, scene, replacing.as_deref(), change)
                         .await
                 }
-                Step::PublishServing(publication) => self.publish(wanted, scene, publication).await,
+                Step::PublishServing(publication) => self.publish(desired, scene, publication).await,
                 Step::InjectTarget { target, bundle } => {
                     injections.push((target, bundle));
                     continue;
@@ -76,11 +75,11 @@ impl CertificateReconciler {
             match done {
                 Ok(done) => {
                     if done == Done::Written {
-                        self.announce_step(wanted, step).await;
+                        self.announce_step(desired, step).await;
                     }
                     let is_secret = matches!(step, Step::ChangeAuthorities { .. } | Step::PublishServing(_));
                     if done == Done::Stale || (done == Done::Written && is_secret) {
-                        effect = Effect::LookAgain;
+                        effect = StepsOutcome::LookAgain;
                     }
                 }
                 Err(error) => failure = failure.or(Some(error)),
@@ -89,7 +88,7 @@ impl CertificateReconciler {
         for some in injections.chunks(INJECTIONS) {
             let injecting = some
                 .iter()
-                .map(|(target, bundle)| self.inject(wanted, scene, target, bundle, timing));
+                .map(|(target, bundle)| self.inject(desired, scene, target, bundle, timing));
             for done in join_all(injecting).await {
                 match done {
                     Ok(done) => effect = effect.max(done),
@@ -105,14 +104,14 @@ impl CertificateReconciler {
 
     async fn change_authorities(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         scene: &mut Gathered,
         replacing: Option<&str>,
         change: &CaChange,
     ) -> Result<Done, ServingCertificateError> {
         let mut fresh = Vec::new();
-        for _ in 0..mint::new_authorities(change) {
-            fresh.push(PrivateKey::from(keys::generate(&wanted.spec.private_key).await?));
+        for _ in 0..issuance::new_authorities(change) {
+            fresh.push(PrivateKey::from(keys::generate(&desired.spec.private_key).await?));
         }
         let before = scene.observation.authorities.as_ref();
         let before = before.map(|secret| secret.content.clone()).unwrap_or_default();
@@ -126,10 +125,10 @@ impl CertificateReconciler {
         };
         let after = before.after(change, &mut mint)?;
         let signers = mint.signers;
-        let key = secrets::authority_key(&self.context.namespace, &wanted.key);
+        let key = secrets::authority_key(&self.context.namespace, &desired.key);
         let secret = CaSecret::write(
             &key,
-            &wanted.key,
+            &desired.key,
             replacing,
             &after,
             &signers,
@@ -137,14 +136,14 @@ impl CertificateReconciler {
         )?;
         let done = self.write_secret(&secret, replacing.is_some()).await?;
         if done == Done::Written {
-            info!(certificate = %wanted.key, "{change}");
+            info!(certificate = %desired.key, "{change}");
         }
         Ok(done)
     }
 
     async fn publish(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         scene: &Gathered,
         publication: &Publication,
     ) -> Result<Done, ServingCertificateError> {
@@ -165,9 +164,9 @@ impl CertificateReconciler {
                 let signer = signers
                     .into_iter()
                     .find(|signer| summary(signer.certificate()).key_id == *by);
-                let signer = signer.ok_or(mint::MintError::NoKey)?;
-                let key = PrivateKey::from(keys::generate(&wanted.spec.private_key).await?);
-                let terms = mint::terms(scene.observation.clock.now, *validity);
+                let signer = signer.ok_or(issuance::IssueCaError::NoKey)?;
+                let key = PrivateKey::from(keys::generate(&desired.spec.private_key).await?);
+                let terms = issuance::terms(scene.observation.clock.now, *validity);
                 (signer.issue(&scene.names, &key, &terms)?, key)
             }
         };
@@ -182,24 +181,24 @@ impl CertificateReconciler {
             trust: &trust,
             authority: authority.transpose()?,
         };
-        let secret = ServingSecret::write(scene.serving.as_ref(), wanted, &contents);
+        let secret = ServingSecret::write(scene.serving.as_ref(), desired, &contents);
         let done = self
             .write_secret(&secret, publication.replacing.is_some())
             .await?;
         if done == Done::Written {
-            info!(certificate = %wanted.key, secret = wanted.spec.secret_name, "Published the serving certificate");
+            info!(certificate = %desired.key, secret = desired.spec.secret_name, "Published the serving certificate");
         }
         Ok(done)
     }
 
     async fn inject(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         scene: &Gathered,
         target: &ObjectKey,
         bundle: &TrustSet,
         timing: &Timing,
-    ) -> Result<Effect, ServingCertificateError> {
+    ) -> Result<StepsOutcome, ServingCertificateError> {
         let seen = scene
             .targets
             .iter()
@@ -210,11 +209,11 @@ impl CertificateReconciler {
             .iter()
             .any(|seen| seen.id == *target && seen.refused.is_some());
         let Some(seen) = seen else {
-            return Ok(Effect::Settled);
+            return Ok(StepsOutcome::Settled);
         };
-        let is_repair = self.histories.carried(&wanted.key, target).as_ref() == Some(bundle);
+        let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(bundle);
         let injected = match injection::CaSource::of(seen) {
-            Err(error) => Injected::Refused(error.to_string()),
+            Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
                 let trust = scene.certificates.trust_bundle(bundle)?;
                 let injection = Injection {
@@ -224,8 +223,8 @@ impl CertificateReconciler {
                 inject(&self.context.cluster, seen, &injection).await?
             }
         };
-        let contest = self.histories.note(&Intervention {
-            certificate: &wanted.key,
+        let contest = self.histories.note(&Overwrite {
+            certificate: &desired.key,
             target,
             trust: bundle,
             is_repair,
@@ -235,13 +234,15 @@ impl CertificateReconciler {
             timing,
         });
         if let Some(contest) = contest {
-            self.announce_repair(wanted, target, &contest).await;
+            self.announce_repair(desired, target, &contest).await;
         }
         Ok(match injected {
-            Injected::Written | Injected::Unchanged | Injected::Overtaken => Effect::Awaited,
+            InjectionOutcome::Written | InjectionOutcome::Unchanged | InjectionOutcome::Overtaken => {
+                StepsOutcome::Awaited
+            }
             // The plan is to hear of it.
-            Injected::Refused(_) if !refused => Effect::LookAgain,
-            Injected::Refused(_) | Injected::Gone => Effect::Settled,
+            InjectionOutcome::Refused(_) if !refused => StepsOutcome::LookAgain,
+            InjectionOutcome::Refused(_) | InjectionOutcome::Gone => StepsOutcome::Settled,
         })
     }
 

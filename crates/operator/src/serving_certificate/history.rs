@@ -10,14 +10,14 @@ use parking_lot::Mutex;
 use windlass_object::ObjectKey;
 use windlass_trust::rotation::{self, ClockReading, Contest, Mark, Observation, Timing, TrustSet};
 
-use crate::injection::Injected;
+use crate::injection::InjectionOutcome;
 
 /// What is remembered of the targets of each ServingCertificate.
 #[derive(Default)]
 pub(super) struct Histories(Mutex<HashMap<ObjectKey, Targets>>);
 
 /// What became of an injection.
-pub(super) struct Intervention<'a> {
+pub(super) struct Overwrite<'a> {
     /// Whose trust bundle it was.
     pub(super) certificate: &'a ObjectKey,
     /// What it went into.
@@ -30,7 +30,7 @@ pub(super) struct Intervention<'a> {
     /// Who wrote the target before.
     pub(super) by: Option<&'a str>,
     /// What became of it.
-    pub(super) injected: &'a Injected,
+    pub(super) injected: &'a InjectionOutcome,
     /// When that was, on the steady clock.
     pub(super) uptime: SignedDuration,
     /// The pace of repairs.
@@ -95,8 +95,8 @@ impl Histories {
     }
 
     /// Notes what became of an injection. Where it gave back what the target had carried before: how often that was.
-    pub(super) fn note(&self, intervention: &Intervention<'_>) -> Option<Contest> {
-        let Intervention {
+    pub(super) fn note(&self, intervention: &Overwrite<'_>) -> Option<Contest> {
+        let Overwrite {
             certificate,
             target,
             trust,
@@ -110,10 +110,10 @@ impl Histories {
         let targets = histories.entry(certificate.clone()).or_default();
         let history = targets.each.entry(target.clone()).or_default();
         history.refused = match injected {
-            Injected::Refused(message) => Some(message.clone()),
+            InjectionOutcome::Refused(message) => Some(message.clone()),
             _ => None,
         };
-        if *injected != Injected::Written {
+        if *injected != InjectionOutcome::Written {
             return None;
         }
         history.carried = Some(trust.clone());

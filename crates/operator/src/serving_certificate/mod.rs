@@ -11,32 +11,32 @@
 //!
 //! Beside it, a target that somebody else wrote is repaired at once.
 
-mod authority_secret;
+mod ca_secret;
 mod certificates;
+mod desired;
 mod endpoints;
 mod execute;
+mod gather;
 mod history;
-mod mint;
+mod issuance;
 mod reconciler;
 mod repair;
 mod report;
 mod rollout;
-mod routing;
 mod run;
-mod scene;
 pub(super) mod secrets;
 mod serving_secret;
 mod targets;
 #[cfg(test)]
 mod tests;
-mod wanted;
+mod triggers;
 
-pub use authority_secret::WriteAuthoritiesError;
+pub use ca_secret::WriteAuthoritiesError;
 pub use certificates::{UnknownCertificate, WriteBundleError};
-pub use mint::MintError;
+pub use desired::ReadCertificateError;
+pub use issuance::IssueCaError;
 pub use reconciler::ServingCertificateError;
 pub use run::run;
-pub use wanted::ReadCertificateError;
 pub use windlass_trust::rotation::Timing;
 
 use reconciler::CertificateReconciler;

@@ -7,10 +7,10 @@ use windlass_cluster::{RequestError, keys::GenerateKeyError};
 use windlass_trust::pki::{IssueError, ReadCredentialsError, ReadPrivateKeyError};
 
 use super::{
-    MintError, ReadCertificateError, Timing, UnknownCertificate, WriteAuthoritiesError, WriteBundleError,
+    IssueCaError, ReadCertificateError, Timing, UnknownCertificate, WriteAuthoritiesError, WriteBundleError,
     history::Histories,
 };
-use crate::{Context, status::Announced};
+use crate::{Context, reporting::Announced};
 
 /// Reconciles ServingCertificates.
 pub(super) struct CertificateReconciler {
@@ -37,7 +37,7 @@ pub enum ServingCertificateError {
     Generate(#[from] GenerateKeyError),
     /// A CA cannot be made.
     #[error(transparent)]
-    Mint(#[from] MintError),
+    Mint(#[from] IssueCaError),
     /// The CAs cannot be stored.
     #[error(transparent)]
     Store(#[from] WriteAuthoritiesError),

@@ -8,7 +8,8 @@ use windlass_object::ObjectKey;
 use windlass_trust::rotation::{self, Step};
 
 use super::{
-    CertificateReconciler, ServingCertificateError, certificates::CertificateStore, targets, wanted::Wanted,
+    CertificateReconciler, ServingCertificateError, certificates::CertificateStore,
+    desired::DesiredCertificate, targets,
 };
 
 /// A target that may have to be repaired.
@@ -32,14 +33,14 @@ impl CertificateReconciler {
     /// Repairs a target if that may be done now. All else, obstacles and refusals too, is for a reconciliation to see and
     /// to say.
     pub(super) async fn repair(self: Arc<Self>, repair: Repair) -> Result<Action, ServingCertificateError> {
-        let Some(wanted) = self.wanted(&repair.certificate)? else {
+        let Some(desired) = self.desired(&repair.certificate)? else {
             return Ok(Action::AwaitChange);
         };
-        if self.is_intact(&wanted, &repair.target) {
+        if self.is_intact(&desired, &repair.target) {
             return Ok(Action::AwaitChange);
         }
-        let timing = wanted.timing(&self.timing);
-        let Ok(mut scene) = self.glance(&wanted, &timing).await? else {
+        let timing = desired.timing(&self.timing);
+        let Ok(mut scene) = self.gather_fast(&desired, &timing).await? else {
             return Ok(Action::AwaitChange);
         };
         let mut steps = rotation::repairs(&scene.observation, &timing);
@@ -47,7 +48,7 @@ impl CertificateReconciler {
         scene
             .targets
             .retain(|target| ObjectKey::of(target).as_ref() == Some(&repair.target));
-        self.execute(&wanted, &mut scene, &steps, &timing).await?;
+        self.execute(&desired, &mut scene, &steps, &timing).await?;
         let mut targets = scene.observation.targets.iter();
         let wait = targets
             .find(|target| target.id == repair.target)
@@ -57,11 +58,11 @@ impl CertificateReconciler {
 
     /// Whether a target is gone, or still carries what it did: that it is to carry more by now is for a rotation to find,
     /// and nobody has to be asked.
-    fn is_intact(&self, wanted: &Wanted, target: &ObjectKey) -> bool {
-        let (Some(object), Ok(names)) = (self.context.index.find(target), wanted.names()) else {
+    fn is_intact(&self, desired: &DesiredCertificate, target: &ObjectKey) -> bool {
+        let (Some(object), Ok(names)) = (self.context.index.find(target), desired.names()) else {
             return true;
         };
-        let Some(carried) = self.histories.carried(&wanted.key, target) else {
+        let Some(carried) = self.histories.carried(&desired.key, target) else {
             return false;
         };
         let seen = targets::read(&object, &names, &carried, &mut CertificateStore::default());

@@ -11,10 +11,12 @@ use windlass_trust::rotation::{
     self, Blocked, Ca, CaChange, Contest, Leaf, Observation, Reason, RotationPlan, Step,
 };
 
-use super::{CertificateReconciler, ServingCertificateError, scene::Obstacle, wanted::Wanted};
+use super::{
+    CertificateReconciler, ServingCertificateError, desired::DesiredCertificate, gather::Unobservable,
+};
 use crate::{
     install::status::{ConditionUpdate, Conditions},
-    status::merge_patch,
+    reporting::merge_patch,
 };
 
 /// The most targets of a sort that a status lists.
@@ -29,14 +31,14 @@ impl CertificateReconciler {
     /// Writes what a plan says about the rotation.
     pub(super) async fn report(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         observation: &Observation,
         plan: &RotationPlan,
     ) -> Result<(), ServingCertificateError> {
         let serving = observation.serving.as_ref();
         let leaf = serving.and_then(|secret| secret.content.leaf);
         let mut status = ServingCertificateStatus {
-            observed_generation: wanted.generation(),
+            observed_generation: desired.generation(),
             phase: Some(phase(plan.phase)),
             not_after: leaf.map(|leaf| time(leaf.validity.not_after)),
             renewal_time: plan.leaf_renewal.map(time),
@@ -46,8 +48,8 @@ impl CertificateReconciler {
                 current: count(plan.endpoints.current),
             }),
             targets: Some(targets(plan)),
-            rotated: rotated(observation, plan).or_else(|| wanted.status.rotated.clone()),
-            conditions: wanted.status.conditions.clone(),
+            rotated: rotated(observation, plan).or_else(|| desired.status.rotated.clone()),
+            conditions: desired.status.conditions.clone(),
         };
         let rotation::Assessments {
             trusted,
@@ -61,28 +63,28 @@ impl CertificateReconciler {
             } else {
                 ConditionUpdate::fails(reason, &verdict.message)
             };
-            self.record(&mut status.conditions, condition_type, verdict, wanted);
+            self.record(&mut status.conditions, condition_type, verdict, desired);
         }
-        self.write_status(wanted, &status).await
+        self.write_status(desired, &status).await
     }
 
     /// Writes why there is nothing to plan. What was known of certificates and targets stays.
     pub(super) async fn report_obstacle(
         &self,
-        wanted: &Wanted,
-        obstacle: &Obstacle,
+        desired: &DesiredCertificate,
+        obstacle: &Unobservable,
     ) -> Result<(), ServingCertificateError> {
         let mut status = ServingCertificateStatus {
-            observed_generation: wanted.generation(),
-            ..wanted.status.clone()
+            observed_generation: desired.generation(),
+            ..desired.status.clone()
         };
         let verdict = ConditionUpdate::fails(obstacle.reason, &obstacle.message);
-        self.record(&mut status.conditions, READY, verdict, wanted);
-        self.write_status(wanted, &status).await
+        self.record(&mut status.conditions, READY, verdict, desired);
+        self.write_status(desired, &status).await
     }
 
     /// Says in an event what was done, where that is of interest.
-    pub(super) async fn announce_step(&self, wanted: &Wanted, step: &Step) {
+    pub(super) async fn announce_step(&self, desired: &DesiredCertificate, step: &Step) {
         let (action, reason, is_warning) = match step {
             Step::ChangeAuthorities { change, .. } => match change {
                 CaChange::RecordPublished(_) | CaChange::RecordTrust(_) => return,
@@ -102,26 +104,31 @@ impl CertificateReconciler {
         let events = &self.context.events;
         if is_warning {
             events
-                .warn(&wanted.object, action, reason, &step.to_string())
+                .warn(&desired.object, action, reason, &step.to_string())
                 .await;
         } else {
             events
-                .note(&wanted.object, action, reason, &step.to_string())
+                .note(&desired.object, action, reason, &step.to_string())
                 .await;
         }
     }
 
     /// Counts a repair, and says in an event from time to time whose writes are repaired.
-    pub(super) async fn announce_repair(&self, wanted: &Wanted, target: &ObjectKey, contest: &Contest) {
+    pub(super) async fn announce_repair(
+        &self,
+        desired: &DesiredCertificate,
+        target: &ObjectKey,
+        contest: &Contest,
+    ) {
         self.context.metrics.repaired(&target.kind, &target.name);
         if !contest.is_notable() {
             return;
         }
         let note = format!("{target}: {contest}");
-        tracing::warn!(certificate = %wanted.key, "{note}");
+        tracing::warn!(certificate = %desired.key, "{note}");
         let events = &self.context.events;
         events
-            .warn_of(&wanted.object, target, "Inject", "TargetContested", &note)
+            .warn_of(&desired.object, target, "Inject", "TargetContested", &note)
             .await;
     }
 
@@ -130,22 +137,22 @@ impl CertificateReconciler {
         conditions: &mut Vec<Condition>,
         condition_type: &str,
         verdict: ConditionUpdate,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
     ) {
         conditions.record(
             condition_type,
             verdict,
-            wanted.generation(),
+            desired.generation(),
             self.context.clock.now(),
         );
     }
 
     async fn write_status(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         status: &ServingCertificateStatus,
     ) -> Result<(), ServingCertificateError> {
-        let known = &wanted.status;
+        let known = &desired.status;
         if status == known {
             return Ok(());
         }
@@ -153,7 +160,7 @@ impl CertificateReconciler {
         let written = self
             .context
             .cluster
-            .patch_status(&wanted.key, &patch, names::STATUS)
+            .patch_status(&desired.key, &patch, names::STATUS)
             .await;
         match written {
             Ok(_) => {}
@@ -161,40 +168,40 @@ impl CertificateReconciler {
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        self.announce(wanted, status).await;
+        self.announce(desired, status).await;
         Ok(())
     }
 
     /// An event where it became ready, or not ready for another reason.
-    async fn announce(&self, wanted: &Wanted, status: &ServingCertificateStatus) {
+    async fn announce(&self, desired: &DesiredCertificate, status: &ServingCertificateStatus) {
         let Some(condition) = status.conditions.find(READY) else {
             return;
         };
-        let before = wanted.status.conditions.find(READY);
+        let before = desired.status.conditions.find(READY);
         let holds = condition.status == "True";
         if !self
             .announced
-            .is_news(&wanted.key, word(condition), before.map(word))
+            .is_news(&desired.key, reason(condition), before.map(reason))
         {
             return;
         }
         let (reason, message) = (&condition.reason, &condition.message);
         // A certificate comes before the pods that mount it.
         let is_new = before.is_none() && *reason == Reason::NoReadyEndpoints.to_string();
-        tracing::info!(certificate = %wanted.key, ready = holds, reason, message, "The rotation stands otherwise");
+        tracing::info!(certificate = %desired.key, ready = holds, reason, message, "The rotation stands otherwise");
         let events = &self.context.events;
         if holds {
-            events.note(&wanted.object, "Rotate", READY, message).await;
+            events.note(&desired.object, "Rotate", READY, message).await;
         } else if is_new {
-            events.note(&wanted.object, "Rotate", reason, message).await;
+            events.note(&desired.object, "Rotate", reason, message).await;
         } else {
-            events.warn(&wanted.object, "Rotate", reason, message).await;
+            events.warn(&desired.object, "Rotate", reason, message).await;
         }
     }
 }
 
 /// What a condition says, in one word: why it holds makes no difference.
-fn word(condition: &Condition) -> &str {
+fn reason(condition: &Condition) -> &str {
     match &*condition.status {
         "True" => READY,
         _ => &condition.reason,

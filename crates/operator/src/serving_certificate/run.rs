@@ -14,12 +14,12 @@ use windlass_trust::rotation;
 
 use super::{
     CertificateReconciler, ServingCertificateError, Timing,
-    execute::{Effect, INJECTIONS},
+    execute::{INJECTIONS, StepsOutcome},
     history::Histories,
     repair::Repair,
-    routing,
+    triggers,
 };
-use crate::{Context, controller, status::Announced};
+use crate::{Context, controller, reporting::Announced};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);
@@ -49,9 +49,9 @@ pub fn run(
     // Boxed: the body is compiled here once, not again in every program that runs it.
     Box::pin(async move {
         let queue = Arc::new(Queue::new());
-        routing::watch_everything(&context);
+        triggers::watch_everything(&context);
         let repairs = Arc::new(Queue::new());
-        let router = routing::route(context.clone(), queue.clone(), repairs.clone());
+        let router = triggers::enqueue(context.clone(), queue.clone(), repairs.clone());
         let reconciler = Arc::new(CertificateReconciler {
             context: context.clone(),
             timing,
@@ -60,7 +60,7 @@ pub fn run(
             run: rand::random(),
             started: Instant::now(),
         });
-        let begin = || routing::add_orphans(&context, &queue);
+        let begin = || triggers::add_orphans(&context, &queue);
         let reconcile = |certificate: ObjectKey| reconciler.clone().reconcile(certificate);
         let rotating = controller::run(
             &context,
@@ -88,26 +88,26 @@ impl CertificateReconciler {
         for _ in 0..ROUNDS {
             // Anew each time: a look takes seconds where an endpoint does not answer, and what is made for a
             // ServingCertificate that has gone meanwhile is collected as garbage, which brings us back to make it again.
-            let Some(wanted) = self.wanted(&key)? else {
+            let Some(desired) = self.desired(&key)? else {
                 self.forget(&key).await?;
                 return Ok(Action::AwaitChange);
             };
-            let timing = wanted.timing(&self.timing);
-            let mut scene = match self.look(&wanted, &timing).await? {
+            let timing = desired.timing(&self.timing);
+            let mut scene = match self.gather(&desired, &timing).await? {
                 Ok(scene) => scene,
                 Err(obstacle) => {
-                    self.report_obstacle(&wanted, &obstacle).await?;
+                    self.report_obstacle(&desired, &obstacle).await?;
                     return Ok(Action::Requeue(OBSTRUCTED));
                 }
             };
             let plan = rotation::plan(&scene.observation, &timing);
-            let done = self.execute(&wanted, &mut scene, &plan.steps, &timing).await;
+            let done = self.execute(&desired, &mut scene, &plan.steps, &timing).await;
             match done {
-                Ok(Effect::LookAgain) => continue,
-                Ok(Effect::Awaited) => return Ok(Action::Requeue(timing.poll.unsigned_abs())),
-                Ok(Effect::Settled) | Err(_) => {}
+                Ok(StepsOutcome::LookAgain) => continue,
+                Ok(StepsOutcome::Awaited) => return Ok(Action::Requeue(timing.poll.unsigned_abs())),
+                Ok(StepsOutcome::Settled) | Err(_) => {}
             }
-            self.report(&wanted, &scene.observation, &plan).await?;
+            self.report(&desired, &scene.observation, &plan).await?;
             done?;
             return Ok(Action::Requeue(plan.wake_up.unsigned_abs().max(BREATH)));
         }

@@ -11,8 +11,8 @@ use windlass_trust::{
 
 use super::{
     certificates::CertificateStore,
+    desired::DesiredCertificate,
     secrets::{TRUST, encoded, label},
-    wanted::Wanted,
 };
 
 /// What the Secret holds. Cannot be printed: a key is in it.
@@ -54,13 +54,13 @@ const OLM_AUTHORITY: &str = "olmCAKey";
 
 impl ServingSecret {
     /// Why the Secret must not be written; `None` where it may.
-    pub(super) fn objection(secret: &Value, wanted: &Wanted) -> Option<String> {
-        let name = &wanted.spec.secret_name;
-        if !is_ours(secret, wanted) {
+    pub(super) fn objection(secret: &Value, desired: &DesiredCertificate) -> Option<String> {
+        let name = &desired.spec.secret_name;
+        if !is_ours(secret, desired) {
             return Some(format!(
                 "the Secret {name} exists and was not made for this ServingCertificate: remove it, or label it {}={} to have it replaced",
                 names::SERVING_CERTIFICATE,
-                label(&wanted.key.name)
+                label(&desired.key.name)
             ));
         }
         if secret.get("immutable") == Some(&Value::Bool(true)) {
@@ -80,7 +80,7 @@ impl ServingSecret {
     /// Reads what can be read. What is damaged is as if it were not there.
     pub(super) fn read(
         secret: Value,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         names: &DnsNames,
         certificates: &mut CertificateStore,
     ) -> Self {
@@ -104,7 +104,7 @@ impl ServingSecret {
             content.cross = cross.map(|cross| certificates.learn_presented(cross));
             content.leaf = Some(certificates.learn_presented(credentials.leaf()));
             content.as_asked = credentials.leaf().is_for(names)
-                && keys::is_of(&wanted.spec.private_key, credentials.key().algorithm());
+                && keys::is_of(&desired.spec.private_key, credentials.key().algorithm());
         }
         Self {
             version: object::text(&secret, "/metadata/resourceVersion")
@@ -119,8 +119,12 @@ impl ServingSecret {
     }
 
     /// The Secret that holds `contents`; what others added to the one that is there stays.
-    pub(super) fn write(live: Option<&Self>, wanted: &Wanted, contents: &SecretContents<'_>) -> Value {
-        let key = Self::key(wanted);
+    pub(super) fn write(
+        live: Option<&Self>,
+        desired: &DesiredCertificate,
+        contents: &SecretContents<'_>,
+    ) -> Value {
+        let key = Self::key(desired);
         let mut secret = live.map_or_else(
             || {
                 json!({
@@ -132,14 +136,14 @@ impl ServingSecret {
             },
             |live| live.live.clone(),
         );
-        secret["metadata"]["labels"][names::SERVING_CERTIFICATE] = label(&wanted.key.name).into();
+        secret["metadata"]["labels"][names::SERVING_CERTIFICATE] = label(&desired.key.name).into();
         let mut owners = object::items(&secret, "/metadata/ownerReferences").to_vec();
-        owners.retain(|owner| object::text(owner, "/kind") != Some(wanted.key.kind.as_str()));
+        owners.retain(|owner| object::text(owner, "/kind") != Some(desired.key.kind.as_str()));
         owners.push(json!({
             "apiVersion": names::API_VERSION,
-            "kind": wanted.key.kind,
-            "name": wanted.key.name,
-            "uid": wanted.uid(),
+            "kind": desired.key.kind,
+            "name": desired.key.name,
+            "uid": desired.uid(),
             "controller": true,
         }));
         secret["metadata"]["ownerReferences"] = owners.into();
@@ -159,15 +163,15 @@ impl ServingSecret {
     }
 
     /// The name of the Secret.
-    pub(super) fn key(wanted: &Wanted) -> ObjectKey {
-        windlass_cluster::kinds::SECRET.object(Some(wanted.namespace()), &wanted.spec.secret_name)
+    pub(super) fn key(desired: &DesiredCertificate) -> ObjectKey {
+        windlass_cluster::kinds::SECRET.object(Some(desired.namespace()), &desired.spec.secret_name)
     }
 }
 
 /// By its label, or by its owner where somebody has taken the label away.
-fn is_ours(secret: &Value, wanted: &Wanted) -> bool {
+fn is_ours(secret: &Value, desired: &DesiredCertificate) -> bool {
     let owned = object::items(secret, "/metadata/ownerReferences")
         .iter()
-        .any(|owner| object::text(owner, "/uid") == Some(wanted.uid()));
-    owned || object::label(secret, names::SERVING_CERTIFICATE) == Some(&label(&wanted.key.name))
+        .any(|owner| object::text(owner, "/uid") == Some(desired.uid()));
+    owned || object::label(secret, names::SERVING_CERTIFICATE) == Some(&label(&desired.key.name))
 }

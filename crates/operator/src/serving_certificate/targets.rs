@@ -16,7 +16,11 @@ use crate::injection::TARGET_KINDS;
 
 /// The objects that ask for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the Secret's
 /// name.
-pub(super) fn asking(index: &Index, certificate: &ObjectKey, secret: Option<&str>) -> Vec<Arc<Value>> {
+pub(super) fn requesting_targets(
+    index: &Index,
+    certificate: &ObjectKey,
+    secret: Option<&str>,
+) -> Vec<Arc<Value>> {
     let asks = |target: &Value| match CaSource::of(target) {
         Ok(Some(CaSource::ServingCertificate { namespace, name })) => {
             certificate.namespace.as_deref() == Some(&namespace) && certificate.name == name

@@ -28,10 +28,10 @@ use windlass_trust::{injection::CaBundle, pki::sample, rotation, trust_bundle::T
 
 use super::{
     CertificateReconciler, Timing, certificates,
-    history::{Histories, Intervention},
+    history::{Histories, Overwrite},
     repair::Repair,
 };
-use crate::{Context, injection::Injected, status::Announced};
+use crate::{Context, injection::InjectionOutcome, reporting::Announced};
 
 /// An API server whose only ServingCertificate is deleted when its Secret is published.
 struct Server {
@@ -175,13 +175,13 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
         });
         server.index.apply(&Watch::all(hooks.clone()), object);
     };
-    reconciler.histories.note(&Intervention {
+    reconciler.histories.note(&Overwrite {
         certificate: &certificate(),
         target: &target,
         trust: &carried,
         is_repair: false,
         by: None,
-        injected: &Injected::Written,
+        injected: &InjectionOutcome::Written,
         uptime: SignedDuration::ZERO,
         timing: &reconciler.timing,
     });

@@ -80,9 +80,9 @@ impl TargetKind {
     /// All places of `target` where a CA bundle may be.
     pub fn holders<'a>(&self, target: &'a Value) -> Vec<Holder<'a>> {
         let mut guards = Vec::new();
-        if let Some((field, wanted)) = self.only_if {
+        if let Some((field, desired)) = self.only_if {
             match target.pointer(field) {
-                Some(value) if value == wanted => guards.push((field.to_owned(), value)),
+                Some(value) if value == desired => guards.push((field.to_owned(), value)),
                 _ => return Vec::new(),
             }
         }

@@ -11,11 +11,11 @@ fn leaf_of(authority: &CertificateAuthority) -> Certificate {
     authority.issue(&names(), &key(), &terms(DAY)).unwrap()
 }
 
-fn extension<'a>(parsed: &'a X509Certificate<'_>, wanted: fn(&ParsedExtension<'_>) -> bool) -> Option<bool> {
+fn extension<'a>(parsed: &'a X509Certificate<'_>, desired: fn(&ParsedExtension<'_>) -> bool) -> Option<bool> {
     parsed
         .extensions()
         .iter()
-        .find(|extension| wanted(extension.parsed_extension()))
+        .find(|extension| desired(extension.parsed_extension()))
         .map(|extension| extension.critical)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     pki::Validity,
     rotation::{
-        authorities::{CaChange, CaTemplate, Published, Trust},
+        ca_state::{CaChange, CaTemplate, Published, Trust},
         endpoints,
         request::ManualRotation,
         situation::{Situation, Urgency},

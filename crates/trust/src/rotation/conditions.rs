@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::rotation::{
     blocked::Blocked,
+    endpoint_counts::EndpointCounts,
     observation::{Handshake, ObservedEndpoint, Target},
     situation::Situation,
-    tally::Tally,
 };
 
 /// The conditions of a ServingCertificate.
@@ -95,7 +95,7 @@ fn trusted(situation: &Situation<'_>) -> Assessment {
         }
         return Assessment::no(Reason::Untrusted, message);
     }
-    let Tally { total, current } = Tally::of_targets(situation);
+    let EndpointCounts { total, current } = EndpointCounts::of_targets(situation);
     if current < total {
         return Assessment::yes(
             Reason::Updating,
@@ -146,7 +146,7 @@ fn served(situation: &Situation<'_>) -> Assessment {
             ),
         );
     }
-    let Tally { total, current } = Tally::of_endpoints(situation);
+    let EndpointCounts { total, current } = EndpointCounts::of_endpoints(situation);
     if current < total {
         let seen =
             format!("{current} of {total} ready endpoints were seen serving the certificate in the Secret");

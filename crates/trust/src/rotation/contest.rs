@@ -96,7 +96,7 @@ impl Default for Contest {
 
 impl std::fmt::Display for Contest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        tell(f, self.by.as_deref(), self.doublings())
+        write_contest(f, self.by.as_deref(), self.doublings())
     }
 }
 
@@ -104,11 +104,11 @@ impl std::fmt::Display for Contest {
 
 impl std::fmt::Display for Contested {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        tell(f, self.by.as_deref(), self.repairs)
+        write_contest(f, self.by.as_deref(), self.repairs)
     }
 }
 
-fn tell(f: &mut std::fmt::Formatter<'_>, by: Option<&str>, repairs: u64) -> std::fmt::Result {
+fn write_contest(f: &mut std::fmt::Formatter<'_>, by: Option<&str>, repairs: u64) -> std::fmt::Result {
     let by = by.unwrap_or("somebody");
     match repairs {
         0 | 1 => write!(f, "{by} took the trust bundle away, and it was given back"),

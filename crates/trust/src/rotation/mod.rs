@@ -20,13 +20,14 @@
 //!
 //! Waits are measured on a steady clock ([`Mark`]), so that no jump of the calendar ends one early.
 
-mod authorities;
 mod blocked;
+mod ca_state;
 mod certificate;
 mod change;
 mod clock;
 mod conditions;
 mod contest;
+mod endpoint_counts;
 mod endpoints;
 mod observation;
 mod publication;
@@ -34,7 +35,6 @@ mod report;
 mod request;
 mod situation;
 mod step;
-mod tally;
 mod timing;
 
 #[cfg(test)]
@@ -44,12 +44,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::situation::Situation;
 pub use self::{
-    authorities::{Ca, CaChange, CaState, CaTemplate, Issuer, Published, Trust},
     blocked::Blocked,
+    ca_state::{Ca, CaChange, CaState, CaTemplate, Issuer, Published, Trust},
     certificate::{CertificateId, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustSet},
     clock::{ClockReading, Mark},
     conditions::{Assessment, Assessments, Reason},
     contest::{Contest, Contested},
+    endpoint_counts::EndpointCounts,
     observation::{
         Handshake, Observation, ObservedDeployment, ObservedEndpoint, ObservedService, PublishedSecret,
         Target, Versioned,
@@ -57,7 +58,6 @@ pub use self::{
     report::RotationPhase,
     request::{ManualRotation, ParseRequestError},
     step::{Leaf, Publication, Step},
-    tally::Tally,
     timing::{Timing, TimingProblem},
 };
 
@@ -79,9 +79,9 @@ pub struct RotationPlan {
     /// When the next CA starts to sign.
     pub authority_renewal: Option<Timestamp>,
     /// How many endpoints are ready, and how many of them serve the certificate in the Secret.
-    pub endpoints: Tally,
+    pub endpoints: EndpointCounts,
     /// How many targets there are, and how many of them carry the trust bundle.
-    pub targets: Tally,
+    pub targets: EndpointCounts,
 }
 
 /// What targets may be given at once, before it is known what endpoints serve.

@@ -3,7 +3,7 @@
 use windlass_object::ObjectKey;
 
 use crate::rotation::{
-    authorities::CaState,
+    ca_state::CaState,
     certificate::{CertificateId, Chain, Fingerprint, TrustSet},
     clock::{ClockReading, Mark},
     contest::Contested,

@@ -39,12 +39,12 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<Step> {
     (!is_done).then_some(Step::PublishServing(publication))
 }
 
-/// The leaf that is to be issued now, with its CA: one is wanted, a CA can sign it, and no target would fail for it.
+/// The leaf that is to be issued now, with its CA: one is desired, a CA can sign it, and no target would fail for it.
 fn issuable(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
     let signer = situation.signer()?.certificate;
     let validity = situation.timing.leaf_validity(situation.now(), &signer);
     let is_possible = !situation.refused && validity.contains(situation.now());
-    if !is_possible || !is_leaf_wanted(situation, &signer, &validity) {
+    if !is_possible || !is_leaf_desired(situation, &signer, &validity) {
         return None;
     }
     // The chain as targets will see it; its own fingerprint and key do not matter to them.
@@ -73,7 +73,7 @@ fn issuable(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
 }
 
 /// Whether a leaf of that CA with that validity is better than the one that is there.
-fn is_leaf_wanted(situation: &Situation<'_>, signer: &CertificateId, validity: &Validity) -> bool {
+fn is_leaf_desired(situation: &Situation<'_>, signer: &CertificateId, validity: &Validity) -> bool {
     let Some((serving, leaf)) = situation
         .serving()
         .and_then(|serving| Some((serving, serving.leaf.as_ref()?)))

@@ -3,12 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::rotation::{
-    RotationPlan,
-    authorities::Trust,
-    blocked, conditions, endpoints,
+    RotationPlan, blocked,
+    ca_state::Trust,
+    conditions,
+    endpoint_counts::EndpointCounts,
+    endpoints,
     situation::{Situation, Urgency},
     step::Step,
-    tally::Tally,
 };
 
 /// Where a rotation stands.
@@ -34,8 +35,8 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> RotationPla
         blocked,
         leaf_renewal: situation.leaf().map(|leaf| situation.timing.leaf_renewal(leaf)),
         authority_renewal: situation.authority_renewal(),
-        endpoints: Tally::of_endpoints(situation),
-        targets: Tally::of_targets(situation),
+        endpoints: EndpointCounts::of_endpoints(situation),
+        targets: EndpointCounts::of_targets(situation),
         steps,
     }
 }

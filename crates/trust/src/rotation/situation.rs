@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::rotation::{
-    authorities::{Ca, CaState, Trust},
+    ca_state::{Ca, CaState, Trust},
     certificate::{CertificateId, Chain, TrustSet},
     clock::Mark,
     observation::{Observation, ObservedEndpoint, PublishedSecret, Target},

@@ -7,7 +7,7 @@ use windlass_object::ObjectKey;
 use crate::{
     pki::Validity,
     rotation::{
-        authorities::CaChange,
+        ca_state::CaChange,
         certificate::{CertificateId, Fingerprint, KeyId, TrustSet},
     },
 };

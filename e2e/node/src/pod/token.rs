@@ -40,12 +40,12 @@ impl PodTokens {
         };
         let accounts: Api<ServiceAccount> =
             Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-        for (volume, wanted) in content::tokens(spec) {
-            let key = (volume.to_owned(), wanted.path.clone());
+        for (volume, desired) in content::tokens(spec) {
+            let key = (volume.to_owned(), desired.path.clone());
             if self.due.get(&key).is_some_and(|due| *due > Instant::now()) {
                 continue;
             }
-            let request = request(wanted, pod);
+            let request = request(desired, pod);
             let answer = accounts
                 .create_token_request(service_account(pod), &PostParams::default(), &request)
                 .await?;
@@ -86,11 +86,11 @@ impl PodTokens {
     }
 }
 
-fn request(wanted: &ServiceAccountTokenProjection, pod: &Pod) -> TokenRequest {
+fn request(desired: &ServiceAccountTokenProjection, pod: &Pod) -> TokenRequest {
     TokenRequest {
         spec: Some(TokenRequestSpec {
-            audiences: wanted.audience.clone().map(|audience| vec![audience]),
-            expiration_seconds: Some(wanted.expiration_seconds.unwrap_or(LIFETIME)),
+            audiences: desired.audience.clone().map(|audience| vec![audience]),
+            expiration_seconds: Some(desired.expiration_seconds.unwrap_or(LIFETIME)),
             bound_object_ref: Some(BoundObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Pod".to_owned()),

@@ -92,7 +92,7 @@ impl Faults {
     }
 
     /// Looks after all endpoints again.
-    pub fn heed_pods(&self) {
+    pub fn resume_pods(&self) {
         self.state.lock().unwatched = None;
     }
 

@@ -38,11 +38,11 @@ impl Latencies {
 
     /// The time within which `percent` of 100 requests were answered; nothing when there were none.
     pub fn percentile(&self, percent: u64) -> Option<Duration> {
-        let wanted = (self.total * percent).div_ceil(100).max(1);
+        let desired = (self.total * percent).div_ceil(100).max(1);
         let mut seen = 0;
         let bucket = self.counts.iter().position(|count| {
             seen += count;
-            seen >= wanted
+            seen >= desired
         })?;
         Some(Duration::from_micros(longest(bucket)))
     }

@@ -9,9 +9,9 @@ use serde_json::Value;
 use windlass_bundle::Bundle;
 
 use crate::{
-    bed::TestCluster,
     request::text,
     steps::{self, PATIENCE, get},
+    test_cluster::TestCluster,
 };
 
 pub use self::widget::{misconverted, resize, unmutated, widget, widgets};
@@ -22,7 +22,7 @@ pub const IMAGE: &str = "example.com/windlass/sample-operator";
 /// The group of the sample resources.
 pub const GROUP: &str = "sample.windlass.dev";
 
-/// The definition of the sample bundles.
+/// The CRD of the sample bundles.
 pub const WIDGETS: &str = "widgets.sample.windlass.dev";
 
 /// The namespace that scenarios install it into.
@@ -34,7 +34,7 @@ pub const CERTIFICATE: &str = "sample-operator-service";
 /// Where its BundleDeployment is, `sample`.
 pub const BUNDLE_DEPLOYMENT: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/sample";
 
-/// Where its definition is.
+/// Where its CRD is.
 pub const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.sample.windlass.dev";
 
@@ -58,7 +58,7 @@ pub fn bundle(name: &str) -> PathBuf {
         .collect()
 }
 
-/// The definition in the manifests of the older sample.
+/// The CRD in the manifests of the older sample.
 ///
 /// # Errors
 ///
@@ -95,8 +95,8 @@ pub async fn set_source(bed: &TestCluster, folder: &str) -> anyhow::Result<()> {
     steps::set_source(&bed.client, "sample", folder).await
 }
 
-/// Its definition as it is now.
-pub async fn definition(bed: &TestCluster) -> anyhow::Result<Value> {
+/// Its CRD as it is now.
+pub async fn crd(bed: &TestCluster) -> anyhow::Result<Value> {
     get(&bed.client, DEFINITION).await?.context("no CRD")
 }
 

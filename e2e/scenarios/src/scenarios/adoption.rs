@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     command::argument,
     request,
     sample::{self, WIDGETS},
     steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, succeed, until},
+    test_cluster::TestCluster,
 };
 
-/// The definition of the sample bundle, as somebody else would have it, without conversion.
-fn definition(metadata: &Value) -> anyhow::Result<Value> {
-    let mut definition = sample::manifest()?;
+/// The CRD of the sample bundle, as somebody else would have it, without conversion.
+fn crd(metadata: &Value) -> anyhow::Result<Value> {
+    let mut crd = sample::manifest()?;
     for (name, value) in metadata.as_object().into_iter().flatten() {
-        definition["metadata"][name] = value.clone();
+        crd["metadata"][name] = value.clone();
     }
-    Ok(definition)
+    Ok(crd)
 }
 
 /// Waits until the BundleDeployment is refused with these words.
@@ -58,7 +58,7 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &TestCluste
             "OLM's ClusterExtension widgets",
         ),
     ] {
-        succeed(&bed.client, "POST", CRDS, Some(&definition(&metadata)?)).await?;
+        succeed(&bed.client, "POST", CRDS, Some(&crd(&metadata)?)).await?;
         let object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
         succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
         refused(bed, &["ApiOwned", WIDGETS, owner, "spec.adopt"]).await?;
@@ -96,7 +96,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
         "ownerReferences": [{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "name": "former-owner", "uid": role["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true}],
     });
-    let mut theirs = definition(&metadata)?;
+    let mut theirs = crd(&metadata)?;
     for version in theirs["spec"]["versions"].as_array_mut().into_iter().flatten() {
         version["served"] = version["storage"].clone();
     }
@@ -131,7 +131,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
     let name = format!("CustomResourceDefinition/{WIDGETS}");
     let adopting = ["--adopt", &name, "--deletion-policy", "delete-crds"];
     bed.command.succeed(&[&install[..], &adopting].concat()).await?;
-    let adopted = sample::definition(bed).await?;
+    let adopted = sample::crd(bed).await?;
     anyhow::ensure!(
         adopted["metadata"]["labels"]["windlass.dev/bundle-deployment"] == "sample"
             && adopted["metadata"]

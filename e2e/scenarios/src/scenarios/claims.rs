@@ -5,13 +5,13 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     request,
     resource::Expectation,
     sample,
     steps::{
         self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, ready, succeed, until,
     },
+    test_cluster::TestCluster,
 };
 
 /// The namespace of the rival.
@@ -105,7 +105,7 @@ pub(super) async fn a_kind_is_claimed_under_whatever_name(bed: &TestCluster) -> 
         words.contains("ConversionClaimed") && words.contains("BundleDeployment sample"),
         "{words}"
     );
-    // Its definition stays when it is gone, and still has the kind.
+    // Its CRD stays when it is gone, and still has the kind.
     delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
     until("the definition that stayed is in the way", PATIENCE, async || {
         let words = conditions(&get(&bed.client, &path).await?.context("no BundleDeployment")?);
@@ -150,11 +150,11 @@ pub(super) async fn bundles_that_may_not_convert_are_refused(bed: &TestCluster) 
         // What is refused is also deleted without leaving anything.
         delete(&bed.client, &path).await?;
     }
-    let definitions = steps::list(&bed.client, CRDS).await?;
-    let foreign: Vec<_> = definitions
+    let crds = steps::list(&bed.client, CRDS).await?;
+    let foreign: Vec<_> = crds
         .iter()
-        .filter(|definition| definition["spec"]["group"] != json!("windlass.dev"))
-        .map(|definition| request::text(definition, "/metadata/name"))
+        .filter(|crd| crd["spec"]["group"] != json!("windlass.dev"))
+        .map(|crd| request::text(crd, "/metadata/name"))
         .collect();
     anyhow::ensure!(foreign.is_empty(), "{foreign:?} were written");
     Ok(())

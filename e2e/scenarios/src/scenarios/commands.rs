@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     command::{Command, argument},
-    gate::{Cut, Proxy},
     operator,
+    proxy::{Cut, Proxy},
     sample::{self, CERTIFICATE},
     steps::{BUNDLE_DEPLOYMENTS, get, list, succeed},
+    test_cluster::TestCluster,
 };
 
 const INSTALL: [&str; 4] = ["--namespace", "sample-system", "--name", "sample"];

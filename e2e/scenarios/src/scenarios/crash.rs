@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::operation::{self, Operation};
-use crate::{bed::TestCluster, gate::Cut, snapshot::Snapshot, steps::until};
+use crate::{proxy::Cut, snapshot::Snapshot, steps::until, test_cluster::TestCluster};
 
 /// More lives than any operation has positions.
 const MOST_LIVES: usize = 400;
@@ -46,7 +46,7 @@ pub(super) async fn a_removal_resumes_from_every_write(bed: &TestCluster) -> any
 pub(super) async fn a_removal_with_definitions_resumes_from_every_write(
     bed: &TestCluster,
 ) -> anyhow::Result<()> {
-    resumes(bed, Operation::RemovalWithDefinitions).await
+    resumes(bed, Operation::RemovalWithCrds).await
 }
 
 pub(super) async fn a_removal_after_its_namespace_resumes_from_every_write(

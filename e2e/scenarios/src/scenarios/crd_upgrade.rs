@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::{traffic, upgrade};
 use crate::{
-    bed::TestCluster,
     request::text,
     sample::{self, WIDGETS},
     steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, get, install, ready, succeed},
+    test_cluster::TestCluster,
 };
 
 /// Removes the field `^.status.phase` from both versions, and a color.
@@ -72,7 +72,7 @@ pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allo
     let path = sample::BUNDLE_DEPLOYMENT;
     succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
     ready(&bed.client, "sample", PATIENCE).await?;
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     let properties = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
     anyhow::ensure!(
         properties["spec"]["properties"]["color"]["enum"] == json!(["blue", "green"]),

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::foreign::{self, version};
 use crate::{
-    bed::TestCluster,
     request::text,
     sample::{self, CERTIFICATE},
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, list, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// The collection of Cluster API's ExtensionConfigs.
@@ -116,7 +116,7 @@ fn annotated_targets() -> Vec<Target> {
 
 /// Cluster API's CRD, as far as an ExtensionConfig needs it here.
 pub(super) fn extension_config_crd() -> Value {
-    foreign::definition(
+    foreign::crd(
         "runtime.cluster.x-k8s.io/v1beta2",
         "ExtensionConfig",
         "extensionconfigs",
@@ -134,7 +134,7 @@ async fn install_beside_targets(bed: &TestCluster) -> anyhow::Result<Vec<Target>
         "ResourceInterpreterWebhookConfiguration",
     );
     let plural = "resourceinterpreterwebhookconfigurations";
-    foreign::define(bed, &foreign::definition(karmada.0, karmada.1, plural, false)).await?;
+    foreign::define(bed, &foreign::crd(karmada.0, karmada.1, plural, false)).await?;
     let targets = annotated_targets();
     for target in &targets {
         succeed(&bed.client, "POST", target.collection, Some(&target.object)).await?;

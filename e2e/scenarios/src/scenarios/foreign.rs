@@ -4,13 +4,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    bed::TestCluster,
     request::text,
     steps::{CRDS, PATIENCE, get, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// A CustomResourceDefinition for a kind that takes any object.
-pub(super) fn definition(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Value {
+pub(super) fn crd(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Value {
     let (group, name) = api_version.split_once('/').unwrap_or(("", api_version));
     let mut metadata = json!({"name": format!("{plural}.{group}")});
     if group.ends_with(".k8s.io") {
@@ -28,9 +28,9 @@ pub(super) fn definition(api_version: &str, kind: &str, plural: &str, namespaced
 }
 
 /// Creates a CustomResourceDefinition and waits until it is served.
-pub(super) async fn define(bed: &TestCluster, definition: &Value) -> anyhow::Result<()> {
-    succeed(&bed.client, "POST", CRDS, Some(definition)).await?;
-    let part = |pointer| text(definition, pointer);
+pub(super) async fn define(bed: &TestCluster, crd: &Value) -> anyhow::Result<()> {
+    succeed(&bed.client, "POST", CRDS, Some(crd)).await?;
+    let part = |pointer| text(crd, pointer);
     let collection = format!(
         "/apis/{}/{}/{}",
         part("/spec/group"),

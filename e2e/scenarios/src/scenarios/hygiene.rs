@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{operation::Operation, traffic};
 use crate::{
-    bed::TestCluster,
-    everything,
-    leaks::Leaks,
+    dump,
     operator::Running,
+    secret_scan::Leaks,
     steps::{PATIENCE, get, serving_certificates, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// What a full run is.
@@ -123,7 +123,7 @@ async fn gather(client: Client, keys: Keys) {
         for value in secret.data.unwrap_or_default().into_values() {
             let text = String::from_utf8_lossy(&value.0);
             keys.lock()
-                .extend(crate::leaks::private_keys(&text).map(str::to_owned));
+                .extend(crate::secret_scan::private_keys(&text).map(str::to_owned));
         }
     }
 }
@@ -136,7 +136,7 @@ async fn look(
 ) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let metrics = running.ask("/metrics").await?;
     anyhow::ensure!(metrics.contains(" 200 "), "no metrics: {metrics}");
-    let objects = everything::objects(&bed.client, |collection| collection.resource != "secrets").await?;
+    let objects = dump::objects(&bed.client, |collection| collection.resource != "secrets").await?;
     let objects: Vec<_> = objects.into_iter().map(|(_, object)| object).collect();
     Ok(vec![
         (

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::{
-    bed::TestCluster,
-    gate::Proxy,
+    proxy::Proxy,
     sample,
     steps::{PATIENCE, until},
+    test_cluster::TestCluster,
 };
 
 /// How long no write may come before the bed counts as settled.

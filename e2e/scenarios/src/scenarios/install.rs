@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::{traffic, upgrade::serves};
 use crate::{
-    bed::TestCluster,
     request::{self, text},
     resource::Expectation,
     sample,
     steps::{BUNDLE_DEPLOYMENTS, MUTATING, PATIENCE, VALIDATING, get, install, list, ready, succeed, until},
+    test_cluster::TestCluster,
 };
 
 pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &TestCluster) -> anyhow::Result<()> {
@@ -122,7 +122,7 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &TestCluster) ->
             .any(|event| text(event, "/reason") == "CanaryStarting"),
         "the new revision was not tried out"
     );
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     anyhow::ensure!(
         serves(&crd, "v2"),
         "the new version is not served: {}",

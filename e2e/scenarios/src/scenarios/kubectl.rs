@@ -4,13 +4,13 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::{
-    bed::TestCluster,
     request::{self, text},
     sample::{self, NAMESPACE},
     steps::{
         self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, list, ready, serving_certificates, succeed,
         until,
     },
+    test_cluster::TestCluster,
 };
 
 /// `Accept` of `kubectl get`.
@@ -140,10 +140,10 @@ pub(super) async fn get_shows_what_the_objects_say(bed: &TestCluster) -> anyhow:
 
 /// How a table differs from the objects that it shows.
 fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::Result<Option<String>> {
-    let definitions = table["columnDefinitions"]
+    let crds = table["columnDefinitions"]
         .as_array()
         .context("a table has columns")?;
-    let defined: Vec<_> = definitions
+    let defined: Vec<_> = crds
         .iter()
         .map(|column| (text(column, "/name"), column["priority"] != 0))
         .collect();

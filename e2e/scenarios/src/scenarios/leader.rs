@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
-    gate::{Cut, Proxy},
     load::Load,
     operator::Running,
+    proxy::{Cut, Proxy},
     request, sample,
     steps::{LEASE, PATIENCE, get, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// How long a takeover may take after the leader was killed, with the lease times that are the default.
@@ -239,7 +239,7 @@ impl Replicas {
 
 impl Generations {
     async fn observe(bed: &TestCluster) -> anyhow::Result<Self> {
-        let crd = sample::definition(bed).await?;
+        let crd = sample::crd(bed).await?;
         let certificate = certificate(bed).await?;
         Ok(Self {
             authority: certificate["status"]["ca"]["current"]["generation"]

@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     request::{self, text},
     resource::Expectation,
     sample,
@@ -16,6 +15,7 @@ use crate::{
         until,
     },
     stored::{compare, is_stored_as_v2, read, store},
+    test_cluster::TestCluster,
 };
 
 /// Where objects are stored that stay.
@@ -33,10 +33,10 @@ const LAST: &str = "stored-99";
 /// How long an upgrade under load may take.
 const LOADED: std::time::Duration = std::time::Duration::from_secs(180);
 
-/// How often the definition is looked at.
+/// How often the CRD is looked at.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// What was seen of a definition, and of the status of the BundleDeployment, over a time.
+/// What was seen of a CRD, and of the status of the BundleDeployment, over a time.
 struct Sightings {
     stop: CancellationToken,
     task: JoinHandle<anyhow::Result<Seen>>,
@@ -152,7 +152,7 @@ pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(
     is_stored_as(bed, &["v1"]).await?;
     upgrade(bed, &sample::storing_newest(bed)?).await?;
     until("the storage version has moved", PATIENCE, async || {
-        let stored = sample::definition(bed).await?["status"]["storedVersions"].clone();
+        let stored = sample::crd(bed).await?["status"]["storedVersions"].clone();
         Ok(if stored == json!(["v1", "v2"]) {
             Ok(())
         } else {
@@ -210,7 +210,7 @@ pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &TestClus
     );
     held_up(bed, LAST).await?;
     is_stored_as(bed, &["v1", "v2"]).await?;
-    let generation = sample::definition(bed).await?["metadata"]["generation"].clone();
+    let generation = sample::crd(bed).await?["metadata"]["generation"].clone();
     until("the migration knows of the rotations", PATIENCE, async || {
         let known = deployed(bed).await?["status"]["storageMigrations"][0]["generation"].clone();
         Ok(if known == generation {
@@ -313,7 +313,7 @@ async fn upgrade(bed: &TestCluster, folder: &str) -> anyhow::Result<()> {
 
 /// Checks in which versions objects may be stored.
 pub(super) async fn is_stored_as(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
-    let stored = sample::definition(bed).await?["status"]["storedVersions"].clone();
+    let stored = sample::crd(bed).await?["status"]["storedVersions"].clone();
     anyhow::ensure!(
         stored == json!(versions),
         "storedVersions are {stored}, not {versions:?}"
@@ -322,7 +322,7 @@ pub(super) async fn is_stored_as(bed: &TestCluster, versions: &[&str]) -> anyhow
 }
 
 async fn has_versions(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     let names = crd["spec"]["versions"].as_array().into_iter().flatten();
     let names: Vec<_> = names.map(|version| text(version, "/name")).collect();
     anyhow::ensure!(

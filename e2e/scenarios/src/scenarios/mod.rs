@@ -8,6 +8,7 @@ mod claims;
 mod commands;
 mod crash;
 mod crd_upgrade;
+mod disruption;
 mod drift;
 mod expired;
 mod fight;
@@ -30,12 +31,11 @@ mod schemas;
 mod secrets;
 mod service;
 mod traffic;
-mod trouble;
 mod upgrade;
 
 use std::pin::Pin;
 
-use crate::{bed::TestCluster, cluster::Disruption};
+use crate::{cluster::Disruption, test_cluster::TestCluster};
 
 /// What a scenario returns. It stays on the thread that began it.
 type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
@@ -140,9 +140,9 @@ scenarios! {
     crash::a_removal_resumes_from_every_write,
     crash::a_removal_with_definitions_resumes_from_every_write,
     crash::a_removal_after_its_namespace_resumes_from_every_write,
-    trouble::restarts_of_the_api_server_lose_nothing needs Restart,
-    trouble::storage_that_hangs_loses_nothing needs Pause,
-    trouble::errors_at_random_and_cut_watches_lose_nothing needs Faults,
+    disruption::restarts_of_the_api_server_lose_nothing needs Restart,
+    disruption::storage_that_hangs_loses_nothing needs Pause,
+    disruption::errors_at_random_and_cut_watches_lose_nothing needs Faults,
     hygiene::no_private_key_is_anywhere_but_in_its_secret,
     guard::every_forbidden_write_is_refused_by_every_replica,
     guard::the_guards_own_certificate_rotates_without_a_gap,

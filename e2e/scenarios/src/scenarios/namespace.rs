@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{removal, traffic};
 use crate::{
-    bed::TestCluster,
     sample,
     steps::{get, gone, ready, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// The namespace of the install.
@@ -66,7 +66,7 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
         "the object outside is not served at its new version"
     );
 
-    // No longer wanted: the namespace first, then what installs into it.
+    // No longer desired: the namespace first, then what installs into it.
     removal::widget(bed, "sample-system", "inside").await?;
     succeed(&bed.client, "DELETE", SYSTEM, None).await?;
     let path = sample::BUNDLE_DEPLOYMENT;

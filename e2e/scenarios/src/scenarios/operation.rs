@@ -7,12 +7,12 @@ use super::{
     traffic::{self, Visits},
 };
 use crate::{
-    bed::TestCluster,
     load::Load,
     sample::{self, NAMESPACE},
     snapshot::Snapshot,
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, delete, get, succeed, until},
     stored,
+    test_cluster::TestCluster,
 };
 
 /// How many objects are stored when a migration or a removal begins.
@@ -43,8 +43,8 @@ pub(super) enum Operation {
     LeafRotation,
     CaRotation,
     Removal,
-    /// A removal that takes the definitions with it, and every object.
-    RemovalWithDefinitions,
+    /// A removal that takes the CRDs with it, and every object.
+    RemovalWithCrds,
     /// A removal whose namespace was deleted before, with everything that serves.
     RemovalAfterNamespace,
 }
@@ -57,7 +57,7 @@ pub(super) struct Before {
     /// The number of the CA that signs.
     authority: Option<i64>,
     /// How often the CRD's spec was written.
-    definition: Option<i64>,
+    crd: Option<i64>,
     /// The objects in a namespace that is none of the sample's business.
     outside: Vec<Value>,
     /// The resourceVersions of what tells how far an operation is.
@@ -92,11 +92,11 @@ impl Operation {
         sample::settled(bed).await?;
         if matches!(
             self,
-            Self::Migration | Self::RemovalWithDefinitions | Self::RemovalAfterNamespace
+            Self::Migration | Self::RemovalWithCrds | Self::RemovalAfterNamespace
         ) {
             stored::store(&bed.client, NAMESPACE, STORED).await?;
         }
-        if matches!(self, Self::RemovalWithDefinitions | Self::RemovalAfterNamespace) {
+        if matches!(self, Self::RemovalWithCrds | Self::RemovalAfterNamespace) {
             traffic::namespace(bed, OUTSIDE).await?;
             stored::store(&bed.client, OUTSIDE, STORED).await?;
             let neighbour = json!({"metadata": {"name": "neighbour"}, "data": {"a": "b"}});
@@ -150,7 +150,7 @@ impl Operation {
             Self::Removal => {
                 succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
-            Self::RemovalWithDefinitions => {
+            Self::RemovalWithCrds => {
                 before.outside = outside(bed).await?;
                 let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
                 succeed(&bed.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
@@ -178,7 +178,7 @@ impl Operation {
             }
             Self::LeafRotation => now.leaf != before.leaf && is_settled(bed).await?,
             Self::CaRotation => now.authority > before.authority && is_settled(bed).await?,
-            Self::Removal | Self::RemovalWithDefinitions => {
+            Self::Removal | Self::RemovalWithCrds => {
                 get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
             }
             Self::RemovalAfterNamespace => {
@@ -202,14 +202,14 @@ impl Operation {
                 now.authority
             );
             anyhow::ensure!(
-                now.definition == before.definition.map(|number| number + 1),
+                now.crd == before.crd.map(|number| number + 1),
                 "one rotation was asked for, the CRD's spec went from {:?} to {:?}",
-                before.definition,
-                now.definition
+                before.crd,
+                now.crd
             );
         }
-        if matches!(self, Self::RemovalWithDefinitions | Self::RemovalAfterNamespace) {
-            let goes = |object: &&Value| self == Self::RemovalWithDefinitions && object["kind"] == "Widget";
+        if matches!(self, Self::RemovalWithCrds | Self::RemovalAfterNamespace) {
+            let goes = |object: &&Value| self == Self::RemovalWithCrds && object["kind"] == "Widget";
             let stays: Vec<_> = before
                 .outside
                 .iter()
@@ -221,7 +221,7 @@ impl Operation {
         }
         if self == Self::LeafRotation {
             anyhow::ensure!(
-                now.authority == before.authority && now.definition == before.definition,
+                now.authority == before.authority && now.crd == before.crd,
                 "a renewal of the leaf has touched the CA or a target: {before:?} became {now:?}"
             );
         }
@@ -232,7 +232,7 @@ impl Operation {
     pub(super) async fn users(self, bed: &TestCluster) -> anyhow::Result<Users> {
         Ok(match self {
             Self::Install | Self::RemovalAfterNamespace => Users::Nobody,
-            Self::Removal | Self::RemovalWithDefinitions => Users::Visits(traffic::visit(bed).await?),
+            Self::Removal | Self::RemovalWithCrds => Users::Visits(traffic::visit(bed).await?),
             _ => Users::Load(traffic::start_slowly(bed, &["v1", "v1beta1"]).await?),
         })
     }
@@ -319,7 +319,7 @@ impl Before {
         Ok(Self {
             leaf: secret["data"]["tls.crt"].clone(),
             authority: object["status"]["ca"]["current"]["generation"].as_i64(),
-            definition: crd["metadata"]["generation"].as_i64(),
+            crd: crd["metadata"]["generation"].as_i64(),
             outside: Vec::new(),
             versions: [deployed, object].map(|object| object["metadata"]["resourceVersion"].clone()),
         })

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     sample,
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, succeed},
+    test_cluster::TestCluster,
 };
 
 /// Creates a BundleDeployment that must be refused; its conditions in words.

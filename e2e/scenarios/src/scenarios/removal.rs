@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     sample,
     steps::{MUTATING, PATIENCE, VALIDATING, conditions, delete, get, gone, list, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// A kind without webhooks of the CRD: what it needs must work all the time.
@@ -93,7 +93,7 @@ pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &TestCluste
         },
     )
     .await?;
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     anyhow::ensure!(
         crd["spec"]["conversion"]["strategy"] == "Webhook",
         "disarmed although: {words}"

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::foreign;
 use crate::{
-    bed::TestCluster,
     steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, delete, get, gone, ready, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// The sample bundle that is installed for its own namespace, and so brings a Role.
@@ -186,8 +186,8 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
 ) -> anyhow::Result<()> {
     let kinds = every_kind();
     for kind in kinds.iter().filter(|kind| !kind.built_in) {
-        let definition = foreign::definition(kind.api_version, kind.kind, kind.plural, kind.namespaced);
-        foreign::define(bed, &definition).await?;
+        let crd = foreign::crd(kind.api_version, kind.kind, kind.plural, kind.namespaced);
+        foreign::define(bed, &crd).await?;
     }
     let (operator, gate) = bed.gated(&bed.operator).await?;
     let _operator = operator.start()?;

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::{drift, foreign, traffic};
 use crate::{
-    bed::TestCluster,
     request::text,
     sample,
     steps::{CRDS, PATIENCE, get, install, succeed, until},
+    test_cluster::TestCluster,
 };
 
 pub(super) async fn the_leaf_rotates_under_load(bed: &TestCluster) -> anyhow::Result<()> {
@@ -160,7 +160,7 @@ async fn blocked(bed: &TestCluster, path: &str, target: &str) -> anyhow::Result<
 
 /// How often the spec of the sample's CRD was written.
 async fn generation(bed: &TestCluster) -> anyhow::Result<i64> {
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     crd["metadata"]["generation"]
         .as_i64()
         .context("the CRD has no generation")

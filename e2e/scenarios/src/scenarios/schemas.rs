@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     request, sample,
     steps::{self, BUNDLE_DEPLOYMENTS, serving_certificates, succeed},
+    test_cluster::TestCluster,
 };
 
 /// A change of a good object, as a JSON merge patch, and a part of what is said to it.

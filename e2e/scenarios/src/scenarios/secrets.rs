@@ -8,11 +8,11 @@ use windlass_trust::pki::{Certificate, Credentials, pem};
 
 use super::{expired, traffic};
 use crate::{
-    bed::TestCluster,
     operator,
     request::text,
     sample::{self, CERTIFICATE},
     steps::{MUTATING, PATIENCE, VALIDATING, condition, get, list, succeed, until},
+    test_cluster::TestCluster,
 };
 
 pub(super) async fn a_deleted_serving_secret_is_issued_again(bed: &TestCluster) -> anyhow::Result<()> {
@@ -158,7 +158,7 @@ async fn damaged_under_load(bed: &TestCluster, path: &str, key: &str, garbage: &
 
 /// The certificates that each target of the sample carries.
 async fn injected(bed: &TestCluster) -> anyhow::Result<Vec<Vec<Certificate>>> {
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     let mut bundles = vec![text(&crd, "/spec/conversion/webhook/clientConfig/caBundle").to_owned()];
     for collection in [VALIDATING, MUTATING] {
         for configuration in list(&bed.client, collection).await? {

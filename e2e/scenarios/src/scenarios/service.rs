@@ -12,10 +12,10 @@ use windlass_trust::{
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     request::text,
     sample::{self, CERTIFICATE},
     steps::{PATIENCE, delete, get, ready, serving_certificates, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// The namespace of what no bundle brings.
@@ -96,7 +96,7 @@ pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(bed: &TestCl
     bed.bundle("sample.v2")?;
     sample::set_source(bed, "sample.v2").await?;
     ready(&bed.client, "sample", PATIENCE).await?;
-    faults.heed_pods();
+    faults.resume_pods();
     let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
     anyhow::ensure!(
         service["metadata"]["annotations"][names::ENDPOINTS_REFRESHED].is_string(),

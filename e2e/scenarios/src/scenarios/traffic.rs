@@ -9,12 +9,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    bed::TestCluster,
     load::{Clients, Failure, Load, Report},
     request::{self, Answer},
     resource::{Expectation, Resource},
     sample,
     steps::succeed,
+    test_cluster::TestCluster,
 };
 
 /// The namespace that traffic goes to.
@@ -165,7 +165,7 @@ async fn visits(client: Client, stop: CancellationToken) -> anyhow::Result<u32> 
     Ok(visit)
 }
 
-/// Whether a kind is no longer served, or about to be: its definition is being deleted.
+/// Whether a kind is no longer served, or about to be: its CRD is being deleted.
 fn is_withdrawn(answer: &Answer) -> bool {
     answer.code == 404 || answer.code == 403 && answer.message().contains("terminating")
 }

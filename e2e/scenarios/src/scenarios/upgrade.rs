@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     load::Load,
     request::text,
     sample,
@@ -15,6 +14,7 @@ use crate::{
         MUTATING, PATIENCE, VALIDATING, conditions, current, delete, duration_in, get, install, list, ready,
         succeed, until,
     },
+    test_cluster::TestCluster,
 };
 
 /// Set to the seconds for which each broken revision is watched: 300 in a full run.
@@ -182,7 +182,7 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &TestCluster) -
     );
     load.at_least(50).await?;
     traffic::finish(load).await?;
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     anyhow::ensure!(
         !serves(&crd, "v2"),
         "v2 is served by a release that does not know it"
@@ -217,7 +217,7 @@ pub(super) async fn a_downgrade_never_loses_stored_objects(bed: &TestCluster) ->
         "objects of widgets.sample.windlass.dev may be stored as v2",
     )
     .await?;
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     anyhow::ensure!(serves(&crd, "v2"), "v2 is not served any more");
     sample::set_source(bed, "sample.v2-stored").await?;
     ready(&bed.client, "sample", PATIENCE).await?;
@@ -269,7 +269,7 @@ async fn serving(bed: &TestCluster) -> anyhow::Result<Value> {
     let deployment = get(&bed.client, sample::DEPLOYMENT)
         .await?
         .context("no Deployment")?;
-    let crd = sample::definition(bed).await?;
+    let crd = sample::crd(bed).await?;
     let mut pods: Vec<String> = list(&bed.client, PODS)
         .await?
         .iter()

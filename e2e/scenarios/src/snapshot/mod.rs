@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::{
-    everything::{self, ListedKind},
+    dump::{self, ListedKind},
     request::text,
 };
 
@@ -38,8 +38,8 @@ impl Snapshot {
     ///
     /// When something cannot be listed.
     pub async fn take(client: &Client, without: &[&str]) -> anyhow::Result<Self> {
-        let wanted = |collection: &ListedKind| !LEFT_OUT.contains(&collection.resource.as_str());
-        let mut objects = everything::objects(client, wanted).await?;
+        let desired = |collection: &ListedKind| !LEFT_OUT.contains(&collection.resource.as_str());
+        let mut objects = dump::objects(client, desired).await?;
         objects.retain(|(collection, object)| {
             let namespace = match collection.resource.as_str() {
                 "namespaces" => text(object, "/metadata/name"),

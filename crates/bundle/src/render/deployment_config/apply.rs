@@ -43,14 +43,14 @@ impl DeploymentConfig {
     }
 
     fn apply_affinity(&self, pod_spec: &mut Map<String, Value>) {
-        let Some(wanted) = &self.affinity else {
+        let Some(desired) = &self.affinity else {
             return;
         };
         let mut affinity = match pod_spec.shift_remove("affinity") {
-            Some(Value::Object(affinity)) if !wanted.is_empty() => affinity,
+            Some(Value::Object(affinity)) if !desired.is_empty() => affinity,
             _ => Map::new(),
         };
-        for (name, part) in wanted {
+        for (name, part) in desired {
             if part.as_object().is_some_and(Map::is_empty) {
                 affinity.shift_remove(name);
             } else {
@@ -64,13 +64,13 @@ impl DeploymentConfig {
     }
 }
 
-/// Puts each item of `wanted` in the place of the one of its name, else at the end.
-fn replace_by_name(fields: &mut Map<String, Value>, list: &str, wanted: &[Value]) {
-    if wanted.is_empty() {
+/// Puts each item of `desired` in the place of the one of its name, else at the end.
+fn replace_by_name(fields: &mut Map<String, Value>, list: &str, desired: &[Value]) {
+    if desired.is_empty() {
         return;
     }
     let items = json::list(fields, list);
-    for item in wanted {
+    for item in desired {
         let name = object::text(item, "/name");
         match items
             .iter_mut()
@@ -82,13 +82,13 @@ fn replace_by_name(fields: &mut Map<String, Value>, list: &str, wanted: &[Value]
     }
 }
 
-/// Adds each item of `wanted` that is not there.
-fn add_missing(fields: &mut Map<String, Value>, list: &str, wanted: &[Value]) {
-    if wanted.is_empty() {
+/// Adds each item of `desired` that is not there.
+fn add_missing(fields: &mut Map<String, Value>, list: &str, desired: &[Value]) {
+    if desired.is_empty() {
         return;
     }
     let items = json::list(fields, list);
-    for item in wanted {
+    for item in desired {
         if !items.contains(item) {
             items.push(item.clone());
         }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn affinity_is_replaced_part_by_part() {
         let bundle = json!({"nodeAffinity": {"a": 1}, "podAffinity": {"b": 2}});
-        for (wanted, expected) in [
+        for (desired, expected) in [
             (json!({}), json!({"containers": [], "affinity": bundle})),
             (
                 json!({"affinity": null}),
@@ -196,7 +196,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                applied(wanted, json!({"containers": [], "affinity": bundle})),
+                applied(desired, json!({"containers": [], "affinity": bundle})),
                 expected
             );
         }

@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         let [readiness_probe, pre_stop, rolling_update, canary] =
             SERVING_KEYS.map(|name| match fields.get(name) {
                 None => true,
-                Some(Value::Bool(wanted)) => *wanted,
+                Some(Value::Bool(desired)) => *desired,
                 Some(other) => {
                     self.report(&path.field(name), format!("must be true or false, not {other}"));
                     true

@@ -144,10 +144,10 @@ fn nothing_is_rewritten_while_another_converts() {
     let live = converting("https://ours", "A", 4);
     let mut migration = begun(&live, 100);
     migration.mark("120", None);
-    let next_of = |live: &Value, wanted: Option<&str>, migration: &Migration| {
+    let next_of = |live: &Value, desired: Option<&str>, migration: &Migration| {
         let mut migration = migration.clone();
         migration.follow(&StorageVersionHistory::of(live));
-        next(live, Some(&migration), wanted, at(200), SETTLE)
+        next(live, Some(&migration), desired, at(200), SETTLE)
     };
     let other_trust = converting("https://ours", "B", 5);
     assert_eq!(next_of(&other_trust, None, &migration), MigrationStep::Rewrite);

@@ -1,13 +1,13 @@
-//! What can happen to a definition and its objects while they are rewritten.
+//! What can happen to a CRD and its objects while they are rewritten.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
 
-/// A cluster with one definition, its objects, and API servers of which one may not have heard of the last change.
+/// A cluster with one CRD, its objects, and API servers of which one may not have heard of the last change.
 #[derive(Clone, Debug)]
 pub(super) struct World {
-    /// The versions of the definition.
+    /// The versions of the CRD.
     versions: Vec<&'static str>,
     pub(super) storage: &'static str,
     pub(super) stored: Vec<&'static str>,
@@ -63,18 +63,18 @@ pub(super) enum Event {
     Convert {
         ours: bool,
     },
-    /// The watch shows so many changes of the definition.
+    /// The watch shows so many changes of the CRD.
     Watch {
         changes: usize,
     },
-    /// The watch begins anew, and shows the definition as it is.
+    /// The watch begins anew, and shows the CRD as it is.
     Relist,
     /// The operator is started again.
     Restart,
     Pass {
         seconds: i64,
     },
-    /// Unstored versions are taken out of the definition.
+    /// Unstored versions are taken out of the CRD.
     Drop,
     /// The API server forgets where the next page begins.
     Expire {
@@ -295,7 +295,7 @@ impl World {
         true
     }
 
-    /// Objects that are stored in a version that the definition does not name.
+    /// Objects that are stored in a version that the CRD does not name.
     pub(super) fn undeclared(&self) -> Vec<&(&'static str, u64)> {
         let declared = |version| self.stored.contains(version) && self.versions.contains(version);
         self.objects

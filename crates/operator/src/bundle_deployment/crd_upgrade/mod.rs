@@ -5,7 +5,7 @@ mod trials;
 
 use std::sync::Arc;
 
-use super::{BundleReconciler, Halt, loading::Loaded, report::Survey};
+use super::{BundleReconciler, Halt, loading::Loaded, report::InstallReport};
 use crate::install::plan::{Phase, Stage, staged};
 
 use trials::CrdChange;
@@ -13,13 +13,13 @@ pub(super) use trials::Trials;
 use windlass_api::BundleDeployment;
 use windlass_bundle::crds::with_conversion;
 use windlass_cluster::apply::Applicant;
-use windlass_crd::crd_upgrade::{Finding, Policy, compare, compare_back, is_refused};
+use windlass_crd::upgrade_safety::{Finding, Policy, compare, compare_back, is_refused};
 use windlass_object::ObjectKey;
 
 // === impl Reconciler ===
 
 impl BundleReconciler {
-    /// What the install would break. A definition that was applied already is put back as it was, whatever others made
+    /// What the install would break. A CRD that was applied already is put back as it was, whatever others made
     /// of it: that is no upgrade. Back to the bundle that is installed, stored objects decide: whatever came since was
     /// proven by nobody.
     pub(super) async fn crd_upgrade_findings(
@@ -27,7 +27,7 @@ impl BundleReconciler {
         owner: &Applicant,
         deployment: &BundleDeployment,
         loaded: &Loaded,
-        survey: &Survey,
+        survey: &InstallReport,
     ) -> Result<Vec<Finding>, Halt> {
         let policy = deployment.spec.crd_upgrade_policy();
         if policy.ignores_everything() {
@@ -50,19 +50,19 @@ impl BundleReconciler {
         Ok(findings)
     }
 
-    /// The definitions that are there, and that an install would change for the first time.
+    /// The CRDs that are there, and that an install would change for the first time.
     async fn changes(&self, owner: &Applicant, loaded: &Loaded) -> Result<Vec<Arc<CrdChange>>, Halt> {
         let plan = &loaded.plan;
         let mut changes = Vec::new();
-        for wanted in plan.phases.of(Phase::Definitions) {
-            let Some(key) = ObjectKey::of(wanted) else {
+        for desired in plan.phases.of(Phase::Crds) {
+            let Some(key) = ObjectKey::of(desired) else {
                 continue;
             };
-            let Some(live) = self.definition(&key, wanted).await? else {
+            let Some(live) = self.crd(&key, desired).await? else {
                 continue;
             };
             let applied = [Stage::Rollout, Stage::Proven].into_iter().any(|stage| {
-                let body = staged(wanted, Some(&live), stage);
+                let body = staged(desired, Some(&live), stage);
                 self.context.applier.was_applied(&body, &live, owner)
             });
             if applied {
@@ -76,7 +76,7 @@ impl BundleReconciler {
             changes.push(Arc::new(CrdChange {
                 crd: key.name,
                 live,
-                wanted: with_conversion(wanted.clone(), converts),
+                desired: with_conversion(desired.clone(), converts),
             }));
         }
         Ok(changes)
@@ -87,6 +87,6 @@ fn compared(changes: &[Arc<CrdChange>], goes_back: bool, policy: &Policy) -> Vec
     let compare = if goes_back { compare_back } else { compare };
     changes
         .iter()
-        .flat_map(|change| compare(&change.crd, &change.live, &change.wanted, policy))
+        .flat_map(|change| compare(&change.crd, &change.live, &change.desired, policy))
         .collect()
 }

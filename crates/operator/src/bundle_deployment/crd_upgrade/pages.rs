@@ -1,7 +1,7 @@
 //! Reading the objects that are tried.
 
 use windlass_cluster::{Cluster, Kind, RequestError, listing::PAGE};
-use windlass_crd::crd_upgrade::{Extent, Trial, Tried};
+use windlass_crd::upgrade_safety::{Extent, Trial, Tried};
 
 use crate::bundle_deployment::BundleDeploymentError;
 
@@ -59,7 +59,7 @@ mod tests {
     use tower::{BoxError, service_fn};
 
     use super::*;
-    use windlass_crd::crd_upgrade::Policy;
+    use windlass_crd::upgrade_safety::Policy;
 
     const KIND: Kind = Kind::new("example.com/v1", "Widget");
 
@@ -83,12 +83,12 @@ mod tests {
             }
         });
         let cluster = Cluster::new(Client::new(serving, "default"), Duration::from_secs(60));
-        let definition = |most: u64| {
+        let crd = |most: u64| {
             let schema =
                 json!({"type": "object", "properties": {"size": {"type": "integer", "maximum": most}}});
             json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
         };
-        let trial = Trial::new("v1", &definition(2), &definition(1));
+        let trial = Trial::new("v1", &crd(2), &crd(1));
         let tried = try_objects(&cluster, &KIND, trial).await?;
         let findings = tried.findings("widgets", &Policy::default());
         Ok(findings.into_iter().map(|finding| finding.message).collect())

@@ -1,7 +1,7 @@
 //! Trying stored objects against new schemas, now and again, and remembering what came of it.
 //!
 //! An install that is refused is looked at every few seconds, and its objects need not be read each time: nothing but a
-//! change of them, of their definition or of the bundle makes a difference.
+//! change of them, of their CRD or of the bundle makes a difference.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,23 +14,23 @@ use windlass_cluster::{
     lease::NotLeading,
     telemetry::chain,
 };
-use windlass_crd::crd_upgrade::{Finding, Policy, Trial, Tried, UpgradeRule, versions_to_try};
+use windlass_crd::upgrade_safety::{Finding, Policy, Trial, Tried, UpgradeRule, versions_to_try};
 use windlass_object::object;
 
 use super::pages::try_objects;
 use crate::{
     bundle_deployment::{BundleDeploymentError, BundleReconciler, Halt},
-    install::status::{Milestone, Standing},
+    install::status::{InstallOutcome, Milestone},
 };
 
-/// A definition that is to become another.
+/// A CRD that is to become another.
 pub(super) struct CrdChange {
     /// Its name.
     pub(super) crd: String,
     /// As it is in the cluster.
     pub(super) live: Value,
     /// As the bundle wants it.
-    pub(super) wanted: Value,
+    pub(super) desired: Value,
 }
 
 /// What came of the latest trials, by BundleDeployment and CustomResourceDefinition.
@@ -39,7 +39,7 @@ pub(crate) struct Trials {
     known: Mutex<HashMap<String, HashMap<String, Latest>>>,
 }
 
-/// The latest trial of the objects of a definition.
+/// The latest trial of the objects of a CRD.
 #[derive(Clone)]
 struct Latest {
     subject: Subject,
@@ -55,8 +55,8 @@ struct Latest {
 struct Subject {
     uid: String,
     generation: Option<i64>,
-    /// The hash of the definition that is wanted.
-    wanted: String,
+    /// The hash of the CRD that is desired.
+    desired: String,
 }
 
 /// What was found out about each version, or why the objects cannot be read.
@@ -73,7 +73,7 @@ impl Trials {
         self.known.lock().remove(deployment);
     }
 
-    /// Forgets definitions that do not change any more.
+    /// Forgets CRDs that do not change any more.
     fn keep(&self, deployment: &str, changes: &[Arc<CrdChange>]) {
         let mut known = self.known.lock();
         if changes.is_empty() {
@@ -104,15 +104,15 @@ impl CrdChange {
         Subject {
             uid: object::text(metadata, "/uid").unwrap_or_default().to_owned(),
             generation: metadata["generation"].as_i64(),
-            wanted: body_hash(&self.wanted),
+            desired: body_hash(&self.desired),
         }
     }
 
     /// One for each version whose objects are to be tried.
     fn trials(&self) -> Vec<Trial> {
-        versions_to_try(&self.live, &self.wanted)
+        versions_to_try(&self.live, &self.desired)
             .into_iter()
-            .map(|version| Trial::new(version, &self.live, &self.wanted))
+            .map(|version| Trial::new(version, &self.live, &self.desired))
             .collect()
     }
 }
@@ -142,7 +142,8 @@ impl BundleReconciler {
                         "objects of {crd} cannot be read to try them against its new schema: {error}; to go on without, name {crd} and the rule {} in spec.crdUpgradeExceptions",
                         UpgradeRule::StoredObjects
                     );
-                    let standing = Standing::waiting(Milestone::Accepted, "StoredObjectsUnread", message);
+                    let standing =
+                        InstallOutcome::waiting(Milestone::Accepted, "StoredObjectsUnread", message);
                     let left = latest.next.duration_since(self.context.clock.now());
                     return Err(Halt::Later(
                         standing,
@@ -154,7 +155,7 @@ impl BundleReconciler {
         Ok(findings)
     }
 
-    /// The latest trial of the objects of a definition; another one when it is time for that.
+    /// The latest trial of the objects of a CRD; another one when it is time for that.
     async fn latest_trial(&self, owner: &Applicant, change: &Arc<CrdChange>) -> Result<Latest, Halt> {
         let (deployment, crd) = (&owner.bundle_deployment, &change.crd);
         let subject = change.subject();
@@ -194,7 +195,7 @@ impl BundleReconciler {
         let trials = tokio::task::spawn_blocking(move || begun.trials()).await?;
         let mut tried = Vec::new();
         for trial in trials {
-            let kind = Kind::of_definition(&change.live, trial.version());
+            let kind = Kind::of_crd(&change.live, trial.version());
             tried.push(try_objects(&self.context.cluster, &kind, trial).await?);
         }
         Ok(tried)
@@ -211,7 +212,7 @@ mod tests {
         Arc::new(CrdChange {
             crd: crd.to_owned(),
             live: json!({"metadata": {"uid": "u", "generation": generation}}),
-            wanted: json!({"spec": {field: {}}}),
+            desired: json!({"spec": {field: {}}}),
         })
     }
 

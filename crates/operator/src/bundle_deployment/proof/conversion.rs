@@ -6,8 +6,8 @@ use windlass_cluster::{
     Kind, RequestError, endpoints::Endpoint, prober::ConversionWebhook, telemetry::chain,
 };
 use windlass_crd::{
+    accessors::{self, reachable_version},
     conversion_review::ConversionReview,
-    definition::{self, reachable_version},
     round_trip,
 };
 use windlass_object::{object, text::Listing};
@@ -47,14 +47,14 @@ impl BundleReconciler {
         conversion: &Conversion,
         server: &CalledService,
     ) -> Result<Vec<String>, Halt> {
-        let Some(crd) = plan.definition(&conversion.crd) else {
+        let Some(crd) = plan.crd(&conversion.crd) else {
             return Ok(Vec::new());
         };
         let webhook = ConversionWebhook {
             server_name: conversion.server_name(),
             path: conversion.path.clone(),
         };
-        let versions: Vec<_> = definition::versions(crd).iter().map(definition::name).collect();
+        let versions: Vec<_> = accessors::versions(crd).iter().map(accessors::name).collect();
         let subject = format!(
             "{webhook:?} {} {versions:?} {:?}",
             conversion.crd, conversion.review_versions
@@ -148,13 +148,13 @@ impl BundleReconciler {
 
     /// An object of a CustomResourceDefinition as it is stored, if there is one.
     async fn stored_object(&self, crd: &str) -> Result<Option<Value>, RequestError> {
-        let Some(live) = self.definition_seen(crd) else {
+        let Some(live) = self.crd_seen(crd) else {
             return Ok(None);
         };
         let Some(version) = reachable_version(&live) else {
             return Ok(None);
         };
-        let kind = Kind::of_definition(&live, version);
+        let kind = Kind::of_crd(&live, version);
         self.context.cluster.any(&kind).await
     }
 }

@@ -3,8 +3,8 @@
 //! Each reconciliation goes one step on, and the status says how far it is: the next one, or another process, goes on
 //! from there.
 
+mod histories;
 mod page;
-mod tenures;
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
 
-use super::{BundleDeploymentError, BundleReconciler, Halt, objects::refused, report::Survey};
+use super::{BundleDeploymentError, BundleReconciler, Halt, objects::refused, report::InstallReport};
 use crate::install::{
     plan::{Phase, Plan},
-    status::{Milestone, Standing},
+    status::{InstallOutcome, Milestone},
 };
 
 use page::Turned;
 use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds, telemetry::chain};
 use windlass_crd::{
-    definition::reachable_version,
+    accessors::reachable_version,
     storage_migration::{
-        Migration, MigrationStep, StorageVersionHistory, converter, grant, is_as_wanted,
+        Migration, MigrationStep, StorageVersionHistory, converter, grant, is_as_desired,
         is_stored_in_one_version, next, reduction,
     },
 };
 use windlass_object::{ObjectKey, names};
 
-pub(super) use tenures::Tenures;
+pub(super) use histories::StorageVersionHistories;
 
 /// When objects are tried again that could not be rewritten.
 const RETRY: Duration = Duration::from_secs(30);
@@ -37,26 +37,26 @@ const RETRY: Duration = Duration::from_secs(30);
 /// When the API server is asked again that could not reach a webhook.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// How soon a watch is looked at again that has not shown a definition as the API server has it.
+/// How soon a watch is looked at again that has not shown a CRD as the API server has it.
 const LAG: Duration = Duration::from_millis(100);
 
 // === impl Reconciler ===
 
 impl BundleReconciler {
-    /// Returns when every object of the plan's definitions is stored in the version that the bundle stores. Every other
-    /// time it goes a step on and halts: from the start, old versions are taken out of the definition that it let go of.
+    /// Returns when every object of the plan's CRDs is stored in the version that the bundle stores. Every other
+    /// time it goes a step on and halts: from the start, old versions are taken out of the CRD that it let go of.
     pub(super) async fn migrate_storage(
         &self,
         owner: &Applicant,
         plan: &Plan,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<(), Halt> {
-        for wanted in plan.phases.of(Phase::Definitions) {
-            let Some(key) = ObjectKey::of(wanted) else {
+        for desired in plan.phases.of(Phase::Crds) {
+            let Some(key) = ObjectKey::of(desired) else {
                 continue;
             };
             let seen = self.context.index.find(&key);
-            if seen.is_some_and(|seen| is_as_wanted(wanted, &seen)) {
+            if seen.is_some_and(|seen| is_as_desired(desired, &seen)) {
                 survey.forget_migration(&key.name);
                 continue;
             }
@@ -74,8 +74,8 @@ impl BundleReconciler {
     pub(super) async fn migrate_meanwhile(
         &self,
         owner: &Applicant,
-        standing: Standing,
-        survey: &mut Survey,
+        standing: InstallOutcome,
+        survey: &mut InstallReport,
     ) -> Halt {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             let Some(key) = ObjectKey::of(&live) else { continue };
@@ -97,14 +97,14 @@ impl BundleReconciler {
         Halt::Gate(standing)
     }
 
-    /// Goes a step on with the objects of one definition, which `converter` has to convert, if that is known; returns when
+    /// Goes a step on with the objects of one CRD, which `converter` has to convert, if that is known; returns when
     /// there is nothing to do.
     async fn migrate(
         &self,
         owner: &Applicant,
         key: &ObjectKey,
         converter: Option<&str>,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<(), Halt> {
         // In this order: what is read is not older than what was seen.
         let seen = self.tenures.find(&key.name);
@@ -139,7 +139,7 @@ impl BundleReconciler {
                     "objects of {} are stored in several versions, but none is served in which they could be rewritten",
                     key.name
                 );
-                let standing = Standing::failed(Milestone::Migrated, "NothingServed", message);
+                let standing = InstallOutcome::failed(Milestone::Migrated, "NothingServed", message);
                 Err(Halt::Gate(standing))
             }
             (MigrationStep::Convert(converter), _) => {
@@ -147,7 +147,7 @@ impl BundleReconciler {
                     "objects of {} are rewritten when spec.conversion is what it was: {converter}",
                     key.name
                 );
-                let standing = Standing::waiting(Milestone::Migrated, "ConversionChanged", message);
+                let standing = InstallOutcome::waiting(Milestone::Migrated, "ConversionChanged", message);
                 Err(Halt::Gate(standing))
             }
             // What lies between is on its way.
@@ -181,7 +181,7 @@ impl BundleReconciler {
         }
     }
 
-    /// How far the objects of one definition are, as the API server has it: a watch that lags shows how far they were.
+    /// How far the objects of one CRD are, as the API server has it: a watch that lags shows how far they were.
     async fn known_migration(&self, owner: &Applicant, crd: &str) -> Result<Option<Migration>, Halt> {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &owner.bundle_deployment);
         let mut live = self.context.cluster.read(&key).await?.unwrap_or_default();
@@ -191,20 +191,20 @@ impl BundleReconciler {
         Ok(told.into_iter().flatten().find(|migration| migration.crd == crd))
     }
 
-    /// Rewrites a page; after the last one, says in the definition that nothing is stored in another version any more.
+    /// Rewrites a page; after the last one, says in the CRD that nothing is stored in another version any more.
     async fn rewrite(
         &self,
         key: &ObjectKey,
         live: &Value,
         mut migration: Migration,
-        survey: &mut Survey,
+        survey: &mut InstallReport,
     ) -> Result<Halt, Halt> {
         migration.go_through(live);
         survey.set_migration(migration.clone());
         match self.turn_page(key, &objects(live), &mut migration).await? {
             Turned::Stopped => {}
             Turned::Refused(message) => {
-                let standing = Standing::failed(Milestone::Migrated, "ObjectsRefused", message);
+                let standing = InstallOutcome::failed(Milestone::Migrated, "ObjectsRefused", message);
                 return Ok(Halt::Later(standing, RETRY));
             }
             Turned::Next => survey.set_migration(migration.clone()),
@@ -249,7 +249,7 @@ impl BundleReconciler {
 
 // === impl Survey ===
 
-impl Survey {
+impl InstallReport {
     fn set_migration(&mut self, migration: Migration) {
         match self
             .migrations
@@ -268,7 +268,7 @@ impl Survey {
 
 /// The kind in which the objects of `live` are rewritten.
 fn objects(live: &Value) -> Kind {
-    Kind::of_definition(live, reachable_version(live).unwrap_or_default())
+    Kind::of_crd(live, reachable_version(live).unwrap_or_default())
 }
 
 fn settling(migration: &Migration, left: Duration) -> Halt {
@@ -277,14 +277,14 @@ fn settling(migration: &Migration, left: Duration) -> Halt {
         migration.crd, migration.version
     );
     Halt::Later(
-        Standing::waiting(Milestone::Migrated, "StorageVersionMoved", message),
+        InstallOutcome::waiting(Milestone::Migrated, "StorageVersionMoved", message),
         left,
     )
 }
 
 /// Goes on after a while, from the start: something else may have changed.
 fn rewriting(migration: &Migration, after: Duration) -> Halt {
-    let standing = Standing::waiting(Milestone::Migrated, "RewritingObjects", migration.to_string());
+    let standing = InstallOutcome::waiting(Milestone::Migrated, "RewritingObjects", migration.to_string());
     Halt::Later(standing, after)
 }
 
@@ -295,7 +295,7 @@ fn paused(migration: &Migration, error: RequestError) -> Halt {
     }
     let message = format!("{migration}; going on when the API server can: {}", chain(&error));
     Halt::Later(
-        Standing::waiting(Milestone::Migrated, "RewritingPaused", message),
+        InstallOutcome::waiting(Milestone::Migrated, "RewritingPaused", message),
         PAUSE,
     )
 }

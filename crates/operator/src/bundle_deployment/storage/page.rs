@@ -39,7 +39,7 @@ impl BundleReconciler {
     /// Rewrites the objects of the page at which `migration` is; `definition` is theirs.
     pub(super) async fn turn_page(
         &self,
-        definition: &ObjectKey,
+        crd: &ObjectKey,
         kind: &Kind,
         migration: &mut Migration,
     ) -> Result<Turned, Halt> {
@@ -58,7 +58,7 @@ impl BundleReconciler {
                 return Ok(Turned::Next);
             }
         };
-        let Some(refused) = self.rewrite_objects(definition, migration, &page).await? else {
+        let Some(refused) = self.rewrite_objects(crd, migration, &page).await? else {
             return Ok(Turned::Stopped);
         };
         if !refused.is_empty() {
@@ -69,7 +69,7 @@ impl BundleReconciler {
             };
             let message = format!(
                 "objects of {} cannot be stored as {}; change or delete them, and it goes on: {}{more}",
-                definition.name,
+                crd.name,
                 migration.version,
                 refused.join("; ")
             );
@@ -81,10 +81,10 @@ impl BundleReconciler {
         Ok(if is_last { Turned::Last } else { Turned::Next })
     }
 
-    /// Why objects of a page could not be rewritten; `None` when the definition was changed meanwhile.
+    /// Why objects of a page could not be rewritten; `None` when the CRD was changed meanwhile.
     async fn rewrite_objects(
         &self,
-        definition: &ObjectKey,
+        crd: &ObjectKey,
         migration: &Migration,
         page: &Page<Reference>,
     ) -> Result<Option<Vec<String>>, Halt> {
@@ -96,7 +96,7 @@ impl BundleReconciler {
                 continue;
             }
             pace.tick().await;
-            let seen = self.context.index.find(definition);
+            let seen = self.context.index.find(crd);
             if seen.is_some_and(|seen| migration.is_stopped_by(&seen)) {
                 return Ok(None);
             }

@@ -11,9 +11,9 @@ pub const DEFAULT_PORT: i64 = 443;
 /// A path on a port of a Service.
 type Place<'a> = (&'a str, &'a str, i64, &'a str);
 
-/// Whether `live` calls a place that `wanted` does not: one that the pods of a new revision need not know.
-pub fn calls_elsewhere(live: &Value, wanted: &Value) -> bool {
-    !places(live).is_subset(&places(wanted))
+/// Whether `live` calls a place that `desired` does not: one that the pods of a new revision need not know.
+pub fn calls_elsewhere(live: &Value, desired: &Value) -> bool {
+    !places(live).is_subset(&places(desired))
 }
 
 fn places(configuration: &Value) -> BTreeSet<Place<'_>> {
@@ -55,7 +55,7 @@ mod tests {
             other
         };
         let live = configuration(std::slice::from_ref(&service));
-        for (wanted, expected) in [
+        for (desired, expected) in [
             (vec![service.clone()], false),
             (vec![with("port", json!(443))], false),
             (vec![with("path", json!("/b")), service.clone()], false),
@@ -65,9 +65,9 @@ mod tests {
             (vec![], true),
         ] {
             assert_eq!(
-                calls_elsewhere(&live, &configuration(&wanted)),
+                calls_elsewhere(&live, &configuration(&desired)),
                 expected,
-                "{wanted:?}"
+                "{desired:?}"
             );
         }
         assert!(!calls_elsewhere(&configuration(&[]), &live));

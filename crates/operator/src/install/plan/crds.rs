@@ -2,7 +2,7 @@
 //! not every endpoint knows, and without a stored version being lost.
 
 use serde_json::{Value, json};
-use windlass_crd::definition::{
+use windlass_crd::accessors::{
     is_served, is_storage, name, storage_version, stored_versions, version, versions,
 };
 
@@ -15,27 +15,27 @@ pub enum Stage {
     Proven,
 }
 
-/// The body to apply for `wanted`, without its conversion.
+/// The body to apply for `desired`, without its conversion.
 ///
 /// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise, in
 /// [`Stage::Rollout`] versions that are not live yet are there but not served, the storage version stays, and versions
 /// that the bundle dropped are there but not served any more, since no pod of the new revision knows them; in
-/// [`Stage::Proven`] everything is as wanted, but a dropped version that objects may still be stored in stays, not
+/// [`Stage::Proven`] everything is as desired, but a dropped version that objects may still be stored in stays, not
 /// served.
-pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
-    let mut body = wanted.clone();
+pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage) -> Value {
+    let mut body = desired.clone();
     if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
         spec.remove("conversion");
     }
     let Some(live) = live else { return body };
-    let mut all = versions(wanted).to_vec();
+    let mut all = versions(desired).to_vec();
     if stage == Stage::Rollout {
         for version in &mut all {
             version["served"] = json!(is_served(version) && serves(live, name(version)));
         }
     }
     let stored = stored_versions(live);
-    for dropped in dropped_versions(wanted, live) {
+    for dropped in dropped_versions(desired, live) {
         let mut dropped = dropped.clone();
         if stage == Stage::Rollout || stored.contains(&name(&dropped)) {
             dropped["served"] = json!(false);
@@ -44,7 +44,7 @@ pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
     }
     let storage = match stage {
         Stage::Rollout => storage_version(live),
-        Stage::Proven => storage_version(wanted),
+        Stage::Proven => storage_version(desired),
     };
     for version in &mut all {
         version["storage"] = json!(Some(name(version)) == storage);
@@ -53,37 +53,37 @@ pub fn staged(wanted: &Value, live: Option<&Value>, stage: Stage) -> Value {
     body
 }
 
-/// Whether something of `wanted` must not be in `live` before the new revision has proven itself: a version is served
+/// Whether something of `desired` must not be in `live` before the new revision has proven itself: a version is served
 /// that was not, or objects are stored in another version.
-pub fn waits_for_proof(wanted: &Value, live: &Value) -> bool {
-    let serves_more = stops_serving(live, wanted);
-    serves_more || storage_version(wanted) != storage_version(live)
+pub fn waits_for_proof(desired: &Value, live: &Value) -> bool {
+    let serves_more = stops_serving(live, desired);
+    serves_more || storage_version(desired) != storage_version(live)
 }
 
-/// Whether `live` serves a version that `wanted` does not.
-pub fn stops_serving(wanted: &Value, live: &Value) -> bool {
+/// Whether `live` serves a version that `desired` does not.
+pub fn stops_serving(desired: &Value, live: &Value) -> bool {
     versions(live)
         .iter()
         .filter(|version| is_served(version))
-        .any(|version| !serves(wanted, name(version)))
+        .any(|version| !serves(desired, name(version)))
 }
 
-/// The versions of `live` that `wanted` no longer has.
-pub fn dropped_versions<'a>(wanted: &'a Value, live: &'a Value) -> impl Iterator<Item = &'a Value> {
+/// The versions of `live` that `desired` no longer has.
+pub fn dropped_versions<'a>(desired: &'a Value, live: &'a Value) -> impl Iterator<Item = &'a Value> {
     versions(live)
         .iter()
-        .filter(move |there| version(wanted, name(there)).is_none())
+        .filter(move |there| version(desired, name(there)).is_none())
 }
 
-/// The versions that `wanted` no longer has while objects may still be stored in them.
-pub fn dropped_but_stored<'a>(wanted: &Value, live: &'a Value) -> Vec<&'a str> {
+/// The versions that `desired` no longer has while objects may still be stored in them.
+pub fn dropped_but_stored<'a>(desired: &Value, live: &'a Value) -> Vec<&'a str> {
     stored_versions(live)
         .into_iter()
-        .filter(|stored| version(wanted, stored).is_none())
+        .filter(|stored| version(desired, stored).is_none())
         .collect()
 }
 
-/// Whether a live definition can do without conversion: nothing is stored, or everything is stored in the one version
+/// Whether a live CRD can do without conversion: nothing is stored, or everything is stored in the one version
 /// that is served.
 pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
     let served: Vec<_> = versions(live)
@@ -95,8 +95,8 @@ pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
 }
 
 /// Whether `definition` serves the version `name`.
-fn serves(definition: &Value, name: &str) -> bool {
-    version(definition, name).is_some_and(is_served)
+fn serves(crd: &Value, name: &str) -> bool {
+    version(crd, name).is_some_and(is_served)
 }
 
 /// The versions of `live`, by place and name, that are served but cannot be while nobody converts: all but the one in
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_fresh_definition_is_served_at_once_without_the_bundles_conversion() {
-        let wanted = crd(&[("v1", true, true), ("v1beta1", true, false)], &[]);
-        let body = staged(&wanted, None, Stage::Rollout);
+        let desired = crd(&[("v1", true, true), ("v1beta1", true, false)], &[]);
+        let body = staged(&desired, None, Stage::Rollout);
         assert_eq!(shape(&body), [("v1", true, true), ("v1beta1", true, false)]);
         assert_eq!(body["spec"].get("conversion"), None);
     }
@@ -148,28 +148,28 @@ mod tests {
     #[test]
     fn a_new_version_is_served_and_stored_only_after_proof() {
         let live = crd(&[("v1", true, true)], &["v1"]);
-        let wanted = crd(&[("v1", true, false), ("v2", true, true)], &[]);
-        assert!(waits_for_proof(&wanted, &live));
-        assert!(!stops_serving(&wanted, &live));
-        let during = staged(&wanted, Some(&live), Stage::Rollout);
+        let desired = crd(&[("v1", true, false), ("v2", true, true)], &[]);
+        assert!(waits_for_proof(&desired, &live));
+        assert!(!stops_serving(&desired, &live));
+        let during = staged(&desired, Some(&live), Stage::Rollout);
         assert_eq!(shape(&during), [("v1", true, true), ("v2", false, false)]);
-        let after = staged(&wanted, Some(&live), Stage::Proven);
+        let after = staged(&desired, Some(&live), Stage::Proven);
         assert_eq!(shape(&after), [("v1", true, false), ("v2", true, true)]);
     }
 
     #[test]
     fn a_dropped_version_stays_while_it_is_needed_but_is_not_served() {
         let live = crd(&[("v1alpha1", true, true), ("v1", true, false)], &["v1alpha1"]);
-        let wanted = crd(&[("v1", true, true)], &[]);
-        assert_eq!(dropped_but_stored(&wanted, &live), ["v1alpha1"]);
-        let during = staged(&wanted, Some(&live), Stage::Rollout);
+        let desired = crd(&[("v1", true, true)], &[]);
+        assert_eq!(dropped_but_stored(&desired, &live), ["v1alpha1"]);
+        let during = staged(&desired, Some(&live), Stage::Rollout);
         assert_eq!(shape(&during), [("v1", true, false), ("v1alpha1", false, true)]);
-        assert!(stops_serving(&wanted, &live));
-        let after = staged(&wanted, Some(&live), Stage::Proven);
+        assert!(stops_serving(&desired, &live));
+        let after = staged(&desired, Some(&live), Stage::Proven);
         assert_eq!(shape(&after), [("v1", true, true), ("v1alpha1", false, false)]);
         let live = crd(&[("v1alpha1", true, false), ("v1", true, true)], &["v1"]);
         assert_eq!(
-            shape(&staged(&wanted, Some(&live), Stage::Proven)),
+            shape(&staged(&desired, Some(&live), Stage::Proven)),
             [("v1", true, true)]
         );
     }
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn a_moved_storage_version_waits_for_proof_though_everything_is_served_already() {
         let live = crd(&[("v1", true, true), ("v2", true, false)], &["v1"]);
-        let wanted = crd(&[("v1", true, false), ("v2", true, true)], &[]);
-        assert!(waits_for_proof(&wanted, &live));
+        let desired = crd(&[("v1", true, false), ("v2", true, true)], &[]);
+        assert!(waits_for_proof(&desired, &live));
         assert!(!waits_for_proof(&live, &live));
         let less = crd(&[("v1", true, true), ("v2", false, false)], &[]);
         assert!(!waits_for_proof(&less, &live) && stops_serving(&less, &live));
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(unservable(&hidden), [], "nothing would be served at all");
     }
 
-    fn definitions() -> impl Strategy<Value = Value> {
+    fn crds() -> impl Strategy<Value = Value> {
         let subset = prop::sample::subsequence(vec!["v1alpha1", "v1beta1", "v1", "v2"], 1..=4);
         (subset, any::<prop::sample::Index>(), any::<u8>()).prop_map(|(names, storage, served)| {
             let storage = storage.index(names.len());
@@ -235,9 +235,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_always_one_storage_version_and_no_stored_version_goes(wanted in definitions(), live in definitions()) {
+        fn there_is_always_one_storage_version_and_no_stored_version_goes(desired in crds(), live in crds()) {
             for stage in [Stage::Rollout, Stage::Proven] {
-                let body = staged(&wanted, Some(&live), stage);
+                let body = staged(&desired, Some(&live), stage);
                 let storage = shape(&body).iter().filter(|(_, _, storage)| *storage).count();
                 prop_assert_eq!(storage, 1);
                 for stored in stored_versions(&live) {
@@ -247,20 +247,20 @@ mod tests {
         }
 
         #[test]
-        fn a_rollout_serves_what_both_revisions_serve(wanted in definitions(), live in definitions()) {
-            for (name, served, _) in shape(&staged(&wanted, Some(&live), Stage::Rollout)) {
-                prop_assert_eq!(served, serves(&live, name) && serves(&wanted, name));
+        fn a_rollout_serves_what_both_revisions_serve(desired in crds(), live in crds()) {
+            for (name, served, _) in shape(&staged(&desired, Some(&live), Stage::Rollout)) {
+                prop_assert_eq!(served, serves(&live, name) && serves(&desired, name));
             }
         }
 
         #[test]
-        fn what_a_rollout_left_behind_is_as_wanted_after_the_proof(wanted in definitions(), live in definitions()) {
-            let mut during = staged(&wanted, Some(&live), Stage::Rollout);
+        fn what_a_rollout_left_behind_is_as_wanted_after_the_proof(desired in crds(), live in crds()) {
+            let mut during = staged(&desired, Some(&live), Stage::Rollout);
             during["status"] = live["status"].clone();
-            prop_assert!(!stops_serving(&wanted, &during));
-            prop_assert_eq!(staged(&wanted, Some(&during), Stage::Rollout)["spec"].clone(), during["spec"].clone());
-            let after = staged(&wanted, Some(&during), Stage::Proven);
-            prop_assert!(!waits_for_proof(&wanted, &after) && !stops_serving(&wanted, &after));
+            prop_assert!(!stops_serving(&desired, &during));
+            prop_assert_eq!(staged(&desired, Some(&during), Stage::Rollout)["spec"].clone(), during["spec"].clone());
+            let after = staged(&desired, Some(&during), Stage::Proven);
+            prop_assert!(!waits_for_proof(&desired, &after) && !stops_serving(&desired, &after));
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::install::canary;
 pub struct Plan {
     /// The namespace of the install.
     pub namespace: String,
-    /// Every object, with definitions without conversion and webhook configurations without CA bundles.
+    /// Every object, with CRDs without conversion and webhook configurations without CA bundles.
     pub phases: Phases,
     /// The conversions that are claimed.
     pub conversions: Vec<Conversion>,
@@ -46,7 +46,7 @@ pub struct Plan {
 // === impl Plan ===
 
 impl Plan {
-    /// The plan of an install; `canary`: whether it is wanted, where the bundle converts.
+    /// The plan of an install; `canary`: whether it is desired, where the bundle converts.
     pub fn new(rendered: Rendered, csv: ClusterServiceVersion<'_>, canary: bool) -> Self {
         let Rendered {
             namespace,
@@ -76,16 +76,16 @@ impl Plan {
     }
 
     /// The CustomResourceDefinition of that name.
-    pub fn definition(&self, crd: &str) -> Option<&Value> {
+    pub fn crd(&self, crd: &str) -> Option<&Value> {
         self.phases
-            .of(Phase::Definitions)
+            .of(Phase::Crds)
             .find(|definition| object::text(definition, "/metadata/name") == Some(crd))
     }
 
     /// The APIs whose conversion is claimed.
     pub fn apis(&self) -> Vec<Api> {
         self.phases
-            .of(Phase::Definitions)
+            .of(Phase::Crds)
             .filter_map(Api::of)
             .filter(|api| self.conversion(&api.crd).is_some())
             .collect()

@@ -12,10 +12,10 @@ pub enum Phase {
     Configuration,
     /// Services.
     Services,
-    /// ServingCertificates: before the definitions, so that these are born with trust in their webhook.
+    /// ServingCertificates: before the CRDs, so that these are born with trust in their webhook.
     Certificates,
     /// CustomResourceDefinitions.
-    Definitions,
+    Crds,
     /// Deployments.
     Deployments,
     /// Webhook configurations: armed after proof.
@@ -37,7 +37,7 @@ impl Phase {
         Self::Configuration,
         Self::Services,
         Self::Certificates,
-        Self::Definitions,
+        Self::Crds,
         Self::Deployments,
         Self::Admission,
     ];
@@ -50,7 +50,7 @@ impl Phase {
             }
             "Service" => Self::Services,
             "ServingCertificate" => Self::Certificates,
-            "CustomResourceDefinition" => Self::Definitions,
+            "CustomResourceDefinition" => Self::Crds,
             // Of pods there are only canaries: bundles bring none.
             "Deployment" | "Pod" => Self::Deployments,
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Admission,

@@ -4,7 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_crd::{
     claims::{self, Adoption, Api, Claimant, Owner, foreign},
-    crd_upgrade::{Enforcement, Finding, UpgradeRule},
+    upgrade_safety::{Enforcement, Finding, UpgradeRule},
 };
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
@@ -24,7 +24,7 @@ pub struct PreflightObservation<'a> {
     /// Those objects of the plan that are there.
     pub live: &'a [&'a Value],
     /// Every CustomResourceDefinition that is there.
-    pub definitions: &'a [&'a Value],
+    pub crds: &'a [&'a Value],
 }
 
 /// One reason not to install.
@@ -56,12 +56,12 @@ pub enum Refusal {
     },
     /// The kind is that of another CustomResourceDefinition.
     #[error(
-        "{wanted} cannot be served beside the CustomResourceDefinition {}, which belongs to {owner}: both define the kind {} of the group {}",
+        "{desired} cannot be served beside the CustomResourceDefinition {}, which belongs to {owner}: both define the kind {} of the group {}",
         .there.crd, .there.kind, .there.group()
     )]
     KindTaken {
         /// The CustomResourceDefinition of the bundle.
-        wanted: String,
+        desired: String,
         /// What is there.
         there: Api,
         /// Whose that is.
@@ -124,7 +124,7 @@ impl Refusal {
 /// Everything that speaks against an install: claims that others hold, and live objects that belong to others.
 pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    for definition in scene.plan.phases.of(Phase::Definitions) {
+    for definition in scene.plan.phases.of(Phase::Crds) {
         let Some(api) = Api::of(definition) else { continue };
         let converts = scene.plan.conversion(&api.crd).is_some();
         let claimed = converts.then(|| conversion_claimed(scene, &api)).flatten();
@@ -157,7 +157,7 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
 
 fn conversion_claimed(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
     let owner = scene
-        .definitions
+        .crds
         .iter()
         .find(|there| object::text(there, "/metadata/name") == Some(&api.crd))
         .and_then(|there| object::label(there, names::BUNDLE_DEPLOYMENT));
@@ -169,15 +169,15 @@ fn conversion_claimed(scene: &PreflightObservation<'_>, api: &Api) -> Option<Ref
     })
 }
 
-/// The API server takes a second definition of a kind, but never serves it.
+/// The API server takes a second CRD of a kind, but never serves it.
 fn kind_taken(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
     let mut others = scene
-        .definitions
+        .crds
         .iter()
         .filter_map(|there| Some((Api::of(there)?, there)));
     let (there, definition) = others.find(|(there, _)| there.crd != api.crd && there.clashes_with(api))?;
     Some(Refusal::KindTaken {
-        wanted: api.crd.clone(),
+        desired: api.crd.clone(),
         there,
         owner: Owner::of(definition),
     })
@@ -208,7 +208,7 @@ mod tests {
     use crate::install::plan::Phases;
     use windlass_bundle::render::Conversion;
 
-    fn definition(name: &str, metadata: &Value) -> Value {
+    fn crd(name: &str, metadata: &Value) -> Value {
         let mut definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": name}, "spec": {"names": {"kind": "Widget"}}
@@ -231,7 +231,7 @@ mod tests {
         };
         Plan {
             namespace: "n".into(),
-            phases: Phases::new([definition("widgets.example.com", &json!({}))]),
+            phases: Phases::new([crd("widgets.example.com", &json!({}))]),
             conversions: if converts { vec![conversion] } else { vec![] },
             certificates: vec![],
             canary: false,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     fn refusals(name: &str, adopt: &[Adoption], claimants: &[Claimant], there: &[Value]) -> Vec<Refusal> {
-        let definitions: Vec<_> = there.iter().collect();
+        let crds: Vec<_> = there.iter().collect();
         let live: Vec<_> = there
             .iter()
             .filter(|there| there["metadata"]["name"] == "widgets.example.com")
@@ -261,7 +261,7 @@ mod tests {
             adopt,
             claimants,
             live: &live,
-            definitions: &definitions,
+            crds: &crds,
         })
     }
 
@@ -275,7 +275,7 @@ mod tests {
         let claimants = [claimant("first", 1), claimant("second", 2)];
         assert_eq!(reasons("first", &claimants, &[]), [""; 0]);
         let labels = json!({"labels": {"windlass.dev/bundle-deployment": "first"}});
-        let there = [definition("widgets.example.com", &labels)];
+        let there = [crd("widgets.example.com", &labels)];
         assert_eq!(reasons("first", &claimants, &there), [""; 0]);
         let refusals = refusals("second", &[], &claimants, &there);
         assert_eq!(refusals.len(), 1);
@@ -314,7 +314,7 @@ mod tests {
                 true,
             ),
         ] {
-            let there = [definition("widgets.example.com", &metadata)];
+            let there = [crd("widgets.example.com", &metadata)];
             for claimants in [&[][..], &[claimant("mine", 1)]] {
                 let refused = refusals("mine", std::slice::from_ref(&other), claimants, &there);
                 assert_eq!(refused.len(), 1, "{metadata}");
@@ -325,13 +325,13 @@ mod tests {
             }
         }
         let released = json!({"annotations": {"windlass.dev/released-by": "other"}});
-        let there = [definition("widgets.example.com", &released)];
+        let there = [crd("widgets.example.com", &released)];
         assert_eq!(reasons("mine", &[claimant("mine", 1)], &there), [""; 0]);
     }
 
     #[test]
     fn a_kind_under_another_name_is_refused_and_cannot_be_adopted() {
-        let there = [definition(
+        let there = [crd(
             "widgetes.example.com",
             &json!({"managedFields": [{"manager": "helm"}]}),
         )];
@@ -342,7 +342,7 @@ mod tests {
         for part in ["widgets.example.com", "widgetes.example.com", "Widget", "helm"] {
             assert!(message.contains(part), "{message}");
         }
-        let elsewhere = definition("widgets.example.org", &json!({}));
+        let elsewhere = crd("widgets.example.org", &json!({}));
         assert_eq!(reasons("mine", &[], &[elsewhere]), [""; 0]);
     }
 
@@ -358,7 +358,7 @@ mod tests {
                 adopt,
                 claimants: &[],
                 live: &[object],
-                definitions: &[],
+                crds: &[],
             };
             preflight(&scene).iter().map(Refusal::reason).collect::<Vec<_>>()
         };

@@ -21,7 +21,7 @@ pub enum Milestone {
 
 /// How an install stands: at which step it is, and why it goes no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum InstallOutcome {
     /// Every step is done.
     Done,
     /// The step is under way and goes on by itself.
@@ -80,7 +80,7 @@ impl Milestone {
 
 // === impl Standing ===
 
-impl Standing {
+impl InstallOutcome {
     /// Waits at `at`.
     pub fn waiting(at: Milestone, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Waiting {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_the_step_holds_and_what_comes_after_is_unknown() {
-        let standing = Standing::waiting(Milestone::Available, "RollingOut", "1 of 2 replicas");
+        let standing = InstallOutcome::waiting(Milestone::Available, "RollingOut", "1 of 2 replicas");
         let conditions: Vec<_> = standing
             .conditions(false)
             .into_iter()
@@ -172,14 +172,14 @@ mod tests {
 
     #[test]
     fn what_is_armed_stays_armed_while_a_deployment_is_down() {
-        let standing = Standing::waiting(Milestone::Available, "RollingOut", "0 of 2 replicas");
+        let standing = InstallOutcome::waiting(Milestone::Available, "RollingOut", "0 of 2 replicas");
         let armed = |armed| standing.conditions(armed)[3].1.status;
         assert_eq!((armed(true), armed(false)), ("True", "Unknown"));
     }
 
     #[test]
     fn done_is_ready_and_no_longer_progressing() {
-        let conditions = Standing::Done.conditions(true);
+        let conditions = InstallOutcome::Done.conditions(true);
         let failing: Vec<_> = conditions
             .iter()
             .filter(|(_, verdict)| verdict.status != "True")

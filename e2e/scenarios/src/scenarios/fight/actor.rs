@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    bed::TestCluster,
     load::Latencies,
     request::{text, version_number},
     sample::{self, CERTIFICATE},
     steps::{PATIENCE, get, succeed},
+    test_cluster::TestCluster,
 };
 
 /// The actor's field manager.

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use self::actor::{Actor, ContestedObject, Fight, MANAGER};
 use super::{drift, foreign, rotation, traffic};
 use crate::{
-    bed::TestCluster,
     load::Report,
     request::text,
     sample,
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, duration_in, get, list, succeed, until},
+    test_cluster::TestCluster,
 };
 
 /// Set to the seconds of each fight.

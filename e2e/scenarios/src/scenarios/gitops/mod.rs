@@ -1,6 +1,6 @@
-//! A GitOps tool keeps writing the definition of a bundle, with and without a conversion of its own.
+//! A GitOps tool keeps writing the CRD of a bundle, with and without a conversion of its own.
 //!
-//! The API server makes `strategy: None` of a definition that is replaced by one without conversion, or from which
+//! The API server makes `strategy: None` of a CRD that is replaced by one without conversion, or from which
 //! somebody takes the conversion that was his. Where nothing guards, that cannot be prevented, only repaired.
 
 mod tool;
@@ -17,11 +17,11 @@ use super::{
     traffic,
 };
 use crate::{
-    bed::TestCluster,
     load::Latencies,
     request::{Answer, text},
     sample,
     steps::{PATIENCE, duration_in, until},
+    test_cluster::TestCluster,
 };
 
 /// How long tools write otherwise that have no conversion.
@@ -53,7 +53,7 @@ pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(
     let _operator = bed.operator.start()?;
     sample::install(bed, "sample.v1").await?;
     sample::settled(bed).await?;
-    let before = sample::definition(bed).await?;
+    let before = sample::crd(bed).await?;
     let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let duration = duration_in(SECONDS, FIGHT)?;
@@ -64,7 +64,7 @@ pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(
             let answer = tool.write(&bed.client, &sample::manifest()?).await?;
             anyhow::ensure!(answer.code == 200, "{tool:?} was refused: {answer}");
             writes += 1;
-            let after = sample::definition(bed).await?;
+            let after = sample::crd(bed).await?;
             anyhow::ensure!(
                 after["spec"] == before["spec"]
                     && after["metadata"]["generation"] == before["metadata"]["generation"]
@@ -151,7 +151,7 @@ async fn write_everything(
     bed: &TestCluster,
     is_expected: impl Fn(Tool, Stanza, Outcome) -> bool,
 ) -> anyhow::Result<Vec<(Instant, Instant)>> {
-    let before = sample::definition(bed).await?;
+    let before = sample::crd(bed).await?;
     let conversion = &before["spec"]["conversion"];
     let duration = duration_in(SECONDS, Duration::ZERO)?;
     let (started, mut beats, mut windows) = (Instant::now(), tokio::time::interval(BEAT), Vec::new());
@@ -199,7 +199,7 @@ impl Outcome {
 /// Waits until the conversion is what it was before. When that was seen.
 async fn repaired(bed: &TestCluster, before: &Value) -> anyhow::Result<Instant> {
     until("the conversion is put back", PATIENCE, async || {
-        let conversion = sample::definition(bed).await?["spec"]["conversion"].take();
+        let conversion = sample::crd(bed).await?["spec"]["conversion"].take();
         Ok(if conversion == before["spec"]["conversion"] {
             Ok(Instant::now())
         } else {
@@ -209,10 +209,10 @@ async fn repaired(bed: &TestCluster, before: &Value) -> anyhow::Result<Instant> 
     .await
 }
 
-/// Waits until the definition is what it was before, and is Windlass's.
+/// Waits until the CRD is what it was before, and is Windlass's.
 async fn is_settled(bed: &TestCluster, before: &Value) -> anyhow::Result<()> {
     until("the definition is as before", PATIENCE, async || {
-        let live = sample::definition(bed).await?;
+        let live = sample::crd(bed).await?;
         Ok(if live["spec"] == before["spec"] && is_marked(&live, before) {
             Ok(())
         } else {
@@ -222,7 +222,7 @@ async fn is_settled(bed: &TestCluster, before: &Value) -> anyhow::Result<()> {
     .await
 }
 
-/// Whether the definition has every label and annotation that it had before.
+/// Whether the CRD has every label and annotation that it had before.
 fn is_marked(live: &Value, before: &Value) -> bool {
     ["labels", "annotations"].into_iter().all(|field| {
         let marks = before["metadata"][field].as_object();

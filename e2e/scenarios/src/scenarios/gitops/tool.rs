@@ -1,4 +1,4 @@
-//! How GitOps tools write a definition, and what they may have as its conversion.
+//! How GitOps tools write a CRD, and what they may have as its conversion.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) enum Tool {
     Replace,
 }
 
-/// What a tool has as the conversion of the sample's definition.
+/// What a tool has as the conversion of the sample's CRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stanza {
     /// Nothing, as in the sample bundle.
@@ -58,7 +58,7 @@ impl Tool {
         }
     }
 
-    /// Writes the sample's definition as `manifest` has it.
+    /// Writes the sample's CRD as `manifest` has it.
     pub(super) async fn write(self, client: &Client, manifest: &Value) -> anyhow::Result<Answer> {
         let path = sample::DEFINITION;
         let managed = format!("{path}?fieldManager={}", self.manager());
@@ -90,7 +90,7 @@ impl Tool {
 // === impl Stanza ===
 
 impl Stanza {
-    /// The sample's manifest with this; `conversion` is what Windlass has put into the live definition.
+    /// The sample's manifest with this; `conversion` is what Windlass has put into the live CRD.
     pub(super) fn in_manifest(self, conversion: &Value) -> anyhow::Result<Value> {
         let mut manifest = sample::manifest()?;
         let stanza = match self {
@@ -116,9 +116,9 @@ impl Stanza {
     }
 }
 
-/// What `kubectl apply` sends: all of `wanted`, and null for what was in `last` and is no longer wanted.
-fn merge_patch(last: &Value, wanted: &Value) -> Value {
-    let mut patch = wanted.clone();
+/// What `kubectl apply` sends: all of `desired`, and null for what was in `last` and is no longer desired.
+fn merge_patch(last: &Value, desired: &Value) -> Value {
+    let mut patch = desired.clone();
     let (Some(last), Some(fields)) = (last.as_object(), patch.as_object_mut()) else {
         return patch;
     };
@@ -139,15 +139,15 @@ mod tests {
     fn what_is_no_longer_wanted_is_taken_away_and_nothing_else() {
         let last =
             json!({"spec": {"a": 1, "conversion": {"strategy": "Webhook", "webhook": {}}, "list": [1]}});
-        let wanted = json!({"spec": {"a": 2, "conversion": {"strategy": "None"}, "list": [2]}});
+        let desired = json!({"spec": {"a": 2, "conversion": {"strategy": "None"}, "list": [2]}});
         assert_eq!(
-            merge_patch(&last, &wanted),
+            merge_patch(&last, &desired),
             json!({"spec": {"a": 2, "conversion": {"strategy": "None", "webhook": null}, "list": [2]}})
         );
         assert_eq!(
             merge_patch(&last, &json!({"spec": {"a": 1}})),
             json!({"spec": {"a": 1, "conversion": null, "list": null}})
         );
-        assert_eq!(merge_patch(&Value::Null, &wanted), wanted);
+        assert_eq!(merge_patch(&Value::Null, &desired), desired);
     }
 }

@@ -12,9 +12,9 @@ use super::{
     writes::{CONVERSION, DELETION, DENIED, LABELLED, OWNER},
 };
 use crate::{
-    bed::TestCluster,
     sample::{self, NAMESPACE},
     steps::delete,
+    test_cluster::TestCluster,
 };
 
 /// The program.
@@ -43,7 +43,7 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(bed: &TestCluster) -> anyh
     install_sample(bed).await?;
     replica.join(bed).await?;
 
-    let live = sample::definition(bed).await?;
+    let live = sample::crd(bed).await?;
     let file = |name: &str, object: &Value| -> anyhow::Result<String> {
         Ok(bed.write(name, &object.to_string())?.display().to_string())
     };
@@ -105,7 +105,7 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(bed: &TestCluster) -> anyh
                 "kubectl {arguments:?} does not say {part:?}: {said}"
             );
         }
-        let now = sample::definition(bed).await?;
+        let now = sample::crd(bed).await?;
         anyhow::ensure!(
             now["spec"] == live["spec"] && now["metadata"]["uid"] == live["metadata"]["uid"],
             "kubectl {arguments:?} has changed the definition"
@@ -157,7 +157,7 @@ impl Kubectl {
     }
 }
 
-/// The definition as its author has it in a file: without what the API server and Windlass added.
+/// The CRD as its author has it in a file: without what the API server and Windlass added.
 fn edited(live: &Value, edit: impl FnOnce(&mut Value)) -> Value {
     let mut object = json!({
         "apiVersion": live["apiVersion"], "kind": live["kind"],

@@ -1,4 +1,4 @@
-//! The guard: what others may not do to a definition that Windlass converts, and what happens while nobody guards it.
+//! The guard: what others may not do to a CRD that Windlass converts, and what happens while nobody guards it.
 
 mod kubectl;
 pub(super) mod replicas;
@@ -13,11 +13,11 @@ use self::{
 };
 use super::traffic;
 use crate::{
-    bed::TestCluster,
     operator,
     request::{self, text},
     sample,
     steps::{self, PATIENCE, delete, get, succeed, until},
+    test_cluster::TestCluster,
 };
 
 pub(super) use self::kubectl::kubectl_shows_what_the_guard_says;

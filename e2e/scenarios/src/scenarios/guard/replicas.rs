@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::writes;
 use crate::{
-    bed::{self, TestCluster},
     operator::{self, Operator, Running},
     request::text,
     steps::{PATIENCE, delete, succeed, until},
+    test_cluster::{self, TestCluster},
 };
 
 /// The guard's Service, and the ServingCertificate that is made for it.
@@ -49,7 +49,7 @@ pub(crate) async fn install_guard(bed: &TestCluster) -> anyhow::Result<()> {
         if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
             spec.remove("selector");
         }
-        bed::apply(&bed.client, &object).await?;
+        test_cluster::apply(&bed.client, &object).await?;
         found += 1;
     }
     anyhow::ensure!(found == 2, "the guard is {found} objects");

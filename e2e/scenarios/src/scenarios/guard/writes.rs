@@ -1,14 +1,14 @@
-//! What somebody else tries with a definition that Windlass converts.
+//! What somebody else tries with a CRD that Windlass converts.
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::{
-    bed::TestCluster,
     request::{self, Answer},
     sample,
     scenarios::foreign,
     steps::get,
+    test_cluster::TestCluster,
 };
 
 /// The BundleDeployment that it belongs to.
@@ -181,7 +181,7 @@ pub(super) async fn until_one_passes(bed: &TestCluster) -> anyhow::Result<()> {
     }
 }
 
-/// Sends what `write` makes of the live definition, again where that has changed meanwhile.
+/// Sends what `write` makes of the live CRD, again where that has changed meanwhile.
 async fn send(
     bed: &TestCluster,
     write: impl Fn(&Value) -> GuardedWrite,

@@ -14,7 +14,7 @@ use super::{
     schema::canonical_schema,
     versions::{schema, versions},
 };
-use crate::definition::{self, is_served};
+use crate::accessors::{self, is_served};
 
 /// The objects of one version of a CustomResourceDefinition, tried one after the other.
 pub struct Trial {
@@ -46,7 +46,7 @@ pub enum Extent {
     },
 }
 
-/// A schema, and whether the definition around it wants unknown fields to be removed.
+/// A schema, and whether the CRD around it wants unknown fields to be removed.
 struct Side {
     schema: Value,
     structural: Structural,
@@ -84,7 +84,7 @@ const LONGEST: usize = 256;
 // === impl Trial ===
 
 impl Trial {
-    /// Tries objects of `version`, which both definitions have: `old` is as it is in the cluster.
+    /// Tries objects of `version`, which both CRDs have: `old` is as it is in the cluster.
     pub fn new(version: &str, old: &Value, new: &Value) -> Self {
         Self {
             version: version.to_owned(),
@@ -208,12 +208,12 @@ impl fmt::Display for Tried {
 // === impl Side ===
 
 impl Side {
-    fn of(definition: &Value, version: &str) -> Self {
-        let schema = definition::version(definition, version).map_or(&Value::Null, schema);
+    fn of(crd: &Value, version: &str) -> Self {
+        let schema = accessors::version(crd, version).map_or(&Value::Null, schema);
         Self {
             schema: schema.clone(),
             structural: Structural::new(schema),
-            prunes: prunes(definition),
+            prunes: prunes(crd),
         }
     }
 
@@ -247,8 +247,8 @@ pub fn versions_to_try<'a>(old: &'a Value, new: &Value) -> Vec<&'a str> {
         .collect()
 }
 
-fn prunes(definition: &Value) -> bool {
-    definition.pointer("/spec/preserveUnknownFields") != Some(&Value::Bool(true))
+fn prunes(crd: &Value) -> bool {
+    crd.pointer("/spec/preserveUnknownFields") != Some(&Value::Bool(true))
 }
 
 fn name(object: &Value) -> String {

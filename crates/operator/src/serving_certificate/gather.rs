@@ -13,9 +13,8 @@ use windlass_trust::{
 };
 
 use super::{
-    CertificateReconciler, ServingCertificateError, authority_secret::CaSecret,
-    certificates::CertificateStore, endpoints, rollout, secrets, serving_secret::ServingSecret, targets,
-    wanted::Wanted,
+    CertificateReconciler, ServingCertificateError, ca_secret::CaSecret, certificates::CertificateStore,
+    desired::DesiredCertificate, endpoints, rollout, secrets, serving_secret::ServingSecret, targets,
 };
 
 /// What was seen, and what is needed to act on a plan.
@@ -37,7 +36,7 @@ pub(super) struct Gathered {
 }
 
 /// Why there is nothing to plan.
-pub(super) struct Obstacle {
+pub(super) struct Unobservable {
     /// A word.
     pub(super) reason: &'static str,
     /// What is in the way, and what to do.
@@ -48,21 +47,21 @@ pub(super) struct Obstacle {
 
 impl CertificateReconciler {
     /// Looks at everything.
-    pub(super) async fn look(
+    pub(super) async fn gather(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         timing: &Timing,
-    ) -> Result<Result<Gathered, Obstacle>, ServingCertificateError> {
-        let mut scene = match self.glance(wanted, timing).await? {
+    ) -> Result<Result<Gathered, Unobservable>, ServingCertificateError> {
+        let mut scene = match self.gather_fast(desired, timing).await? {
             Ok(scene) => scene,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
-        let service = kinds::SERVICE.object(Some(wanted.namespace()), &wanted.spec.service_name);
+        let service = kinds::SERVICE.object(Some(desired.namespace()), &desired.spec.service_name);
         if let Some(service) = self.context.index.find(&service) {
             scene.observation.service.exists = true;
             scene.observation.endpoints = endpoints::observe(
                 &self.context,
-                wanted,
+                desired,
                 &scene.names,
                 &service,
                 &scene.targets,
@@ -70,46 +69,46 @@ impl CertificateReconciler {
             )
             .await;
         }
-        scene.deployment = self.look_at_deployment(wanted).await?;
+        scene.deployment = self.look_at_deployment(desired).await?;
         scene.observation.rollout = scene.deployment.as_ref().map(rollout::read);
         Ok(Ok(scene))
     }
 
     /// Looks at what keeps nobody waiting: not at endpoints. Both Secrets are read from the API server, so that a plan
     /// sees what the one before wrote.
-    pub(super) async fn glance(
+    pub(super) async fn gather_fast(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         timing: &Timing,
-    ) -> Result<Result<Gathered, Obstacle>, ServingCertificateError> {
-        let names = match wanted.names() {
+    ) -> Result<Result<Gathered, Unobservable>, ServingCertificateError> {
+        let names = match desired.names() {
             Ok(names) => names,
             Err(invalid) => {
-                return Ok(Err(Obstacle {
+                return Ok(Err(Unobservable {
                     reason: "InvalidNames",
                     message: invalid.to_string(),
                 }));
             }
         };
         let mut certificates = CertificateStore::default();
-        let authority_key = secrets::authority_key(&self.context.namespace, &wanted.key);
-        let serving_key = ServingSecret::key(wanted);
+        let authority_key = secrets::authority_key(&self.context.namespace, &desired.key);
+        let serving_key = ServingSecret::key(desired);
         let cluster = &self.context.cluster;
         let (authority, serving) =
             tokio::try_join!(cluster.read(&authority_key), cluster.read(&serving_key))?;
         let obstacles = [
             authority
                 .as_ref()
-                .and_then(|secret| in_way_of_authorities(secret, wanted)),
+                .and_then(|secret| in_way_of_authorities(secret, desired)),
             serving
                 .as_ref()
-                .and_then(|secret| in_way_of_serving(secret, wanted)),
+                .and_then(|secret| in_way_of_serving(secret, desired)),
         ];
         if let Some(obstacle) = obstacles.into_iter().flatten().next() {
             return Ok(Err(obstacle));
         }
-        let authority = authority.map(|secret| CaSecret::read(&secret, wanted, &names, &mut certificates));
-        let serving = serving.map(|secret| ServingSecret::read(secret, wanted, &names, &mut certificates));
+        let authority = authority.map(|secret| CaSecret::read(&secret, desired, &names, &mut certificates));
+        let serving = serving.map(|secret| ServingSecret::read(secret, desired, &names, &mut certificates));
         let clock = self.clock();
         let trust = authority
             .as_ref()
@@ -118,8 +117,8 @@ impl CertificateReconciler {
         let secret = serving
             .as_ref()
             .filter(|secret| secret.allows_direct_injection)
-            .map(|_| wanted.spec.secret_name.as_str());
-        let asking = targets::asking(&self.context.index, &wanted.key, secret);
+            .map(|_| desired.spec.secret_name.as_str());
+        let asking = targets::requesting_targets(&self.context.index, &desired.key, secret);
         let observed = asking
             .iter()
             .filter_map(|target| targets::read(target, &names, &trust, &mut certificates));
@@ -135,16 +134,16 @@ impl CertificateReconciler {
             }),
             targets: observed.collect(),
             service: ObservedService {
-                name: wanted.spec.service_name.clone(),
+                name: desired.spec.service_name.clone(),
                 exists: false,
             },
             regressed: None,
             endpoints: Vec::new(),
             rollout: None,
-            request: wanted.request.clone(),
+            request: desired.request.clone(),
         };
         self.histories
-            .complete(&wanted.key, &mut observation, &trust, timing);
+            .complete(&desired.key, &mut observation, &trust, timing);
         Ok(Ok(Gathered {
             observation,
             names,
@@ -168,22 +167,25 @@ impl CertificateReconciler {
         }
     }
 
-    async fn look_at_deployment(&self, wanted: &Wanted) -> Result<Option<Value>, ServingCertificateError> {
-        let reload = &wanted.spec.reload;
+    async fn look_at_deployment(
+        &self,
+        desired: &DesiredCertificate,
+    ) -> Result<Option<Value>, ServingCertificateError> {
+        let reload = &desired.spec.reload;
         let Some(name) = &reload.deployment_name else {
             return Ok(None);
         };
         if reload.strategy == ReloadStrategy::Never {
             return Ok(None);
         }
-        let key = kinds::DEPLOYMENT.object(Some(wanted.namespace()), name);
+        let key = kinds::DEPLOYMENT.object(Some(desired.namespace()), name);
         Ok(self.context.cluster.read(&key).await?)
     }
 }
 
 // === impl Obstacle ===
 
-impl Obstacle {
+impl Unobservable {
     fn terminating(object: &ObjectKey) -> Self {
         Self {
             reason: "SecretTerminating",
@@ -193,23 +195,23 @@ impl Obstacle {
 }
 
 /// Why the CA Secret must not be read.
-fn in_way_of_authorities(secret: &Value, wanted: &Wanted) -> Option<Obstacle> {
+fn in_way_of_authorities(secret: &Value, desired: &DesiredCertificate) -> Option<Unobservable> {
     let key = ObjectKey::of(secret)?;
     if object::is_terminating(secret) {
-        return Some(Obstacle::terminating(&key));
+        return Some(Unobservable::terminating(&key));
     }
-    (!CaSecret::is_ours(secret, &wanted.key)).then(|| Obstacle {
+    (!CaSecret::is_ours(secret, &desired.key)).then(|| Unobservable {
         reason: "ForeignSecret",
         message: format!("{key} exists and was not made by Windlass: remove it"),
     })
 }
 
 /// Why the serving Secret must not be read.
-fn in_way_of_serving(secret: &Value, wanted: &Wanted) -> Option<Obstacle> {
+fn in_way_of_serving(secret: &Value, desired: &DesiredCertificate) -> Option<Unobservable> {
     if object::is_terminating(secret) {
-        return ObjectKey::of(secret).map(|key| Obstacle::terminating(&key));
+        return ObjectKey::of(secret).map(|key| Unobservable::terminating(&key));
     }
-    ServingSecret::objection(secret, wanted).map(|message| Obstacle {
+    ServingSecret::objection(secret, desired).map(|message| Unobservable {
         reason: "ForeignSecret",
         message,
     })

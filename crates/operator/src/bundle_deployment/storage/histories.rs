@@ -12,27 +12,27 @@ use windlass_object::object;
 ///
 /// A process that has just started knows it from the generation on that it finds.
 #[derive(Debug, Default)]
-pub(crate) struct Tenures(Mutex<HashMap<String, StorageVersionHistory>>);
+pub(crate) struct StorageVersionHistories(Mutex<HashMap<String, StorageVersionHistory>>);
 
 // === impl Tenures ===
 
-impl Tenures {
+impl StorageVersionHistories {
     /// Takes note of a change. Each has to come here, in order.
     pub(crate) fn see(&self, change: &Change) {
         if change.key.kind != *kinds::CUSTOM_RESOURCE_DEFINITION.kind {
             return;
         }
         match &change.after {
-            Some(definition) => self.see_definition(&change.key.name, definition),
+            Some(crd) => self.observe_crd(&change.key.name, crd),
             None => drop(self.0.lock().remove(&change.key.name)),
         }
     }
 
     /// Takes note of everything as it is, where changes were missed or none have come yet.
     pub(crate) fn see_all(&self, index: &Index) {
-        for definition in index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION) {
-            if let Some(name) = object::text(&definition, "/metadata/name") {
-                self.see_definition(name, &definition);
+        for crd in index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION) {
+            if let Some(name) = object::text(&crd, "/metadata/name") {
+                self.observe_crd(name, &crd);
             }
         }
     }
@@ -42,9 +42,9 @@ impl Tenures {
         self.0.lock().get(crd).cloned()
     }
 
-    fn see_definition(&self, name: &str, definition: &Value) {
+    fn observe_crd(&self, name: &str, crd: &Value) {
         let mut tenures = self.0.lock();
-        match (StorageVersionHistory::of(definition), tenures.get_mut(name)) {
+        match (StorageVersionHistory::of(crd), tenures.get_mut(name)) {
             (Some(seen), Some(known)) => known.see(seen),
             (Some(seen), None) => drop(tenures.insert(name.to_owned(), seen)),
             (None, _) => drop(tenures.remove(name)),
@@ -62,7 +62,7 @@ mod tests {
     use windlass_cluster::watches::Watch;
     use windlass_object::ObjectKey;
 
-    fn definition(generation: i64, storage: &str) -> Value {
+    fn crd(generation: i64, storage: &str) -> Value {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "widgets.example.com", "uid": "u", "generation": generation},
@@ -80,26 +80,26 @@ mod tests {
 
     #[test]
     fn every_change_counts_and_what_was_missed_ends_a_tenure() {
-        let (tenures, index) = (Tenures::default(), Index::new());
+        let (tenures, index) = (StorageVersionHistories::default(), Index::new());
         let watch = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
-        index.apply(&watch, definition(3, "v2"));
+        index.apply(&watch, crd(3, "v2"));
         tenures.see_all(&index);
         for generation in [4, 5] {
-            tenures.see(&change(definition(generation, "v2")));
+            tenures.see(&change(crd(generation, "v2")));
         }
         let known = tenures.find("widgets.example.com").unwrap();
-        let mut from_the_start = StorageVersionHistory::of(&definition(3, "v2")).unwrap();
-        from_the_start.see(StorageVersionHistory::of(&definition(4, "v2")).unwrap());
-        from_the_start.see(StorageVersionHistory::of(&definition(5, "v2")).unwrap());
+        let mut from_the_start = StorageVersionHistory::of(&crd(3, "v2")).unwrap();
+        from_the_start.see(StorageVersionHistory::of(&crd(4, "v2")).unwrap());
+        from_the_start.see(StorageVersionHistory::of(&crd(5, "v2")).unwrap());
         assert_eq!(known, from_the_start);
 
-        index.apply(&watch, definition(8, "v2"));
+        index.apply(&watch, crd(8, "v2"));
         tenures.see_all(&index);
-        let anew = StorageVersionHistory::of(&definition(8, "v2"));
+        let anew = StorageVersionHistory::of(&crd(8, "v2"));
         assert_eq!(tenures.find("widgets.example.com"), anew);
         let gone = Change {
             after: None,
-            ..change(definition(8, "v2"))
+            ..change(crd(8, "v2"))
         };
         tenures.see(&gone);
         assert_eq!(tenures.find("widgets.example.com"), None);

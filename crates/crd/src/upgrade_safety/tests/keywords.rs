@@ -4,7 +4,7 @@ use super::*;
 
 /// What is said of the change of one property from `old` to `new`, both in YAML: the place below it, rule and message.
 fn of_property(old: &str, new: &str) -> String {
-    let schema = |property: &str| definition(&format!("{{type: object, properties: {{x: {property}}}}}"));
+    let schema = |property: &str| crd(&format!("{{type: object, properties: {{x: {property}}}}}"));
     let lines = compared(&schema(old), &schema(new));
     let lines: Vec<&str> = lines
         .iter()

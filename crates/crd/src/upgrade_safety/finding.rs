@@ -38,7 +38,7 @@ pub(super) struct Findings<'a> {
 /// How many bytes of findings of one CustomResourceDefinition are kept.
 const BYTES: usize = 4 << 20;
 
-/// How many properties are compared: the largest published definitions have some 10 000 in each version.
+/// How many properties are compared: the largest published CRDs have some 10 000 in each version.
 const PROPERTIES: usize = 1_000_000;
 
 // === impl Finding ===

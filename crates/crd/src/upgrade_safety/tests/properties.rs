@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::crd_upgrade::{Enforcement, Exception, UpgradeRule};
+use crate::upgrade_safety::{Enforcement, Exception, UpgradeRule};
 
 /// Any JSON, mostly of the words that schemas are made of.
 fn garbage() -> impl Strategy<Value = Value> {
@@ -80,9 +80,9 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 fn with_schema(schema: &Value) -> Value {
-    let mut definition = definition("{}");
-    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
-    definition
+    let mut crd = crd("{}");
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
+    crd
 }
 
 /// Visits every schema in `schema`, itself included.
@@ -271,8 +271,8 @@ fn versions_that_agree_may_be_many() {
             }}})
         })
         .collect();
-    let mut definition = definition("{}");
-    definition["spec"]["versions"] = versions.into();
-    let lines = compared(&definition, &definition);
+    let mut crd = crd("{}");
+    crd["spec"]["versions"] = versions.into();
+    let lines = compared(&crd, &crd);
     assert_eq!(lines, [""; 0]);
 }

@@ -25,7 +25,7 @@ pub(super) struct Mint<'a> {
 
 /// Why a certificate was not made.
 #[derive(Debug, Error)]
-pub enum MintError {
+pub enum IssueCaError {
     /// It could not be issued.
     #[error(transparent)]
     Issue(#[from] IssueError),
@@ -40,10 +40,10 @@ pub enum MintError {
 // === impl Mint ===
 
 impl Issuer for Mint<'_> {
-    type Error = MintError;
+    type Error = IssueCaError;
 
-    fn authority(&mut self, template: &CaTemplate) -> Result<CertificateId, MintError> {
-        let key = self.keys.pop().ok_or(MintError::NoKey)?;
+    fn authority(&mut self, template: &CaTemplate) -> Result<CertificateId, IssueCaError> {
+        let key = self.keys.pop().ok_or(IssueCaError::NoKey)?;
         let terms = terms(self.now, template.validity);
         let authority = CertificateAuthority::self_signed(self.names, template.generation, key, &terms)?;
         let summary = self.certificates.learn(authority.certificate());
@@ -56,12 +56,12 @@ impl Issuer for Mint<'_> {
         subject: &CertificateId,
         issuer: &CertificateId,
         validity: Validity,
-    ) -> Result<CertificateId, MintError> {
+    ) -> Result<CertificateId, IssueCaError> {
         let issuer = self
             .signers
             .iter()
             .find(|signer| summary(signer.certificate()) == *issuer)
-            .ok_or(MintError::NoKey)?;
+            .ok_or(IssueCaError::NoKey)?;
         let subject = self.certificates.find(subject)?;
         let cross = issuer.cross_sign(subject, &terms(self.now, validity))?;
         Ok(self.certificates.learn(&cross))

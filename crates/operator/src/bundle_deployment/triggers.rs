@@ -13,7 +13,7 @@ use windlass_crd::claims::{Api, Claimant};
 use windlass_object::{names, object};
 use windlass_trust::injection::differs_in_trust_only;
 
-use super::storage::Tenures;
+use super::storage::StorageVersionHistories;
 use crate::{Context, injection::REPAIRED};
 
 /// The kinds that an install can bring along; what is removed is looked for among them.
@@ -70,7 +70,11 @@ pub(super) fn watch_everything(context: &Context) {
 }
 
 /// Puts every BundleDeployment into the queue that a change concerns, for ever, and shows the change to `tenures`.
-pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>, tenures: Arc<Tenures>) {
+pub(super) async fn enqueue(
+    context: Arc<Context>,
+    queue: Arc<Queue<String>>,
+    tenures: Arc<StorageVersionHistories>,
+) {
     let mut changes = context.index.subscribe();
     tenures.see_all(&context.index);
     add_all(&context.index, &queue);
@@ -82,7 +86,7 @@ pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<String>>, tenu
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
-                let names = concerned(&context.index, &context.namespace, &change);
+                let names = affected_keys(&context.index, &context.namespace, &change);
                 if names.is_empty() {
                     continue;
                 }
@@ -107,7 +111,7 @@ fn owned(kind: Kind) -> Watch {
 
 /// Watches exactly the ConfigMaps that sources name.
 fn watch_sources(context: &Context) {
-    let wanted: HashSet<_> = context
+    let desired: HashSet<_> = context
         .index
         .objects(&kinds::BUNDLE_DEPLOYMENT)
         .iter()
@@ -118,7 +122,7 @@ fn watch_sources(context: &Context) {
                 .selected(Selector::Name(name))
         })
         .collect();
-    context.watches.want_only(wanted, |watch| {
+    context.watches.want_only(desired, |watch| {
         watch.kind == kinds::CONFIG_MAP && matches!(watch.selector, Selector::Name(_))
     });
 }
@@ -140,7 +144,7 @@ fn pause(change: &Change) -> Duration {
 }
 
 /// The BundleDeployments that a change concerns.
-fn concerned(index: &Index, own_namespace: &str, change: &Change) -> HashSet<String> {
+fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet<String> {
     let mut names = HashSet::new();
     for version in change.versions() {
         names.extend(object::label(version, names::BUNDLE_DEPLOYMENT).map(str::to_owned));
@@ -226,7 +230,9 @@ mod tests {
         let watch = Watch::all(kinds::BUNDLE_DEPLOYMENT);
         index.apply(&watch, deployment("a", &["widgets.example.com"]));
         index.apply(&watch, deployment("b", &[]));
-        let mut names: Vec<_> = concerned(&index, "windlass-system", change).into_iter().collect();
+        let mut names: Vec<_> = affected_keys(&index, "windlass-system", change)
+            .into_iter()
+            .collect();
         names.sort();
         names
     }
@@ -276,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_change_of_trust_alone_can_wait() {
-        let definition = |bundle: &str, label: &str| {
+        let crd = |bundle: &str, label: &str| {
             json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "metadata": {"name": "widgets.example.com", "labels": {"a": label}},
@@ -285,10 +291,10 @@ mod tests {
                 }}}},
             })
         };
-        let armed = || Some(definition("", "b"));
+        let armed = || Some(crd("", "b"));
         for (after, expected) in [
-            (Some(definition("QQ==", "b")), REPAIRED),
-            (Some(definition("QQ==", "c")), Duration::ZERO),
+            (Some(crd("QQ==", "b")), REPAIRED),
+            (Some(crd("QQ==", "c")), Duration::ZERO),
             (None, Duration::ZERO),
         ] {
             assert_eq!(pause(&change(armed(), after.clone())), expected, "{after:?}");

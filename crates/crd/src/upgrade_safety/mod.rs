@@ -1,7 +1,7 @@
 //! Whether a CustomResourceDefinition can be changed without breaking clients or stored objects.
 //!
 //! ```text
-//! old, new -> the definition as a whole          \
+//! old, new -> the CRD as a whole          \
 //!          -> versions of one name               -> findings -> policy -> refused, warned of or ignored
 //!          -> versions that new serves together  /
 //!             (schemas property by property, each keyword by its rule)
@@ -28,7 +28,6 @@
 //! unhandled are reported in both directions, as clients may rely on what they read.
 
 mod constraints;
-mod definition;
 mod finding;
 mod objects;
 mod place;
@@ -39,6 +38,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod versions;
+mod whole;
 
 use std::collections::BTreeMap;
 
@@ -51,10 +51,10 @@ pub use rule::UpgradeRule;
 
 use finding::Findings;
 
-use crate::definition::{is_served, name, stored_versions};
+use crate::accessors::{is_served, name, stored_versions};
 
 /// CustomResourceDefinitions by name.
-pub type Definitions = BTreeMap<String, Value>;
+pub type Crds = BTreeMap<String, Value>;
 
 /// What the change of the CustomResourceDefinition `crd` from `old`, as it is in the cluster or in a file, to `new`
 /// breaks, ordered by version and field.
@@ -63,7 +63,7 @@ pub fn compare(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Find
         return Vec::new();
     }
     let mut findings = Findings::new(crd, policy);
-    definition::compare(old, new, &mut findings);
+    whole::compare(old, new, &mut findings);
     versions::compare_same(old, new, |_| true, &mut findings);
     let mut findings = findings.finish();
     findings.extend(versions::compare_served(crd, old, new, policy));
@@ -79,15 +79,15 @@ pub fn compare_back(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec
         return Vec::new();
     }
     let mut findings = Findings::new(crd, policy);
-    definition::compare(old, new, &mut findings);
+    whole::compare(old, new, &mut findings);
     let stored = stored_versions(old);
     let is_unreadable = |version: &Value| !is_served(version) && stored.contains(&name(version));
     versions::compare_same(old, new, is_unreadable, &mut findings);
     findings.finish()
 }
 
-/// What the change from all of `old` to all of `new` breaks. Definitions that are new break nothing.
-pub fn compare_all(old: &Definitions, new: &Definitions, policy: &Policy) -> Vec<Finding> {
+/// What the change from all of `old` to all of `new` breaks. Crds that are new break nothing.
+pub fn compare_all(old: &Crds, new: &Crds, policy: &Policy) -> Vec<Finding> {
     let mut found = Vec::new();
     for (crd, old) in old {
         match new.get(crd) {

@@ -1,4 +1,4 @@
-//! The versions of two definitions: those of one name, and those that are served side by side.
+//! The versions of two CRDs: those of one name, and those that are served side by side.
 
 use std::{
     cmp::Reverse,
@@ -14,7 +14,7 @@ use super::{
     finding::Findings,
     property::{Comparison, unhandled},
 };
-use crate::definition::{self, is_converting, is_served};
+use crate::accessors::{self, is_converting, is_served};
 
 /// What a version has beside its schema, and whether it matters that it is new.
 const FACILITIES: [(&str, &str, bool); 3] = [
@@ -89,9 +89,9 @@ fn served_pairs(crd: &str, definition: &Value, policy: &Policy) -> Vec<Finding> 
 }
 
 /// The versions by name; of two with one name the first.
-pub(super) fn versions(definition: &Value) -> BTreeMap<&str, &Value> {
+pub(super) fn versions(crd: &Value) -> BTreeMap<&str, &Value> {
     let mut versions = BTreeMap::new();
-    for version in definition::versions(definition) {
+    for version in accessors::versions(crd) {
         if let Some(name) = object::text(version, "/name") {
             versions.entry(name).or_insert(version);
         }

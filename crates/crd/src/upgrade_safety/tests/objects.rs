@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::crd_upgrade::{Enforcement, Exception, Extent, Trial, UpgradeRule, compare_back, versions_to_try};
+use crate::upgrade_safety::{
+    Enforcement, Exception, Extent, Trial, UpgradeRule, compare_back, versions_to_try,
+};
 
 const CRD: &str = "widgets.example.com";
 
@@ -13,9 +15,9 @@ fn widget(name: &str, spec: &str) -> Value {
         "spec": document(spec)})
 }
 
-/// A definition whose schema has `spec`, with these properties in YAML.
+/// A CRD whose schema has `spec`, with these properties in YAML.
 fn with_spec(properties: &str) -> Value {
-    definition(&format!(
+    crd(&format!(
         "{{type: object, properties: {{spec: {{type: object, properties: {{{properties}}}}}}}}}"
     ))
 }
@@ -248,12 +250,12 @@ fn exceptions_are_about_objects_as_about_everything_else() {
 #[test]
 fn versions_are_tried_that_are_served_and_get_another_schema() {
     let served = |versions: &[(&str, bool, &str)]| {
-        let mut definition = definition("{}");
+        let mut crd = crd("{}");
         let versions = versions.iter().map(|(name, served, schema)| {
             json!({"name": name, "served": served, "schema": {"openAPIV3Schema": document(schema)}})
         });
-        definition["spec"]["versions"] = versions.collect();
-        definition
+        crd["spec"]["versions"] = versions.collect();
+        crd
     };
     let (string, integer) = ("{type: string}", "{type: integer}");
     let old = served(&[
@@ -346,10 +348,10 @@ fn schemas() -> impl Strategy<Value = Value> {
 }
 
 fn of_schema(schema: &Value) -> Value {
-    let mut definition = definition("{}");
-    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+    let mut crd = crd("{}");
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
         json!({"type": "object", "properties": {"spec": schema}});
-    definition
+    crd
 }
 
 /// A schema without what limits values: it keeps every field that it has kept before.
@@ -378,10 +380,10 @@ fn loosened(schema: &Value) -> Value {
 proptest! {
     #[test]
     fn nothing_becomes_of_objects_whose_definition_stays(schema in schemas(), spec in values()) {
-        let definition = of_schema(&schema);
-        prop_assert_eq!(versions_to_try(&definition, &definition), [""; 0]);
+        let crd = of_schema(&schema);
+        prop_assert_eq!(versions_to_try(&crd, &crd), [""; 0]);
         let object = json!({"metadata": {"name": "a"}, "spec": spec});
-        prop_assert_eq!(harm(&definition, &definition, &[object]), [""; 0]);
+        prop_assert_eq!(harm(&crd, &crd, &[object]), [""; 0]);
     }
 
     #[test]

@@ -31,7 +31,11 @@ pub(super) fn watch_everything(context: &Context) {
 
 /// Puts every ServingCertificate into the queue that a change concerns, for ever; one of a target into that for repairs,
 /// too.
-pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>, repairs: Arc<Queue<Repair>>) {
+pub(super) async fn enqueue(
+    context: Arc<Context>,
+    queue: Arc<Queue<ObjectKey>>,
+    repairs: Arc<Queue<Repair>>,
+) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
     let mut jump = Box::pin(clock::jump(&*context.clock));
@@ -49,7 +53,7 @@ pub(super) async fn route(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>, r
         match change {
             Ok(change) => {
                 let is_target = TARGET_KINDS.contains(&Kind::of(&change.key));
-                for certificate in concerned(&context.index, &change) {
+                for certificate in affected_keys(&context.index, &change) {
                     if is_target {
                         repairs.add(Repair {
                             target: change.key.clone(),
@@ -89,7 +93,7 @@ fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
 }
 
 /// The ServingCertificates that a change concerns.
-fn concerned(index: &Index, change: &Change) -> HashSet<ObjectKey> {
+fn affected_keys(index: &Index, change: &Change) -> HashSet<ObjectKey> {
     let key = &change.key;
     let kind = Kind::of(key);
     if kind == kinds::SERVING_CERTIFICATE {
@@ -192,7 +196,7 @@ mod tests {
             before: Some(Arc::new(gone)),
             after: None,
         };
-        let mut names: Vec<_> = concerned(&index, &change)
+        let mut names: Vec<_> = affected_keys(&index, &change)
             .into_iter()
             .map(|key| format!("{}/{}", key.namespace.unwrap_or_default(), key.name))
             .collect();

@@ -4,7 +4,7 @@ use crate::rotation::{observation::Handshake, situation::Situation};
 
 /// So many of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct EndpointCounts {
     /// All.
     pub total: usize,
     /// Those that have what they should.
@@ -13,7 +13,7 @@ pub struct Tally {
 
 // === impl Tally ===
 
-impl Tally {
+impl EndpointCounts {
     /// How many ready endpoints serve the certificate in the Secret.
     pub(super) fn of_endpoints(situation: &Situation<'_>) -> Self {
         let published = situation.leaf().map(|leaf| leaf.fingerprint);

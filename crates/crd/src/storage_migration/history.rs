@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_object::object;
 
-use crate::definition::storage_version;
+use crate::accessors::storage_version;
 
 /// Generations of one CustomResourceDefinition, without a gap, over which its storage version has stayed the same.
 ///
@@ -21,12 +21,12 @@ pub struct StorageVersionHistory {
 // === impl Tenure ===
 
 impl StorageVersionHistory {
-    /// What one look at a definition says; `None` where it has no storage version.
-    pub fn of(definition: &Value) -> Option<Self> {
-        let generation = generation(definition);
+    /// What one look at a CRD says; `None` where it has no storage version.
+    pub fn of(crd: &Value) -> Option<Self> {
+        let generation = generation(crd);
         Some(Self {
-            uid: object::text(definition, "/metadata/uid")?.to_owned(),
-            version: storage_version(definition)?.to_owned(),
+            uid: object::text(crd, "/metadata/uid")?.to_owned(),
+            version: storage_version(crd)?.to_owned(),
             first: generation,
             last: generation,
         })
@@ -43,8 +43,8 @@ impl StorageVersionHistory {
     }
 
     /// Whether it reaches the generation that `definition` has.
-    pub fn reaches(&self, definition: &Value) -> bool {
-        object::text(definition, "/metadata/uid") == Some(&self.uid) && self.last >= generation(definition)
+    pub fn reaches(&self, crd: &Value) -> bool {
+        object::text(crd, "/metadata/uid") == Some(&self.uid) && self.last >= generation(crd)
     }
 
     /// Whether nothing lies between this and `other`.
@@ -69,9 +69,9 @@ mod tests {
     use super::*;
 
     fn seen(uid: &str, version: &str, generation: i64) -> StorageVersionHistory {
-        let definition = json!({"metadata": {"uid": uid, "generation": generation},
+        let crd = json!({"metadata": {"uid": uid, "generation": generation},
             "spec": {"versions": [{"name": version, "storage": true}]}});
-        StorageVersionHistory::of(&definition).unwrap()
+        StorageVersionHistory::of(&crd).unwrap()
     }
 
     #[test]

@@ -50,18 +50,18 @@ async fn of_version(client: &Client, group: &str, root: &str) -> anyhow::Result<
         .collect())
 }
 
-/// Every object of the collections that `wanted` takes, with the collection that it is in.
+/// Every object of the collections that `desired` takes, with the collection that it is in.
 ///
 /// # Errors
 ///
 /// When a collection cannot be listed.
 pub async fn objects(
     client: &Client,
-    wanted: impl Fn(&ListedKind) -> bool,
+    desired: impl Fn(&ListedKind) -> bool,
 ) -> anyhow::Result<Vec<(ListedKind, Value)>> {
     let mut found = Vec::new();
     for collection in collections(client).await? {
-        if wanted(&collection) {
+        if desired(&collection) {
             let objects = list(client, &collection.path).await?;
             found.extend(objects.into_iter().map(|object| (collection.clone(), object)));
         }

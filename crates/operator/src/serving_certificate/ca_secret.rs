@@ -10,8 +10,8 @@ use windlass_trust::{
 
 use super::{
     certificates::{CertificateStore, UnknownCertificate, summary},
+    desired::DesiredCertificate,
     secrets::{encoded, label, owner_of_authority},
-    wanted::Wanted,
 };
 
 /// What the Secret holds.
@@ -61,7 +61,7 @@ impl CaSecret {
     /// Reads what can be read. What is damaged is as if it were lost: a rotation replaces it.
     pub(super) fn read(
         secret: &Value,
-        wanted: &Wanted,
+        desired: &DesiredCertificate,
         names: &DnsNames,
         certificates: &mut CertificateStore,
     ) -> Self {
@@ -80,7 +80,7 @@ impl CaSecret {
                 let signer = signer(secret, &place, certificate);
                 let is_of_kind = signer
                     .as_ref()
-                    .is_none_or(|signer| keys::is_of(&wanted.spec.private_key, signer.key().algorithm()));
+                    .is_none_or(|signer| keys::is_of(&desired.spec.private_key, signer.key().algorithm()));
                 let observed = Ca {
                     has_key: signer.is_some(),
                     as_asked: certificate.permits(names) && is_of_kind,
@@ -190,21 +190,21 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::serving_certificate::mint::Mint;
+    use crate::serving_certificate::issuance::Mint;
     use windlass_cluster::kinds;
     use windlass_trust::{
         pki::sample,
         rotation::{CaChange, CaTemplate, Timing},
     };
 
-    fn wanted() -> Wanted {
+    fn desired() -> DesiredCertificate {
         let object = json!({
             "apiVersion": names::API_VERSION, "kind": "ServingCertificate",
             "metadata": {"namespace": "system", "name": "hook"},
             "spec": {"serviceName": "hook", "secretName": "hook-cert"},
         });
         let key = ObjectKey::of(&object).unwrap();
-        Wanted::read(key, Arc::new(object)).unwrap()
+        DesiredCertificate::read(key, Arc::new(object)).unwrap()
     }
 
     /// A Secret with a current and a next CA, and what it was made from.
@@ -231,14 +231,14 @@ mod tests {
         let authorities = CaState::default().after(&found, &mut mint).unwrap();
         let signers = mint.signers;
         let key = kinds::SECRET.object(Some("windlass-system"), "system.hook");
-        let secret = CaSecret::write(&key, &wanted().key, None, &authorities, &signers, &certificates);
+        let secret = CaSecret::write(&key, &desired().key, None, &authorities, &signers, &certificates);
         (secret.unwrap(), authorities)
     }
 
     fn read(secret: &Value) -> CaSecret {
         CaSecret::read(
             secret,
-            &wanted(),
+            &desired(),
             &sample::names(),
             &mut CertificateStore::default(),
         )
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let (secret, authorities) = secret();
-        assert!(CaSecret::is_ours(&secret, &wanted().key));
+        assert!(CaSecret::is_ours(&secret, &desired().key));
         let back = read(&secret);
         assert_eq!(back.authorities, authorities);
         assert_eq!(back.signers.len(), 2);

@@ -13,7 +13,7 @@ use super::{
     operation::{self, Before, Operation},
     traffic,
 };
-use crate::{bed::TestCluster, cluster::Disruption, operator, snapshot::Snapshot, steps::until};
+use crate::{cluster::Disruption, operator, snapshot::Snapshot, steps::until, test_cluster::TestCluster};
 
 /// What is done, one after the other.
 const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, Operation::Upgrade];
@@ -61,7 +61,7 @@ async fn suffers(bed: &TestCluster, trouble: Disruption, end: &Snapshot) -> anyh
     let mut load = None;
     for operation in OPERATIONS {
         let before = operation.ask(bed).await?;
-        suffer(bed, trouble, operation, &before).await?;
+        inflict(bed, trouble, operation, &before).await?;
         done(bed, operation, &before).await?;
         operation.check(bed, &before).await?;
         if load.is_none() {
@@ -106,7 +106,7 @@ async fn done(bed: &TestCluster, operation: Operation, before: &Before) -> anyho
 }
 
 /// Makes the cluster suffer once the operation is under way.
-async fn suffer(
+async fn inflict(
     bed: &TestCluster,
     trouble: Disruption,
     operation: Operation,

@@ -14,7 +14,7 @@ use windlass_trust::{
 use super::{CertificateReconciler, ServingCertificateError};
 
 /// What a ServingCertificate asks for.
-pub(super) struct Wanted {
+pub(super) struct DesiredCertificate {
     /// Which one.
     pub(super) key: ObjectKey,
     /// The whole object.
@@ -34,7 +34,7 @@ pub struct ReadCertificateError(#[from] serde_json::Error);
 
 // === impl Wanted ===
 
-impl Wanted {
+impl DesiredCertificate {
     pub(super) fn read(key: ObjectKey, object: Arc<Value>) -> Result<Self, ReadCertificateError> {
         let certificate: ServingCertificate = serde_json::from_value(Value::clone(&object))?;
         let request = object::annotation(&object, names::ROTATE).map(str::to_owned);
@@ -83,11 +83,14 @@ impl Wanted {
 
 impl CertificateReconciler {
     /// What a ServingCertificate asks for now; nothing, if it is gone or going.
-    pub(super) fn wanted(&self, key: &ObjectKey) -> Result<Option<Wanted>, ServingCertificateError> {
+    pub(super) fn desired(
+        &self,
+        key: &ObjectKey,
+    ) -> Result<Option<DesiredCertificate>, ServingCertificateError> {
         let object = self.context.index.find(key);
         let object = object.filter(|object| !object::is_terminating(object));
         Ok(object
-            .map(|object| Wanted::read(key.clone(), object))
+            .map(|object| DesiredCertificate::read(key.clone(), object))
             .transpose()?)
     }
 }

@@ -1,9 +1,9 @@
-//! What is said of definitions as a whole and of their versions, what exceptions make of it, and what is no definition.
+//! What is said of CRDs as a whole and of their versions, what exceptions make of it, and what is no CRD.
 
 use super::*;
-use crate::crd_upgrade::{Enforcement, Exception, UpgradeRule, compare_all};
+use crate::upgrade_safety::{Enforcement, Exception, UpgradeRule, compare_all};
 
-/// A definition of the given versions; those with a `+` are served.
+/// A CRD of the given versions; those with a `+` are served.
 fn with_versions(scope: &str, versions: &[(&str, &str)], stored: &[&str]) -> Value {
     let versions: Vec<Value> = versions
         .iter()
@@ -14,11 +14,11 @@ fn with_versions(scope: &str, versions: &[(&str, &str)], stored: &[&str]) -> Val
             })
         })
         .collect();
-    let mut definition = definition("{}");
-    definition["spec"]["scope"] = scope.into();
-    definition["spec"]["versions"] = versions.into();
-    definition["status"] = json!({"storedVersions": stored});
-    definition
+    let mut crd = crd("{}");
+    crd["spec"]["scope"] = scope.into();
+    crd["spec"]["versions"] = versions.into();
+    crd["status"] = json!({"storedVersions": stored});
+    crd
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn what_names_the_api_stays() {
         ("names.kind", "/spec/names/kind"),
         ("names.plural", "/spec/names/plural"),
     ] {
-        let old = definition("{}");
+        let old = crd("{}");
         let mut new = old.clone();
         let name = new.pointer_mut(pointer).unwrap();
         let before = name.take();
@@ -63,8 +63,8 @@ fn what_names_the_api_stays() {
 
 #[test]
 fn what_a_file_does_not_say_is_stored_is_the_storage_version() {
-    let old = definition("{}");
-    let mut new = definition("{}");
+    let old = crd("{}");
+    let mut new = crd("{}");
     new["spec"]["versions"][0]["name"] = "v2".into();
     assert_eq!(
         compared(&old, &new)[0],
@@ -75,12 +75,12 @@ fn what_a_file_does_not_say_is_stored_is_the_storage_version() {
 #[test]
 fn what_a_version_has_beside_its_schema_stays() {
     let with = |version: Value, preserve: bool| {
-        let mut definition = definition("{}");
-        definition["spec"]["preserveUnknownFields"] = preserve.into();
+        let mut crd = crd("{}");
+        crd["spec"]["preserveUnknownFields"] = preserve.into();
         for (name, value) in version.as_object().unwrap() {
-            definition["spec"]["versions"][0][name] = value.clone();
+            crd["spec"]["versions"][0][name] = value.clone();
         }
-        definition
+        crd
     };
     let all = json!({
         "subresources": {"status": {}, "scale": {"specReplicasPath": ".a"}},
@@ -131,8 +131,8 @@ fn policy(lenient: bool, exceptions: &str) -> Policy {
 
 #[test]
 fn exceptions_decide_by_version_and_field() {
-    let old = definition("{properties: {a: {type: string}, b: {type: string}}}");
-    let new = definition("{properties: {a: {type: integer}}}");
+    let old = crd("{properties: {a: {type: string}, b: {type: string}}}");
+    let new = crd("{properties: {a: {type: integer}}}");
     let found = |policy: &Policy| compare("widgets.example.com", &old, &new, policy);
     let enforcements = |exceptions: &str| -> Vec<(UpgradeRule, Enforcement)> {
         found(&policy(false, exceptions))
@@ -175,8 +175,8 @@ fn exceptions_decide_by_version_and_field() {
 
 #[test]
 fn documentation_is_reported_where_an_exception_asks_for_it() {
-    let old = definition("{description: a}");
-    let new = definition("{description: b}");
+    let old = crd("{description: a}");
+    let new = crd("{description: b}");
     let found = compare(
         "widgets.example.com",
         &old,
@@ -191,8 +191,8 @@ fn documentation_is_reported_where_an_exception_asks_for_it() {
 
 #[test]
 fn a_definition_that_goes_is_reported_and_one_that_comes_is_not() {
-    let only: Definitions = [("widgets.example.com".to_owned(), definition("{}"))].into();
-    let none = Definitions::new();
+    let only: Crds = [("widgets.example.com".to_owned(), crd("{}"))].into();
+    let none = Crds::new();
     assert_eq!(
         lines(&compare_all(&only, &none, &strict())),
         ["widgets.example.com - - crdRemoval: the CustomResourceDefinition is removed"]

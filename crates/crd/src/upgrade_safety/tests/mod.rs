@@ -1,6 +1,6 @@
 //! Each rule, the scopes, and what no input may do.
 
-mod definitions;
+mod crds;
 mod keywords;
 mod objects;
 mod properties;
@@ -8,10 +8,10 @@ mod properties;
 use serde_json::{Value, json};
 use windlass_object::yaml;
 
-use super::{Definitions, Finding, Policy, compare};
+use super::{Crds, Finding, Policy, compare};
 
-/// A definition with one version `v1`, whose schema is `schema` in YAML.
-fn definition(schema: &str) -> Value {
+/// A CRD with one version `v1`, whose schema is `schema` in YAML.
+fn crd(schema: &str) -> Value {
     let schema = document(schema);
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -41,7 +41,7 @@ macro_rules! rules {
 }
 
 rules! {
-    // The definition as a whole.
+    // The CRD as a whole.
     CrdRemoval = "crdRemoval", Strict: "no definition goes";
     Scope = "scope", Strict: "spec.scope stays";
     StoredVersionRemoval = "storedVersionRemoval", Strict: "a version that objects may be stored in stays";

@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cluster::{self, BackingCluster},
     command::Command,
-    gate::Proxy,
     inventory::Inventory,
     operator::{self, Operator},
+    proxy::Proxy,
     steps::{self, PATIENCE, get, serving_certificates, until},
 };
 

@@ -4,15 +4,13 @@ use serde_json::Value;
 use windlass_object::object;
 
 /// The versions, in the order in which they are written.
-pub fn versions(definition: &Value) -> &[Value] {
-    object::items(definition, "/spec/versions")
+pub fn versions(crd: &Value) -> &[Value] {
+    object::items(crd, "/spec/versions")
 }
 
 /// The version of that name; of two with one name the first.
-pub fn version<'a>(definition: &'a Value, name: &str) -> Option<&'a Value> {
-    versions(definition)
-        .iter()
-        .find(|version| self::name(version) == name)
+pub fn version<'a>(crd: &'a Value, name: &str) -> Option<&'a Value> {
+    versions(crd).iter().find(|version| self::name(version) == name)
 }
 
 /// The name of a version; empty where it has none.
@@ -31,17 +29,14 @@ pub fn is_storage(version: &Value) -> bool {
 }
 
 /// The name of the version in which objects that are written are stored.
-pub fn storage_version(definition: &Value) -> Option<&str> {
-    versions(definition)
-        .iter()
-        .find(|version| is_storage(version))
-        .map(name)
+pub fn storage_version(crd: &Value) -> Option<&str> {
+    versions(crd).iter().find(|version| is_storage(version)).map(name)
 }
 
 /// The name of the version in which objects are read and written: the storage version, where it is served, since that
 /// needs no conversion of what is stored in it; else the first that is served.
-pub fn reachable_version(definition: &Value) -> Option<&str> {
-    let served = || versions(definition).iter().filter(|version| is_served(version));
+pub fn reachable_version(crd: &Value) -> Option<&str> {
+    let served = || versions(crd).iter().filter(|version| is_served(version));
     served()
         .find(|version| is_storage(version))
         .or_else(|| served().next())
@@ -49,16 +44,16 @@ pub fn reachable_version(definition: &Value) -> Option<&str> {
 }
 
 /// `status.storedVersions`: the names of the versions in which objects may be stored.
-pub fn stored_versions(definition: &Value) -> Vec<&str> {
-    object::items(definition, "/status/storedVersions")
+pub fn stored_versions(crd: &Value) -> Vec<&str> {
+    object::items(crd, "/status/storedVersions")
         .iter()
         .filter_map(Value::as_str)
         .collect()
 }
 
 /// Whether a webhook converts its objects.
-pub fn is_converting(definition: &Value) -> bool {
-    object::text(definition, "/spec/conversion/strategy") == Some("Webhook")
+pub fn is_converting(crd: &Value) -> bool {
+    object::text(crd, "/spec/conversion/strategy") == Some("Webhook")
 }
 
 fn flag(version: &Value, name: &str) -> bool {
@@ -86,8 +81,8 @@ mod tests {
                 .iter()
                 .map(|(name, served, storage)| json!({"name": name, "served": served, "storage": storage}))
                 .collect();
-            let definition = json!({"spec": {"versions": versions}});
-            assert_eq!(reachable_version(&definition), expected);
+            let crd = json!({"spec": {"versions": versions}});
+            assert_eq!(reachable_version(&crd), expected);
         }
     }
 }

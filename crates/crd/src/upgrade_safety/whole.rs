@@ -1,4 +1,4 @@
-//! What is said of a definition as a whole.
+//! What is said of a CRD as a whole.
 
 use serde_json::Value;
 use windlass_object::object;
@@ -6,7 +6,7 @@ use windlass_object::object;
 use super::{
     UpgradeRule, constraints::KeywordChange, finding::Findings, property::unhandled, versions::versions,
 };
-use crate::definition::{is_served, is_storage, stored_versions};
+use crate::accessors::{is_served, is_storage, stored_versions};
 
 /// Fields beside the versions that decide over what is kept, and under which names.
 const FIELDS: [(&str, &str); 4] = [
@@ -16,15 +16,15 @@ const FIELDS: [(&str, &str); 4] = [
     ("spec.preserveUnknownFields", "/spec/preserveUnknownFields"),
 ];
 
-/// Compares two definitions but for their schemas.
+/// Compares two CRDs but for their schemas.
 pub(super) fn compare(old: &Value, new: &Value, findings: &mut Findings<'_>) {
     compare_scopes(old, new, findings);
     compare_stored_versions(old, new, findings);
     compare_served_versions(old, new, findings);
     for (what, pointer) in FIELDS {
         // Absent, null and false mean the same.
-        let value = |definition| {
-            let value: Option<&Value> = Value::pointer(definition, pointer);
+        let value = |crd| {
+            let value: Option<&Value> = Value::pointer(crd, pointer);
             value.filter(|value| !matches!(value, Value::Null | Value::Bool(false)))
         };
         if value(old) != value(new) {
@@ -35,7 +35,7 @@ pub(super) fn compare(old: &Value, new: &Value, findings: &mut Findings<'_>) {
 }
 
 fn compare_scopes(old: &Value, new: &Value, findings: &mut Findings<'_>) {
-    let scope = |definition| object::text(definition, "/spec/scope").unwrap_or_default();
+    let scope = |crd| object::text(crd, "/spec/scope").unwrap_or_default();
     let (old, new): (&str, &str) = (scope(old), scope(new));
     if old != new {
         findings.add(
@@ -60,12 +60,12 @@ fn compare_stored_versions(old: &Value, new: &Value, findings: &mut Findings<'_>
 }
 
 /// `status.storedVersions`; in a file, which has no status, what is stored is at least of the storage version.
-fn versions_in_store(definition: &Value) -> Vec<&str> {
-    let stored = stored_versions(definition);
+fn versions_in_store(crd: &Value) -> Vec<&str> {
+    let stored = stored_versions(crd);
     if !stored.is_empty() {
         return stored;
     }
-    versions(definition)
+    versions(crd)
         .into_iter()
         .filter(|(_, version)| is_storage(version))
         .map(|(name, _)| name)
