@@ -30,7 +30,10 @@ const WORKER: worker::Settings = worker::Settings::new("annotated-service", 2);
 /// # Errors
 ///
 /// When a reconciliation panicked.
-pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), JoinError>> {
+pub(crate) fn run(
+    context: Arc<Context>,
+    shutdown: CancellationToken,
+) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
     Box::pin(async move {
         for kind in [kinds::SERVICE, kinds::SERVING_CERTIFICATE] {

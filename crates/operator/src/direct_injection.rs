@@ -42,7 +42,10 @@ const WORKER: worker::Settings = worker::Settings::new("direct-injection", 2);
 /// # Errors
 ///
 /// When a reconciliation panicked.
-pub fn run(context: Arc<Context>, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), JoinError>> {
+pub(crate) fn run(
+    context: Arc<Context>,
+    shutdown: CancellationToken,
+) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
     Box::pin(async move {
         for kind in TARGET_KINDS.iter().cloned() {

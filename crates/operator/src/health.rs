@@ -3,14 +3,15 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use windlass_cluster::{telemetry::Metrics, watches::Watches};
 
+use crate::listener::{ServeError, listen};
+
 /// What is asked.
 #[derive(Clone)]
-pub struct Health {
+pub(crate) struct Health {
     /// Ready is when these have seen all there is.
     pub watches: Watches,
     /// What `/metrics` says.
@@ -22,8 +23,12 @@ pub struct Health {
 /// # Errors
 ///
 /// When `bind` cannot be listened on, or the listener breaks.
-pub async fn serve(bind: SocketAddr, health: Health, shutdown: CancellationToken) -> std::io::Result<()> {
-    let listener = TcpListener::bind(bind).await?;
+pub(crate) async fn serve(
+    bind: SocketAddr,
+    health: Health,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let listener = listen(bind).await?;
     info!(address = %listener.local_addr()?, "Serving /livez, /readyz and /metrics");
     let router = Router::new()
         .route("/livez", get(|| async { "ok" }))
@@ -32,7 +37,8 @@ pub async fn serve(bind: SocketAddr, health: Health, shutdown: CancellationToken
         .with_state(health);
     axum::serve(listener, router)
         .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await
+        .await?;
+    Ok(())
 }
 
 async fn ready(State(health): State<Health>) -> (StatusCode, &'static str) {

@@ -3,16 +3,22 @@
 //! This is the only place where bundles, CustomResourceDefinitions and trust meet.
 
 pub mod admission;
-pub mod annotated_service;
+mod annotated_service;
 pub mod bundle_deployment;
 mod context;
 mod controller;
-pub mod direct_injection;
+mod direct_injection;
 pub mod guard;
-pub mod health;
+mod health;
 mod injection;
 pub mod install;
+mod listener;
+mod operator;
 mod reporting;
 pub mod serving_certificate;
+mod tasks;
 
 pub use context::Context;
+pub use listener::ServeError;
+pub use operator::{Operator, OperatorError, OperatorOptions};
+pub use tasks::TaskError;

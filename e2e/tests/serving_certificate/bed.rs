@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass::commands::run;
 use windlass_cluster::prober::{Prober, TrustAnchors};
+use windlass_operator::Operator;
 use windlass_sandbox::Sandbox;
 
 use crate::server::Server;
@@ -68,7 +69,8 @@ impl Bed {
         let mut config = config_of(&bed.sandbox, OPERATOR).await;
         config.default_retry = false;
         let operator = Client::try_from(config).unwrap();
-        tokio::spawn(async move { arguments.operate(operator, stop).await.unwrap() });
+        let options = arguments.options().unwrap();
+        tokio::spawn(Operator::new(operator, options).run(stop));
         bed
     }
 

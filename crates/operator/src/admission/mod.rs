@@ -18,15 +18,17 @@ use axum::{
     routing::post,
 };
 use kube::Client;
-use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::guard::{self, Review};
+use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watches::Watch};
+
+use crate::{
+    guard::{self, Review},
+    listener::{ServeError, listen},
+};
 
 use certificate::CertificateResolver;
-use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watches::Watch};
 
 /// The Service that leads here, in the operator's namespace; and the ServingCertificate that is made for it.
 pub const SERVICE: &str = "windlass";
@@ -44,7 +46,7 @@ const LONGEST_BODY: usize = 16 << 20;
 const IDENTIFICATION: Duration = Duration::from_secs(2);
 
 /// What is served.
-pub struct Admission {
+pub(crate) struct Admission {
     /// What the watches have seen.
     pub index: Arc<Index>,
     /// Sends as the operator, whether it leads or not.
@@ -60,23 +62,12 @@ struct Guard {
     cluster: Cluster,
 }
 
-/// AdmissionReviews cannot be served.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// The address cannot be listened on.
-    #[error("cannot listen")]
-    Listen(#[from] std::io::Error),
-    /// TLS cannot be set up.
-    #[error("cannot set up TLS")]
-    Tls(#[from] rustls::Error),
-}
-
 /// Serves until `shutdown`, and answers what it was asked before then.
 ///
 /// # Errors
 ///
 /// When `bind` cannot be listened on, or TLS cannot be set up.
-pub async fn serve(
+pub(crate) async fn serve(
     bind: SocketAddr,
     admission: Admission,
     shutdown: CancellationToken,
@@ -86,7 +77,7 @@ pub async fn serve(
         client,
         namespace,
     } = admission;
-    let listener = TcpListener::bind(bind).await?;
+    let listener = listen(bind).await?;
     info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
     let secret = kinds::SECRET.object(Some(&namespace), SECRET);
     let tls = CertificateResolver::new(index.clone(), secret).tls()?;

@@ -288,7 +288,7 @@ impl BundleReconciler {
     }
 
     fn pause(&self, pod: &Value) -> Duration {
-        (self.age(pod) / PART_OF_AGE).clamp(self.timing.look_again, LONGEST_PAUSE.max(self.timing.look_again))
+        (self.age(pod) / PART_OF_AGE).clamp(self.timing.recheck, LONGEST_PAUSE.max(self.timing.recheck))
     }
 
     fn age(&self, pod: &Value) -> Duration {

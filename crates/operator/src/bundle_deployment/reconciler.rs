@@ -27,8 +27,8 @@ pub struct Delays {
     /// How long an object may still be stored in the version before, after the storage version has moved: until every API
     /// server has heard of it, and has answered what it was asked before.
     pub stored: Duration,
-    /// How often a gate is looked at that no watch opens.
-    pub look_again: Duration,
+    /// How often to re-check what no watch reports.
+    pub recheck: Duration,
 }
 
 // === impl Timing ===
@@ -41,7 +41,7 @@ impl Default for Delays {
             // its --request-timeout. Requests of before are carried out in the version of before (`tearDown` of its
             // `customresource_handler.go` waits for them).
             stored: Duration::from_secs(70),
-            look_again: Duration::from_secs(5),
+            recheck: Duration::from_secs(5),
         }
     }
 }

@@ -82,7 +82,7 @@ impl BundleReconciler {
         let (standing, result) = match walked {
             Ok(next) if removing => return Ok(next),
             Ok(next) => (InstallOutcome::Done, Ok(next)),
-            Err(Halt::Gate(standing)) => (standing, Ok(Action::Requeue(self.timing.look_again))),
+            Err(Halt::Gate(standing)) => (standing, Ok(Action::Requeue(self.timing.recheck))),
             Err(Halt::Later(standing, after)) => (standing, Ok(Action::Requeue(after))),
             // No news about the BundleDeployment.
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),

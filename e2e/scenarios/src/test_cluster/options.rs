@@ -74,7 +74,7 @@ impl TestClusterOptions {
             ("--reload-delay", reload.map(milliseconds)),
             ("--disarm-delay", Some(milliseconds(disarm))),
             ("--storage-delay", Some(milliseconds(stored))),
-            ("--look-again", Some(milliseconds(look))),
+            ("--recheck-interval", Some(milliseconds(look))),
         ];
         let given = waits
             .into_iter()

@@ -166,8 +166,8 @@ impl BundleReconciler {
             Some(latest) => latest
                 .pause
                 .saturating_mul(2)
-                .min(self.timing.look_again.saturating_mul(LONGEST_PAUSE)),
-            None => self.timing.look_again,
+                .min(self.timing.recheck.saturating_mul(LONGEST_PAUSE)),
+            None => self.timing.recheck,
         };
         let outcome = match self.try_versions(change).await {
             Ok(tried) => Ok(tried.into()),
