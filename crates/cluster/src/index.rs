@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::RwLock;
 use serde_json::Value;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use windlass_object::ObjectKey;
 
 use crate::{Kind, watches::Watch};
@@ -16,6 +16,8 @@ use crate::{Kind, watches::Watch};
 pub struct Index {
     shelves: RwLock<BTreeMap<Watch, Shelf>>,
     changes: broadcast::Sender<Change>,
+    /// Tells that a watch has seen all there is, or has ended.
+    progress: watch::Sender<()>,
 }
 
 /// One object that came, changed or went.
@@ -58,6 +60,7 @@ impl Index {
         Self {
             shelves: RwLock::default(),
             changes: broadcast::Sender::new(BACKLOG),
+            progress: watch::Sender::new(()),
         }
     }
 
@@ -150,6 +153,7 @@ impl Index {
         for change in difference(&before, &after) {
             self.publish(change);
         }
+        self.progress.send_replace(());
     }
 
     /// The watch has ended for good: what only it has seen is no longer known.
@@ -160,6 +164,12 @@ impl Index {
         for change in difference(&shelf.objects, &BTreeMap::new()) {
             self.publish(change);
         }
+        self.progress.send_replace(());
+    }
+
+    /// Changes whenever a watch has seen all there is, or has ended.
+    pub(crate) fn progress(&self) -> watch::Receiver<()> {
+        self.progress.subscribe()
     }
 
     fn edit<T>(&self, watch: &Watch, edit: impl FnOnce(&mut Shelf) -> T) -> T {

@@ -14,6 +14,7 @@ pub mod listing;
 pub mod prober;
 pub mod requests;
 pub mod rewriting;
+mod slim;
 pub mod telemetry;
 pub mod watches;
 pub mod worker;

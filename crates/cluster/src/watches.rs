@@ -13,7 +13,7 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,
@@ -21,9 +21,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 use windlass_object::{ObjectKey, object};
-use windlass_trust::injection::owns_ca_bundle;
 
-use crate::{Cluster, Index, Kind, RequestError, kinds};
+use crate::{Cluster, Index, Kind, RequestError, kinds, slim::slim};
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,9 +78,6 @@ const OUTAGE: Duration = Duration::from_secs(30);
 
 /// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
 const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
-
-/// The kinds of which a part is not kept that is applied.
-const SLIMMED: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
 
 // === impl Watch ===
 
@@ -174,9 +170,10 @@ impl Watches {
 
     /// Waits until [`Watches::are_complete`].
     pub async fn completed(&self) {
-        // Completion makes no change where nothing is listed, so it is looked at again soon.
+        let mut progress = self.shared.index.progress();
         while !self.are_complete() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            // The index lives as long as this, so it cannot have been dropped.
+            let _ = progress.changed().await;
         }
     }
 }
@@ -333,69 +330,11 @@ fn is_gone(error: &watcher::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether objects of a kind are kept without a part that is applied.
-pub(super) fn is_slimmed(kind: &Kind) -> bool {
-    SLIMMED.contains(kind)
-}
-
-/// The object as JSON, without what nobody reads and what is large: the field sets of managers, the schemas of
-/// CustomResourceDefinitions, the content of ConfigMaps. Whoever needs these asks the API server.
-fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
-    let mut object = serde_json::to_value(object).ok()?;
-    object["apiVersion"] = Value::from(kind.api_version.as_ref());
-    object["kind"] = Value::from(kind.kind.as_ref());
-    if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
-        // The entries themselves stay, and so their places: patches name them by index. Of what they own only the CA
-        // bundles matter.
-        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-            let fields = entry.remove("fieldsV1").unwrap_or_default();
-            if owns_ca_bundle(&fields) {
-                entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
-            }
-        }
-    }
-    if *kind == kinds::CONFIG_MAP
-        && let Some(fields) = object.as_object_mut()
-    {
-        fields.remove("data");
-        fields.remove("binaryData");
-    }
-    if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
-        && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
-    {
-        for version in versions.iter_mut().filter_map(Value::as_object_mut) {
-            version.remove("schema");
-        }
-    }
-    Some(object)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    #[test]
-    fn a_definition_is_kept_without_its_schemas_and_field_sets() {
-        let object: DynamicObject = serde_json::from_value(json!({
-            "metadata": {
-                "name": "widgets.example.com",
-                "managedFields": [
-                    {"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}},
-                    {"manager": "n", "operation": "Update", "fieldsV1": {"f:spec": {"f:caBundle": {}, "f:group": {}}}},
-                ]
-            },
-            "spec": {"versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {}}}]}
-        }))
-        .unwrap();
-        let slim = slim(object, &kinds::CUSTOM_RESOURCE_DEFINITION).unwrap();
-        assert_eq!(slim["spec"]["versions"], json!([{"name": "v1", "served": true}]));
-        assert_eq!(slim["metadata"]["managedFields"][0]["manager"], "m");
-        assert!(slim["metadata"]["managedFields"][0].get("fieldsV1").is_none());
-        let owner = &slim["metadata"]["managedFields"][1];
-        assert_eq!(owner["fieldsV1"], json!({"f:caBundle": {}}));
-        assert_eq!(slim["kind"], "CustomResourceDefinition");
-        assert!(is_slimmed(&kinds::CUSTOM_RESOURCE_DEFINITION));
-    }
+    use super::*;
 
     #[test]
     fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
@@ -412,20 +351,5 @@ mod tests {
         ] {
             assert_eq!(defines(&object, &kind), expected, "{object}");
         }
-    }
-
-    #[test]
-    fn the_content_of_a_config_map_is_not_kept_and_that_of_a_secret_is() {
-        let object: DynamicObject = serde_json::from_value(json!({
-            "metadata": {"name": "bundle-0", "namespace": "windlass-system"},
-            "immutable": true, "data": {"a": "b"}, "binaryData": {"part": "H4sI"},
-        }))
-        .unwrap();
-        let config_map = slim(object.clone(), &kinds::CONFIG_MAP).unwrap();
-        assert_eq!(config_map.get("data").or(config_map.get("binaryData")), None);
-        assert_eq!(config_map["immutable"], true);
-        let secret = slim(object, &kinds::SECRET).unwrap();
-        assert_eq!(secret["data"], json!({"a": "b"}));
-        assert!(is_slimmed(&kinds::CONFIG_MAP) && !is_slimmed(&kinds::SECRET));
     }
 }

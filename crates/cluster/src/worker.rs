@@ -2,7 +2,7 @@
 //! come back later and later.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fmt::Display,
     hash::Hash,
     sync::Arc,
@@ -33,9 +33,16 @@ pub struct Queue<K> {
 
 #[derive(Debug)]
 struct State<K> {
-    due: HashMap<K, Instant>,
-    busy: HashSet<K>,
+    /// When each key is due that is not being reconciled; and the same in order, for each [`Due`] is unique.
+    due: HashMap<K, Due>,
+    order: BTreeMap<Due, K>,
+    /// The keys that are being reconciled, and when they are due again.
+    busy: HashMap<K, Option<Instant>>,
+    added: u64,
 }
+
+/// When a key is due, and which of those that are due at the same moment was added first.
+type Due = (Instant, u64);
 
 /// When a key is to be looked at again if nothing changes before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +92,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn new() -> Self {
         let state = State {
             due: HashMap::new(),
-            busy: HashSet::new(),
+            order: BTreeMap::new(),
+            busy: HashMap::new(),
+            added: 0,
         };
         Self {
             state: Mutex::new(state),
@@ -104,9 +113,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     fn add_at(&self, key: K, at: Instant) {
-        let mut state = self.state.lock();
-        let due = state.due.entry(key).or_insert(at);
-        *due = at.min(*due);
+        self.state.lock().add(key, at);
         self.changed.notify_one();
     }
 
@@ -114,25 +121,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     async fn take(&self) -> K {
         loop {
             let changed = self.changed.notified();
-            let next = {
-                let mut state = self.state.lock();
-                let next = state
-                    .due
-                    .iter()
-                    .filter(|(key, _)| !state.busy.contains(*key))
-                    .min_by_key(|(_, due)| **due)
-                    .map(|(key, due)| (key.clone(), *due));
-                match next {
-                    Some((key, due)) if due <= Instant::now() => {
-                        state.due.remove(&key);
-                        state.busy.insert(key.clone());
-                        return key;
-                    }
-                    next => next,
-                }
+            let next = match self.state.lock().take(Instant::now()) {
+                Ok(key) => return key,
+                Err(next) => next,
             };
             match next {
-                Some((_, due)) => tokio::select! {
+                Some(due) => tokio::select! {
                     () = changed => {}
                     () = tokio::time::sleep_until(due) => {}
                 },
@@ -141,8 +135,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    fn done(&self, key: &K) {
-        self.state.lock().busy.remove(key);
+    fn done(&self, key: K) {
+        self.state.lock().done(key);
         self.changed.notify_one();
     }
 }
@@ -150,6 +144,46 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 impl<K: Clone + Eq + Hash> Default for Queue<K> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+// === impl State ===
+
+impl<K: Clone + Eq + Hash> State<K> {
+    fn add(&mut self, key: K, at: Instant) {
+        if let Some(again) = self.busy.get_mut(&key) {
+            *again = Some(again.map_or(at, |again| again.min(at)));
+            return;
+        }
+        if let Some(due) = self.due.get(&key) {
+            if due.0 <= at {
+                return;
+            }
+            self.order.remove(due);
+        }
+        self.added += 1;
+        let due = (at, self.added);
+        self.order.insert(due, key.clone());
+        self.due.insert(key, due);
+    }
+
+    /// The key that is due first, if it is by `now`; else when it will be.
+    fn take(&mut self, now: Instant) -> Result<K, Option<Instant>> {
+        match self.order.first_entry() {
+            Some(first) if first.key().0 <= now => {
+                let key = first.remove();
+                self.due.remove(&key);
+                self.busy.insert(key.clone(), None);
+                Ok(key)
+            }
+            first => Err(first.map(|first| first.key().0)),
+        }
+    }
+
+    fn done(&mut self, key: K) {
+        if let Some(Some(again)) = self.busy.remove(&key) {
+            self.add(key, again);
+        }
     }
 }
 
@@ -184,33 +218,49 @@ where
                 tasks.spawn(async move { (key, work.await, started.elapsed()) }.instrument(span));
             }
             Some(ended) = tasks.join_next() => {
-                let (key, result, took): (K, Result<Action, E>, _) = ended?;
-                if !result.as_ref().is_err_and(|error| NotLeading::caused(error)) {
-                    metrics.reconciled(settings.controller, result.is_ok(), took);
+                let (key, result, took) = ended?;
+                let requeue = judge(settings, &metrics, &mut failures, &key, &result, took);
+                if let Some(delay) = requeue {
+                    queue.add_after(key.clone(), delay);
                 }
-                match result {
-                    Ok(next) => {
-                        failures.remove(&key);
-                        if let Action::Requeue(delay) = next {
-                            queue.add_after(key.clone(), delay);
-                        }
-                        debug!(controller = settings.controller, object = %key, ?took, ?next, "Reconciled");
-                    }
-                    Err(error) if NotLeading::caused(&error) => {
-                        debug!(controller = settings.controller, object = %key, "Left to whoever leads");
-                        queue.add_after(key.clone(), pause(settings, 0));
-                    }
-                    Err(error) => {
-                        let count = failures.entry(key.clone()).or_default();
-                        let delay = pause(settings, *count);
-                        *count = count.saturating_add(1);
-                        warn!(controller = settings.controller, object = %key, error = %chain(&error), retry = ?delay, "Cannot reconcile");
-                        queue.add_after(key.clone(), delay);
-                    }
-                }
-                queue.done(&key);
+                queue.done(key);
             }
             else => return Ok(()),
+        }
+    }
+}
+
+/// Counts and logs how a reconciliation ended. After what time its key is to be reconciled again at the latest.
+fn judge<K: QueueKey, E: std::error::Error + 'static>(
+    settings: Settings,
+    metrics: &Metrics,
+    failures: &mut HashMap<K, u32>,
+    key: &K,
+    result: &Result<Action, E>,
+    took: Duration,
+) -> Option<Duration> {
+    let controller = settings.controller;
+    match result {
+        Ok(action) => {
+            metrics.reconciled(controller, true, took);
+            failures.remove(key);
+            debug!(controller, object = %key, ?took, ?action, "Reconciled");
+            match action {
+                Action::AwaitChange => None,
+                Action::Requeue(delay) => Some(*delay),
+            }
+        }
+        Err(error) if NotLeading::caused(error) => {
+            debug!(controller, object = %key, "Not the leader; skipped");
+            Some(pause(settings, 0))
+        }
+        Err(error) => {
+            metrics.reconciled(controller, false, took);
+            let count = failures.entry(key.clone()).or_default();
+            let delay = pause(settings, *count);
+            *count = count.saturating_add(1);
+            warn!(controller, object = %key, error = %chain(error), retry = ?delay, "Cannot reconcile");
+            Some(delay)
         }
     }
 }
@@ -256,8 +306,31 @@ mod tests {
         queue.add("a".to_owned());
         let early = tokio::time::timeout(Duration::from_millis(50), queue.take()).await;
         assert!(early.is_err(), "the key is busy");
-        queue.done(&key);
+        queue.done(key);
         assert_eq!(queue.take().await, "a");
+    }
+
+    #[test]
+    fn keys_come_in_the_order_in_which_they_are_due() {
+        let queue = Queue::new();
+        let mut state = queue.state.lock();
+        let start = Instant::now();
+        let at = |second| start + Duration::from_secs(second);
+        for (key, second) in [("late", 30), ("soon", 10), ("late", 20), ("soon", 40)] {
+            state.add(key, at(second));
+        }
+        assert_eq!(state.take(start), Err(Some(at(10))));
+        assert_eq!(state.take(at(10)), Ok("soon"));
+        // One that is being reconciled comes again when it is done, as early as anybody asked for.
+        state.add("soon", at(25));
+        state.add("soon", at(15));
+        assert_eq!(state.take(at(19)), Err(Some(at(20))));
+        state.done("soon");
+        assert_eq!(state.take(at(20)), Ok("soon"));
+        assert_eq!(state.take(at(20)), Ok("late"));
+        state.done("soon");
+        state.done("late");
+        assert_eq!(state.take(at(60)), Err(None));
     }
 
     /// Reconciles one key until `outcome` of a try is nothing. How many tries that took.

@@ -18,7 +18,7 @@ use windlass_object::{
     patch::{self, guarded, release},
 };
 
-use crate::{Cluster, Index, Kind, RequestError, watches::is_slimmed};
+use crate::{Cluster, Index, Kind, RequestError, slim::is_slimmed};
 
 pub use difference::{body_hash, covers};
 
