@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
+use clap::ValueEnum;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::{self, ServingCertificate};
@@ -32,9 +33,19 @@ pub(super) struct Args {
     #[arg(long)]
     ca: bool,
 
-    /// Why: kept with the ServingCertificate, together with the time. With --ca, a reason that begins with "compromised"
-    /// gives up trust in the CA that signs as soon as endpoints have had the time to change; with "compromised-all", in
-    /// the next one, too.
+    /// The key of the CA that signs is compromised: rotate the CA, and stop trusting it as soon as endpoints have had the
+    /// time to change. With =all, stop trusting the next CA, too.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "current"
+    )]
+    compromised: Option<Compromised>,
+
+    /// The reason, kept with the ServingCertificate together with the time.
     #[arg(long, value_name = "TEXT", default_value = "requested", value_parser = reason)]
     reason: String,
 
@@ -42,13 +53,25 @@ pub(super) struct Args {
     #[arg(long)]
     wait: bool,
 
-    /// How long to wait at the most.
+    /// The maximum time to wait.
     #[arg(long, default_value = "15m", value_name = "DURATION")]
     timeout: GoDuration,
 
     #[command(flatten)]
     cluster: ClusterArgs,
 }
+
+/// Which keys are compromised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compromised {
+    /// That of the CA that signs.
+    Current,
+    /// That of the next CA, too.
+    All,
+}
+
+/// What the operator takes for an emergency at the beginning of a reason.
+const EMERGENCY: &str = "compromised";
 
 /// How often a change that another one came in between is tried.
 const TRIES: usize = 5;
@@ -65,7 +88,7 @@ impl Args {
         let cluster = self.cluster.connect().await?;
         let (namespace, name) = &self.certificate;
         let key = kinds::SERVING_CERTIFICATE.object(Some(namespace), name);
-        let request = request(self.ca, &self.reason, Timestamp::now());
+        let request = self.request(Timestamp::now())?;
         ask(&cluster, &key, &request).await?;
         if !self.wait {
             eprintln!("Asked {key} for {request:?}; windlass certs tells how far it is");
@@ -79,6 +102,25 @@ impl Args {
         println!("{}", OneLine(&summary(&key, &rotated)));
         Ok(ExitCode::SUCCESS)
     }
+
+    /// The value of the annotation. Each is carried out once, so there is a time in it.
+    ///
+    /// # Errors
+    ///
+    /// When the reason alone would make an emergency of it.
+    fn request(&self, now: Timestamp) -> anyhow::Result<String> {
+        let reason = &self.reason;
+        let what = match self.compromised {
+            Some(Compromised::All) => format!("ca:{EMERGENCY}-all: {reason}"),
+            Some(Compromised::Current) => format!("ca:{EMERGENCY}: {reason}"),
+            None if self.ca && reason.starts_with(EMERGENCY) => bail!(
+                "--reason begins with {EMERGENCY:?}: if the key of the CA is compromised add --compromised, else write another reason"
+            ),
+            None if self.ca => format!("ca:{reason}"),
+            None => format!("leaf:{reason}"),
+        };
+        Ok(format!("{what} at {}", now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")))
+    }
 }
 
 /// A reason on one line.
@@ -87,12 +129,6 @@ fn reason(text: &str) -> Result<String, String> {
         return Err("write up to 200 bytes on one line".to_owned());
     }
     Ok(text.to_owned())
-}
-
-/// The value of the annotation. Each is carried out once, so there is a time in it.
-fn request(ca: bool, reason: &str, now: Timestamp) -> String {
-    let what = if ca { "ca" } else { "leaf" };
-    format!("{what}:{reason} at {}", now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"))
 }
 
 async fn ask(cluster: &Cluster, key: &ObjectKey, request: &str) -> anyhow::Result<()> {
@@ -150,26 +186,47 @@ fn summary(key: &ObjectKey, rotated: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::Parser;
     use windlass_trust::rotation::ManualRotation;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Rotate {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn request(flags: &[&str], now: Timestamp) -> anyhow::Result<String> {
+        Rotate::parse_from([&["rotate", "ns/name"], flags].concat()).args.request(now)
+    }
 
     #[test]
     fn each_request_is_another_and_means_what_was_asked_for() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (one, two) = (at("2026-11-21T12:00:00.001Z"), at("2026-11-21T12:00:00.002Z"));
         assert_eq!(
-            request(false, "requested", one),
+            request(&[], one).unwrap(),
             "leaf:requested at 2026-11-21T12:00:00.001Z"
         );
-        assert_ne!(request(false, "x", one), request(false, "x", two));
-        for (ca, reason, expected) in [
-            (false, "compromised", ManualRotation::Leaf),
-            (true, "requested", ManualRotation::Authority),
-            (true, "compromised laptop", ManualRotation::Compromised),
-            (true, "compromised-all", ManualRotation::AllCompromised),
+        assert_ne!(request(&[], one).unwrap(), request(&[], two).unwrap());
+        for (flags, expected) in [
+            (&["--reason", "compromised"][..], ManualRotation::Leaf),
+            (&["--ca"], ManualRotation::Authority),
+            (&["--ca", "--reason", "an old laptop was compromised"], ManualRotation::Authority),
+            (&["--compromised"], ManualRotation::Compromised),
+            (&["--ca", "--compromised", "--reason", "laptop"], ManualRotation::Compromised),
+            (&["--compromised=all"], ManualRotation::AllCompromised),
+            (&["--compromised=all", "--reason", "compromised"], ManualRotation::AllCompromised),
         ] {
-            assert_eq!(request(ca, reason, one).parse(), Ok(expected), "{reason}");
+            assert_eq!(request(flags, one).unwrap().parse(), Ok(expected), "{flags:?}");
         }
+    }
+
+    #[test]
+    fn a_reason_alone_makes_no_emergency() {
+        let error = request(&["--ca", "--reason", "compromised laptop"], Timestamp::UNIX_EPOCH).unwrap_err();
+        assert!(error.to_string().contains("add --compromised"), "{error}");
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl CertificateReconciler {
                 CaChange::StartRotation { distrusted, .. } => {
                     ("Rotate", "RotationStarted", !distrusted.is_empty())
                 }
-                CaChange::Found { .. } | CaChange::IssueNext(_) => ("Rotate", "AuthorityMade", false),
+                CaChange::Found { .. } | CaChange::IssueNext(_) => ("Rotate", "CACreated", false),
                 CaChange::Adopt(_) => ("Rotate", "AuthorityTrusted", false),
                 CaChange::Promote { .. } => ("Rotate", "AuthorityPromoted", false),
                 CaChange::Retire { .. } => ("Rotate", "AuthorityRetired", false),
