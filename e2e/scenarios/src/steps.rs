@@ -259,7 +259,7 @@ pub async fn gone(client: &Client, path: &str) -> anyhow::Result<()> {
     .await
 }
 
-/// Asks for a rotation (`leaf` or `ca`).
+/// Asks for a rotation (`leaf` or `ca`). What was asked for, which the status repeats when it is done.
 ///
 /// # Errors
 ///
@@ -269,13 +269,13 @@ pub async fn ask_for_rotation(
     namespace: &str,
     name: &str,
     what: &str,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<String> {
     let path = format!("{}/{name}", serving_certificates(namespace));
     // Each value is done once, so every rotation needs one of its own.
     let reason = format!("{what}:asked for at {}", Timestamp::now());
     let patch = json!({"metadata": {"annotations": {names::ROTATE: reason}}});
     succeed(client, "PATCH", &path, Some(&patch)).await?;
-    Ok(())
+    Ok(reason)
 }
 
 /// Asks for a rotation (`leaf` or `ca`) and waits until it is done.
@@ -291,18 +291,12 @@ pub async fn rotate(
     patience: Duration,
 ) -> anyhow::Result<()> {
     let path = format!("{}/{name}", serving_certificates(namespace));
-    let before = get(client, &path).await?.context("no such ServingCertificate")?;
-    ask_for_rotation(client, namespace, name, what).await?;
-    let mark = |object: &Value| match what {
-        "leaf" => object["status"]["notAfter"].clone(),
-        _ => object["status"]["ca"]["current"]["generation"].clone(),
-    };
-    let old = mark(&before);
+    let request = ask_for_rotation(client, namespace, name, what).await?;
     until(&format!("{path} has rotated its {what}"), patience, async || {
         let object = get(client, &path)
             .await?
             .context("the ServingCertificate is gone")?;
-        let done = mark(&object) != old && is_settled(&object);
+        let done = object["status"]["rotated"] == *request && is_settled(&object);
         Ok(if done {
             Ok(())
         } else {

@@ -115,7 +115,8 @@ pub async fn trust_bundle(bed: &TestCluster) -> anyhow::Result<String> {
 
 /// Asks for a rotation (`leaf` or `ca`) of its certificate.
 pub async fn ask_for_rotation(bed: &TestCluster, what: &str) -> anyhow::Result<()> {
-    steps::ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, what).await
+    steps::ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, what).await?;
+    Ok(())
 }
 
 /// Asks for a rotation (`leaf` or `ca`) of its certificate, and waits until it is done.
