@@ -198,7 +198,9 @@ mod tests {
     }
 
     fn request(flags: &[&str], now: Timestamp) -> anyhow::Result<String> {
-        Rotate::parse_from([&["rotate", "ns/name"], flags].concat()).args.request(now)
+        Rotate::parse_from([&["rotate", "ns/name"], flags].concat())
+            .args
+            .request(now)
     }
 
     #[test]
@@ -213,11 +215,20 @@ mod tests {
         for (flags, expected) in [
             (&["--reason", "compromised"][..], ManualRotation::Leaf),
             (&["--ca"], ManualRotation::Authority),
-            (&["--ca", "--reason", "an old laptop was compromised"], ManualRotation::Authority),
+            (
+                &["--ca", "--reason", "an old laptop was compromised"],
+                ManualRotation::Authority,
+            ),
             (&["--compromised"], ManualRotation::Compromised),
-            (&["--ca", "--compromised", "--reason", "laptop"], ManualRotation::Compromised),
+            (
+                &["--ca", "--compromised", "--reason", "laptop"],
+                ManualRotation::Compromised,
+            ),
             (&["--compromised=all"], ManualRotation::AllCompromised),
-            (&["--compromised=all", "--reason", "compromised"], ManualRotation::AllCompromised),
+            (
+                &["--compromised=all", "--reason", "compromised"],
+                ManualRotation::AllCompromised,
+            ),
         ] {
             assert_eq!(request(flags, one).unwrap().parse(), Ok(expected), "{flags:?}");
         }

@@ -145,9 +145,20 @@ impl Entry {
             .map(|(name, fact)| format!("{:<10} {}\n", format!("{name}:"), OneLine(fact)))
             .collect();
 
-        let mut conditions = Table::new(&["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"]);
+        let tables = [self.conditions(now), self.webhooks(), self.certificates(now)];
+        let tables: String = tables
+            .iter()
+            .flatten()
+            .map(|table| format!("\n{table}"))
+            .collect();
+        format!("{facts}{tables}")
+    }
+
+    /// A line for each condition; `None` where there is none.
+    fn conditions(&self, now: Timestamp) -> Option<Table> {
+        let mut table = Table::new(&["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"]);
         for condition in &self.status.conditions {
-            conditions.add([
+            table.add([
                 &condition.type_,
                 &condition.status,
                 &age(condition.last_transition_time.0, now),
@@ -155,44 +166,42 @@ impl Entry {
                 &condition.message,
             ]);
         }
-        let mut webhooks = Table::new(&["WEBHOOK", "TYPE", "STATE"]);
+        (!self.status.conditions.is_empty()).then_some(table)
+    }
+
+    /// A line for each conversion and each webhook configuration; `None` where there is none.
+    fn webhooks(&self) -> Option<Table> {
+        let mut table = Table::new(&["WEBHOOK", "TYPE", "STATE"]);
         for conversion in &self.status.conversions {
-            webhooks.add([
+            table.add([
                 &conversion.crd,
                 &"ConversionWebhook",
                 &format!("{:?}", conversion.state),
             ]);
         }
         for webhook in &self.status.webhooks {
-            webhooks.add([
+            table.add([
                 &webhook.name,
                 &webhook.webhook_type,
                 &format!("{:?}", webhook.state),
             ]);
         }
-        let mut certificates = Table::new(&["CERTIFICATE", "UNTIL", "RENEWAL"]);
+        let is_empty = self.status.conversions.is_empty() && self.status.webhooks.is_empty();
+        (!is_empty).then_some(table)
+    }
+
+    /// A line for each certificate; `None` where there is none.
+    fn certificates(&self, now: Timestamp) -> Option<Table> {
+        let mut table = Table::new(&["CERTIFICATE", "UNTIL", "RENEWAL"]);
         for certificate in &self.status.certificates {
             let moment = |time: &Option<_>| until(time.as_ref(), now);
-            certificates.add([
+            table.add([
                 &format!("{}/{}", self.namespace, certificate.name),
                 &moment(&certificate.not_after),
                 &moment(&certificate.renewal_time),
             ]);
         }
-        let tables = [
-            (conditions, self.status.conditions.len()),
-            (
-                webhooks,
-                self.status.conversions.len() + self.status.webhooks.len(),
-            ),
-            (certificates, self.status.certificates.len()),
-        ];
-        let tables: String = tables
-            .iter()
-            .filter(|(_, rows)| *rows > 0)
-            .map(|(table, _)| format!("\n{table}"))
-            .collect();
-        format!("{facts}{tables}")
+        (!self.status.certificates.is_empty()).then_some(table)
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct CrdUpgradeArgs {
     pub(super) exceptions: Option<PathBuf>,
 }
 
-// === impl Comparison ===
+// === impl CrdUpgradeArgs ===
 
 impl CrdUpgradeArgs {
     /// Compares the CRDs.

@@ -16,7 +16,7 @@ use crate::terminal::yaml;
 #[derive(Debug)]
 pub(super) struct Destination(Option<PathBuf>);
 
-// === impl Output ===
+// === impl Destination ===
 
 impl Destination {
     /// Into `folder`, else to standard output.

@@ -81,7 +81,7 @@ struct Memory {
     verified: Option<(String, i64)>,
 }
 
-// === impl Owner ===
+// === impl Applicant ===
 
 impl Applicant {
     /// The name of the BundleDeployment that an object belongs to.

@@ -32,7 +32,7 @@ struct Election {
 #[error("nothing is written, because this process does not lead now")]
 pub struct NotLeading;
 
-// === impl Claim ===
+// === impl LeaderTerm ===
 
 impl LeaderTerm {
     /// Whether `identity` leads at `now`.

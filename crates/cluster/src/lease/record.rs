@@ -29,7 +29,7 @@ pub struct LeaderElectionRecord {
 #[error("the Lease is not what its API says")]
 pub struct ReadLeaseError(#[from] serde_json::Error);
 
-// === impl Record ===
+// === impl LeaderElectionRecord ===
 
 impl LeaderElectionRecord {
     /// Reads a Lease.

@@ -55,7 +55,7 @@ const CHAIN: &str = "tls.crt";
 /// The leaf's key.
 const KEY: &str = "tls.key";
 
-// === impl Certificate ===
+// === impl CertificateResolver ===
 
 impl CertificateResolver {
     /// The certificate in `secret`, as `index` knows it.

@@ -15,7 +15,7 @@ use crate::install::{
     status::Milestone,
 };
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// What the source holds, if nothing speaks against it.
@@ -23,11 +23,11 @@ impl BundleReconciler {
         &self,
         owner: &Applicant,
         deployment: &BundleDeployment,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
         let loaded = self.load(deployment).await?;
-        self.check_order(deployment, &loaded, survey).await?;
-        self.check(owner, deployment, &loaded, survey).await?;
+        self.check_order(deployment, &loaded, report).await?;
+        self.check(owner, deployment, &loaded, report).await?;
         Ok(loaded)
     }
 
@@ -36,14 +36,14 @@ impl BundleReconciler {
         &self,
         deployment: &BundleDeployment,
         loaded: &Loaded,
-        survey: &InstallReport,
+        report: &InstallReport,
     ) -> Result<(), Halt> {
         let refuse = |refusal: upgrade::UpgradeRefusal| {
             let (reason, message) = (refusal.reason(), refusal.to_string());
             Halt::failed(Milestone::Accepted, reason, message)
         };
         let candidate = release(&loaded.bundle);
-        if let Some(installed) = &survey.bundle {
+        if let Some(installed) = &report.bundle {
             candidate
                 .may_follow(
                     &release(installed),
@@ -52,7 +52,7 @@ impl BundleReconciler {
                 )
                 .map_err(refuse)?;
         }
-        let known = [&survey.bundle, &survey.installing];
+        let known = [&report.bundle, &report.installing];
         let newer = known.into_iter().flatten().map(release);
         let Some(newer) = newer.into_iter().find(|known| candidate.is_older_than(known)) else {
             return Ok(());
@@ -81,22 +81,15 @@ impl BundleReconciler {
         owner: &Applicant,
         deployment: &BundleDeployment,
         loaded: &Loaded,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<(), Halt> {
         let plan = &loaded.plan;
-        list_webhooks(plan, survey);
+        list_webhooks(plan, report);
         let crds = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
         let crds: Vec<_> = crds.iter().map(AsRef::as_ref).collect();
         let claimants = self.claimants(deployment, plan);
-        if !has_everything(owner, plan, &crds)
-            && let Some(uid) = &deployment.metadata.uid
-            && let Some(elder) = claims::older_unobserved_claimant(uid, &claimants)
-        {
-            let message = format!(
-                "the BundleDeployment {} is older and has not said yet what it converts",
-                elder.name
-            );
-            return Err(Halt::waiting(Milestone::Accepted, "WaitingForClaims", message));
+        if !has_everything(owner, plan, &crds) {
+            gate_on_elders(deployment, &claimants)?;
         }
         let mut live = Vec::new();
         for object in plan.phases.all() {
@@ -117,17 +110,17 @@ impl BundleReconciler {
         // What belongs to others is not going to change.
         if refusals.is_empty() {
             let findings = self
-                .crd_upgrade_findings(owner, deployment, loaded, survey)
+                .crd_upgrade_findings(owner, deployment, loaded, report)
                 .await?;
             refusals.extend(Refusal::of_crd_upgrade(&findings));
-            survey.warnings = findings;
+            report.warnings = findings;
         }
         let Some(first) = refusals.first() else {
             return Ok(());
         };
         for refusal in &refusals {
             if let Refusal::ConversionClaimed { crd, .. } = refusal {
-                survey.set_conversion(crd, WebhookState::Refused);
+                report.set_conversion(crd, WebhookState::Refused);
             }
         }
         let message: Vec<_> = refusals.iter().map(ToString::to_string).collect();
@@ -152,19 +145,19 @@ impl BundleReconciler {
 }
 
 /// Lists in the status what the plan claims and arms, each as it was known to be.
-fn list_webhooks(plan: &Plan, survey: &mut InstallReport) {
-    let known = std::mem::take(&mut survey.conversions);
-    survey.conversions = plan
+fn list_webhooks(plan: &Plan, report: &mut InstallReport) {
+    let known = std::mem::take(&mut report.conversions);
+    report.conversions = plan
         .apis()
         .into_iter()
         .map(|api| conversion_status(api, &known))
         .collect();
-    let known: BTreeMap<_, _> = survey
+    let known: BTreeMap<_, _> = report
         .webhooks
         .drain(..)
         .map(|known| (known.name, known.state))
         .collect();
-    survey.webhooks = plan
+    report.webhooks = plan
         .phases
         .of(Phase::Admission)
         .map(|webhook| webhook_status(webhook, &known))
@@ -208,4 +201,17 @@ fn webhook_status(configuration: &Value, known: &BTreeMap<String, WebhookState>)
         webhook_type: webhook_type.to_owned(),
         state: known.get(name).copied().unwrap_or(WebhookState::Disarmed),
     }
+}
+
+/// Waits for a BundleDeployment that is older: its claims come first.
+fn gate_on_elders(deployment: &BundleDeployment, claimants: &[Claimant]) -> Result<(), Halt> {
+    let uid = deployment.metadata.uid.as_deref();
+    let Some(elder) = uid.and_then(|uid| claims::older_unobserved_claimant(uid, claimants)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the BundleDeployment {} is older and has not said yet what it converts",
+        elder.name
+    );
+    Err(Halt::waiting(Milestone::Accepted, "WaitingForClaims", message))
 }

@@ -15,12 +15,12 @@ use crate::install::{
     status::Milestone,
 };
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration that is not there or
     /// differs, a conversion that is not in place or was never proven, a version that is not served or stored yet.
-    pub(super) fn is_anything_unarmed(&self, owner: &Applicant, plan: &Plan, survey: &InstallReport) -> bool {
+    pub(super) fn is_anything_unarmed(&self, owner: &Applicant, plan: &Plan, report: &InstallReport) -> bool {
         let admission = plan.phases.of(Phase::Admission).any(|configuration| {
             let live = ObjectKey::of(configuration).and_then(|key| self.context.index.find(&key));
             !live.is_some_and(|live| self.context.applier.is_applied(configuration, &live, owner))
@@ -28,7 +28,7 @@ impl BundleReconciler {
         let conversions = plan.conversions.iter().any(|conversion| {
             let live = self.crd_seen(&conversion.crd);
             let in_place = live.as_deref().and_then(|live| live.pointer("/spec/conversion"));
-            survey.conversion(&conversion.crd) != WebhookState::Armed
+            report.conversion(&conversion.crd) != WebhookState::Armed
                 || !in_place.is_some_and(|live| conversion.is_in(live))
         });
         let versions = plan.phases.of(Phase::Crds).any(|desired| {
@@ -36,7 +36,7 @@ impl BundleReconciler {
             self.crd_seen(name)
                 .is_none_or(|live| waits_for_proof(desired, &live))
         });
-        survey.installing.is_some() || admission || conversions || versions
+        report.installing.is_some() || admission || conversions || versions
     }
 
     /// Arms everything. What is in place already is not written again.
@@ -45,7 +45,7 @@ impl BundleReconciler {
         owner: &Applicant,
         plan: &Plan,
         trust_bundles: &TrustBundles,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for conversion in &plan.conversions {
             let Some(live) = self.crd_seen(&conversion.crd) else {
@@ -69,17 +69,17 @@ impl BundleReconciler {
             } else {
                 let stanza = trust_bundles.stanza(conversion);
                 self.context.applier.set_conversion(&live, &stanza).await?;
-                let was_armed = survey.conversion(&conversion.crd) == WebhookState::Armed;
-                if was_armed && survey.installing.is_none() {
+                let was_armed = report.conversion(&conversion.crd) == WebhookState::Armed;
+                if was_armed && report.installing.is_none() {
                     self.announce_overwrite(owner, &live).await;
                 }
                 // What converted before may be asked for a while yet.
                 self.note_disarmed(owner);
             }
-            survey.set_conversion(&conversion.crd, WebhookState::Armed);
+            report.set_conversion(&conversion.crd, WebhookState::Armed);
         }
         // New versions come after the conversion that serves them.
-        self.ensure_crds(owner, plan, trust_bundles, Stage::Proven, survey)
+        self.ensure_crds(owner, plan, trust_bundles, Stage::Proven, report)
             .await?;
         for configuration in plan.phases.of(Phase::Admission) {
             let armed = trust_bundles.put_into(configuration);
@@ -93,7 +93,7 @@ impl BundleReconciler {
                 self.note_disarmed(owner);
             }
             let name = object::text(configuration, "/metadata/name").unwrap_or_default();
-            survey.set_webhook(name, WebhookState::Armed);
+            report.set_webhook(name, WebhookState::Armed);
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ impl Finding {
     }
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Returns when every new revision has proven itself in a canary, or none has to; halts at one that has not.
@@ -81,11 +81,11 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         owner: &Applicant,
         plan: &Plan,
-        survey: &InstallReport,
+        report: &InstallReport,
     ) -> Result<(), Halt> {
         let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
         let mut canaries = Vec::new();
-        for desired in self.untried(plan, survey).await? {
+        for desired in self.untried(plan, report).await? {
             canaries.extend(canary::pod(desired, &owner.bundle_deployment, uid).map(|pod| (desired, pod)));
         }
         let revisions: Vec<_> = canaries
@@ -151,7 +151,7 @@ impl BundleReconciler {
     }
 
     /// The Deployments whose new revision is to be tried out: another one of it serves, and the new one does not yet.
-    async fn untried<'a>(&self, plan: &'a Plan, survey: &InstallReport) -> Result<Vec<&'a Value>, Halt> {
+    async fn untried<'a>(&self, plan: &'a Plan, report: &InstallReport) -> Result<Vec<&'a Value>, Halt> {
         let mut untried = Vec::new();
         if !plan.canary {
             return Ok(untried);
@@ -168,7 +168,7 @@ impl BundleReconciler {
                 continue;
             };
             let available = live.pointer("/status/availableReplicas").and_then(Value::as_i64);
-            let serves = survey.bundle.is_some() || available.unwrap_or(0) > 0;
+            let serves = report.bundle.is_some() || available.unwrap_or(0) > 0;
             if serves && !self.is_serving(plan, desired).await? {
                 untried.push(desired);
             }
@@ -279,12 +279,12 @@ impl BundleReconciler {
             text(deployment, "/metadata/name"),
             finding.message
         );
-        let standing = if finding.may_pass {
+        let outcome = if finding.may_pass {
             InstallOutcome::waiting(Milestone::Installed, finding.reason, message)
         } else {
             InstallOutcome::failed(Milestone::Installed, finding.reason, message)
         };
-        Halt::Later(standing, self.pause(pod))
+        Halt::Later(outcome, self.pause(pod))
     }
 
     fn pause(&self, pod: &Value) -> Duration {

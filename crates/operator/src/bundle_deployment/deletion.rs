@@ -17,7 +17,7 @@ const OBJECTS: Listing = Listing {
     way_to_rest: "",
 };
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Deletes the CRDs with every object of them. The operator still runs and converts: it may have finalizers on

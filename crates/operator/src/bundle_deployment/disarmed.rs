@@ -45,7 +45,7 @@ impl Disarmed {
     }
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Waits until every API server has heard of what was disarmed.
@@ -56,8 +56,8 @@ impl BundleReconciler {
             .left(&owner.bundle_deployment, now, self.timing.disarmed);
         left.map_or(Ok(()), |left| {
             let message = "waiting until every API server knows what is no longer called";
-            let standing = InstallOutcome::waiting(step, "Disarming", message);
-            Err(Halt::Later(standing, left))
+            let outcome = InstallOutcome::waiting(step, "Disarming", message);
+            Err(Halt::Later(outcome, left))
         })
     }
 

@@ -13,7 +13,7 @@ use crate::install::{
     status::Milestone,
 };
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Disarms what the plan no longer has, and what it has at another place: no pod of the new revision need know the

@@ -1,11 +1,14 @@
 //! The pipeline of an install, gate by gate.
 
+use std::sync::Arc;
+
 use windlass_api::BundleDeployment;
 use windlass_cluster::{apply::Applicant, worker::Action};
 use windlass_object::ObjectKey;
 
 use super::{
     BundleReconciler, Halt,
+    loading::Loaded,
     namespace::Namespace,
     report::InstallReport,
     rollout::{Revisions, RolloutStatus},
@@ -15,38 +18,25 @@ use crate::install::{
     status::Milestone,
 };
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Walks the pipeline as far as it is open.
     pub(super) async fn install(
         &self,
         deployment: &BundleDeployment,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<Action, Halt> {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let owner = self.owner(deployment);
-        survey.at = Milestone::Accepted;
-        let namespace = &deployment.spec.namespace;
-        if self.namespace(namespace).await? == Namespace::Terminating {
-            self.let_go(&owner, namespace).await?;
-        }
-        let accepted = self.accept(&owner, deployment, survey).await;
-        if matches!(accepted, Err(Halt::Gate(_))) {
-            // What was tried out is not asked for any more.
-            self.dismiss_canaries(&owner, &[]).await?;
-        }
-        let loaded = match accepted {
-            Err(Halt::Gate(standing)) => return Err(self.migrate_meanwhile(&owner, standing, survey).await),
-            accepted => accepted?,
-        };
+        let loaded = self.accepted(&owner, deployment, report).await?;
         let plan = &loaded.plan;
-        survey.begin(&loaded.bundle);
-        survey.certificates = self.certificates(plan);
+        report.begin(&loaded.bundle);
+        report.certificates = self.certificates(plan);
 
-        survey.at = Milestone::Installed;
+        report.at = Milestone::Installed;
         self.ensure_namespace(&owner, plan).await?;
-        self.try_out(deployment, &owner, plan, survey).await?;
+        self.try_out(deployment, &owner, plan, report).await?;
         self.disarm_dropped(&owner, plan).await?;
         for phase in [
             Phase::Identity,
@@ -57,7 +47,7 @@ impl BundleReconciler {
             self.ensure_phase(&owner, plan, phase).await?;
         }
         let trust_bundles = self.trust_bundles(plan)?;
-        self.ensure_crds(&owner, plan, &trust_bundles, Stage::Rollout, survey)
+        self.ensure_crds(&owner, plan, &trust_bundles, Stage::Rollout, report)
             .await?;
         self.disarm_conversions(&owner, plan).await?;
         if self.rolls_out(plan).await? {
@@ -66,20 +56,43 @@ impl BundleReconciler {
         self.ensure_phase(&owner, plan, Phase::Deployments).await?;
         self.dismiss_canaries(&owner, &[]).await?;
 
-        survey.at = Milestone::Available;
+        report.at = Milestone::Available;
         self.gate_on_deployments(&owner, plan).await?;
 
-        survey.at = Milestone::Armed;
-        if self.is_anything_unarmed(&owner, plan, survey) {
+        report.at = Milestone::Armed;
+        if self.is_anything_unarmed(&owner, plan, report) {
             self.prove(&name, plan, &trust_bundles).await?;
         }
-        self.arm(&owner, plan, &trust_bundles, survey).await?;
+        self.arm(&owner, plan, &trust_bundles, report).await?;
 
-        survey.at = Milestone::Migrated;
-        self.migrate_storage(&owner, plan, survey).await?;
+        report.at = Milestone::Migrated;
+        self.migrate_storage(&owner, plan, report).await?;
         self.remove_dropped(&owner, plan).await?;
-        survey.finish();
+        report.finish();
         Ok(Action::AwaitChange)
+    }
+
+    /// The bundle and its plan, if nothing speaks against it; what stands meanwhile is looked after.
+    async fn accepted(
+        &self,
+        owner: &Applicant,
+        deployment: &BundleDeployment,
+        report: &mut InstallReport,
+    ) -> Result<Arc<Loaded>, Halt> {
+        report.at = Milestone::Accepted;
+        let namespace = &deployment.spec.namespace;
+        if self.namespace(namespace).await? == Namespace::Terminating {
+            self.let_go(owner, namespace).await?;
+        }
+        let accepted = self.accept(owner, deployment, report).await;
+        if matches!(accepted, Err(Halt::Gate(_))) {
+            // What was tried out is not asked for any more.
+            self.dismiss_canaries(owner, &[]).await?;
+        }
+        match accepted {
+            Err(Halt::Gate(outcome)) => Err(self.migrate_meanwhile(owner, outcome, report).await),
+            accepted => accepted,
+        }
     }
 
     async fn gate_on_deployments(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {

@@ -60,7 +60,7 @@ impl Loader {
     }
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Reads the source, checks what it holds, and plans its install.

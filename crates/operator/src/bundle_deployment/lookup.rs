@@ -9,7 +9,7 @@ use windlass_object::{ObjectKey, names};
 use super::{BundleReconciler, Halt};
 use crate::install::plan::{dropped_versions, stops_serving, waits_for_proof};
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// The object as a watch sees it, else as the API server has it.

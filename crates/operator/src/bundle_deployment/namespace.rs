@@ -26,7 +26,7 @@ pub(super) enum Namespace {
     Terminating,
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Whether there is the namespace.

@@ -23,7 +23,7 @@ pub(super) const ADMISSION_KINDS: [Kind; 2] = [
     kinds::MUTATING_WEBHOOK_CONFIGURATION,
 ];
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Applies an object.
@@ -56,7 +56,7 @@ impl BundleReconciler {
         plan: &Plan,
         trust_bundles: &TrustBundles,
         stage: Stage,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for desired in plan.phases.of(Phase::Crds) {
             let Some(key) = ObjectKey::of(desired) else {
@@ -79,7 +79,7 @@ impl BundleReconciler {
                 .await
                 .map_err(refused)?;
             if live.is_none() {
-                survey.set_conversion(&key.name, WebhookState::Arming);
+                report.set_conversion(&key.name, WebhookState::Arming);
             }
         }
         Ok(())

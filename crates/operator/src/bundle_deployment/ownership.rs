@@ -6,7 +6,7 @@ use windlass_crd::claims::{self, Adoption};
 
 use super::BundleReconciler;
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// For whom the objects of a BundleDeployment are applied.

@@ -31,7 +31,7 @@ pub struct Delays {
     pub recheck: Duration,
 }
 
-// === impl Timing ===
+// === impl Delays ===
 
 impl Default for Delays {
     fn default() -> Self {

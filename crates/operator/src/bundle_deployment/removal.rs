@@ -15,7 +15,7 @@ use super::{
 };
 use crate::install::status::{Conditions, InstallOutcome, Milestone};
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Walks the removal as far as it is open. What is claimed stays claimed until the end: nobody else begins before.
@@ -23,16 +23,16 @@ impl BundleReconciler {
         &self,
         object: &Value,
         deployment: &BundleDeployment,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<Action, Halt> {
         let name = object::text(object, "/metadata/name").unwrap_or_default();
         let owner = Applicant {
             bundle_deployment: name.to_owned(),
             adopt: Vec::new(),
         };
-        survey.at = Milestone::Armed;
+        report.at = Milestone::Armed;
         self.disarm_admission(&owner).await?;
-        for webhook in &mut survey.webhooks {
+        for webhook in &mut report.webhooks {
             webhook.state = WebhookState::Disarmed;
         }
         self.dismiss_canaries(&owner, &[]).await?;
@@ -44,11 +44,11 @@ impl BundleReconciler {
             DeletionPolicy::KeepCRDs => self.stop_converting_all(&owner).await?,
             DeletionPolicy::DeleteCRDs => self.delete_crds(&owner, namespace).await?,
         }
-        for conversion in &mut survey.conversions {
+        for conversion in &mut report.conversions {
             conversion.state = WebhookState::Disarmed;
         }
         let since = disarmed_since(deployment);
-        survey.disarmed = true;
+        report.disarmed = true;
         let message = "nothing is sent to the webhooks any more; removing them once every API server knows";
         let disarmed = Halt::waiting(Milestone::Armed, "Disarmed", message);
         let Some(since) = since else { return Err(disarmed) };

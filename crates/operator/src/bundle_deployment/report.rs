@@ -48,7 +48,7 @@ pub(super) struct InstallReport {
     pub(super) disarmed: bool,
 }
 
-// === impl Survey ===
+// === impl InstallReport ===
 
 impl InstallReport {
     pub(super) fn new(deployment: &BundleDeployment) -> Self {
@@ -108,7 +108,7 @@ impl InstallReport {
     }
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Writes the status if it differs, and an event where the reason for being ready or not has changed.
@@ -116,36 +116,36 @@ impl BundleReconciler {
         &self,
         object: &Value,
         deployment: &BundleDeployment,
-        survey: &InstallReport,
-        standing: &InstallOutcome,
+        report: &InstallReport,
+        outcome: &InstallOutcome,
     ) -> Result<(), BundleDeploymentError> {
         let known = deployment.status.clone().unwrap_or_default();
         let generation = deployment.metadata.generation;
         let mut status = BundleDeploymentStatus {
             observed_generation: generation,
-            bundle: survey.bundle.clone(),
-            installing: survey.installing.clone(),
-            conversions: survey.conversions.clone(),
-            webhooks: survey.webhooks.clone(),
-            certificates: survey.certificates.clone(),
-            storage_migrations: survey.migrations.clone(),
+            bundle: report.bundle.clone(),
+            installing: report.installing.clone(),
+            conversions: report.conversions.clone(),
+            webhooks: report.webhooks.clone(),
+            certificates: report.certificates.clone(),
+            storage_migrations: report.migrations.clone(),
             conditions: known.conditions.clone(),
         };
         // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.
-        let reached = survey.at > Milestone::Installed || survey.bundle.is_some();
-        let armed = reached && survey.is_armed();
-        for (condition_type, mut verdict) in standing.conditions(armed) {
+        let reached = report.at > Milestone::Installed || report.bundle.is_some();
+        let armed = reached && report.is_armed();
+        for (condition_type, mut verdict) in outcome.conditions(armed) {
             if condition_type == Milestone::Accepted.condition()
                 && verdict.status == "True"
-                && !survey.warnings.is_empty()
+                && !report.warnings.is_empty()
             {
-                verdict = ConditionUpdate::holds(WARNINGS, listed(&survey.warnings));
+                verdict = ConditionUpdate::holds(WARNINGS, listed(&report.warnings));
             }
             status
                 .conditions
                 .record(condition_type, verdict, generation, self.context.clock.now());
         }
-        if survey.disarmed {
+        if report.disarmed {
             let verdict = ConditionUpdate::holds("Removing", "nothing is sent to the webhooks any more");
             status
                 .conditions

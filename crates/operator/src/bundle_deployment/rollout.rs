@@ -40,7 +40,7 @@ pub(super) struct Revisions {
     pub(super) unready: Vec<String>,
 }
 
-// === impl Rollout ===
+// === impl RolloutStatus ===
 
 impl RolloutStatus {
     /// Reads the status of a Deployment.

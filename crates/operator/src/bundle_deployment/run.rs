@@ -56,7 +56,7 @@ pub fn run(
     })
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     async fn reconcile(self: Arc<Self>, name: String) -> Result<Action, BundleDeploymentError> {
@@ -71,27 +71,27 @@ impl BundleReconciler {
         };
         let deployment: BundleDeployment =
             serde_json::from_value(Value::clone(&object)).map_err(BundleDeploymentError::Decode)?;
-        let mut survey = InstallReport::new(&deployment);
+        let mut report = InstallReport::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {
-            self.remove(&object, &deployment, &mut survey).await
+            self.remove(&object, &deployment, &mut report).await
         } else {
             finalizer::ensure(&self.context, &object).await?;
-            self.install(&deployment, &mut survey).await
+            self.install(&deployment, &mut report).await
         };
-        let (standing, result) = match walked {
+        let (outcome, result) = match walked {
             Ok(next) if removing => return Ok(next),
             Ok(next) => (InstallOutcome::Done, Ok(next)),
-            Err(Halt::Gate(standing)) => (standing, Ok(Action::Requeue(self.timing.recheck))),
-            Err(Halt::Later(standing, after)) => (standing, Ok(Action::Requeue(after))),
+            Err(Halt::Gate(outcome)) => (outcome, Ok(Action::Requeue(self.timing.recheck))),
+            Err(Halt::Later(outcome, after)) => (outcome, Ok(Action::Requeue(after))),
             // No news about the BundleDeployment.
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
             Err(Halt::Error(error)) => {
-                let standing = InstallOutcome::waiting(survey.at, "Retrying", chain(&error));
-                (standing, Err(error))
+                let outcome = InstallOutcome::waiting(report.at, "Retrying", chain(&error));
+                (outcome, Err(error))
             }
         };
-        self.report(&object, &deployment, &survey, &standing).await?;
+        self.report(&object, &deployment, &report, &outcome).await?;
         result
     }
 }

@@ -56,7 +56,7 @@ impl TrustBundles {
     }
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Each Service's trust bundle, from the Secret of its ServingCertificate.

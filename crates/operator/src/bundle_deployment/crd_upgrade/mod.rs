@@ -16,7 +16,7 @@ use windlass_cluster::apply::Applicant;
 use windlass_crd::upgrade_safety::{Finding, Policy, compare, compare_back, is_refused};
 use windlass_object::ObjectKey;
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// What the install would break. A CRD that was applied already is put back as it was, whatever others made
@@ -27,14 +27,14 @@ impl BundleReconciler {
         owner: &Applicant,
         deployment: &BundleDeployment,
         loaded: &Loaded,
-        survey: &InstallReport,
+        report: &InstallReport,
     ) -> Result<Vec<Finding>, Halt> {
         let policy = deployment.spec.crd_upgrade_policy();
         if policy.ignores_everything() {
             return Ok(Vec::new());
         }
         let changes = self.changes(owner, loaded).await?;
-        let goes_back = survey.bundle.as_ref() == Some(&loaded.bundle);
+        let goes_back = report.bundle.as_ref() == Some(&loaded.bundle);
         // Large schemas take a while.
         let comparison = {
             let (changes, policy) = (changes.clone(), policy.clone());

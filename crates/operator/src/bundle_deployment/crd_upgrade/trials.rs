@@ -96,7 +96,7 @@ impl Trials {
     }
 }
 
-// === impl Change ===
+// === impl CrdChange ===
 
 impl CrdChange {
     fn subject(&self) -> Subject {
@@ -117,7 +117,7 @@ impl CrdChange {
     }
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// What the changes do to objects that are stored; halts where these cannot be read.

@@ -36,7 +36,7 @@ const LOSSES: Listing = Listing {
     way_to_rest: "",
 };
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// What is wrong with the conversion of one CRD by the endpoints of `server`.
@@ -159,7 +159,7 @@ impl BundleReconciler {
     }
 }
 
-// === impl Interview ===
+// === impl ConversionProbe ===
 
 impl<'a> ConversionProbe<'a> {
     fn others(&self, object: &Value) -> impl Iterator<Item = &'a str> {

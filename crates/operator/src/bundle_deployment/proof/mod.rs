@@ -61,7 +61,7 @@ impl Proofs {
     }
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Returns when everything is proven; halts at what is not.

@@ -18,7 +18,7 @@ const LAG: SignedDuration = SignedDuration::from_secs(10);
 /// The longest pause between two times that it is asked.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(10);
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Nothing that the newest revision is the first to know is called before it is the only one that is there. A pod

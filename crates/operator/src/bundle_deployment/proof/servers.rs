@@ -26,7 +26,7 @@ pub(crate) struct CalledService {
     trust: [u8; 32],
 }
 
-// === impl Server ===
+// === impl CalledService ===
 
 impl CalledService {
     /// The endpoints behind a Service's port, with the trust bundle of the Service.
@@ -58,7 +58,7 @@ impl CalledService {
     }
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Each Service and port that a webhook of the plan calls.

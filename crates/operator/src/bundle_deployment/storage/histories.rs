@@ -14,7 +14,7 @@ use windlass_object::object;
 #[derive(Debug, Default)]
 pub(crate) struct StorageVersionHistories(Mutex<HashMap<String, StorageVersionHistory>>);
 
-// === impl Tenures ===
+// === impl StorageVersionHistories ===
 
 impl StorageVersionHistories {
     /// Takes note of a change. Each has to come here, in order.

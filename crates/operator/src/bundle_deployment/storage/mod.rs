@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
 
-use super::{BundleDeploymentError, BundleReconciler, Halt, objects::refused, report::InstallReport};
+use super::{BundleDeploymentError, BundleReconciler, Halt, report::InstallReport};
 use crate::install::{
     plan::{Phase, Plan},
     status::{InstallOutcome, Milestone},
@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How soon a watch is looked at again that has not shown a CRD as the API server has it.
 const LAG: Duration = Duration::from_millis(100);
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Returns when every object of the plan's CRDs is stored in the version that the bundle stores. Every other
@@ -49,7 +49,7 @@ impl BundleReconciler {
         &self,
         owner: &Applicant,
         plan: &Plan,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for desired in plan.phases.of(Phase::Crds) {
             let Some(key) = ObjectKey::of(desired) else {
@@ -57,35 +57,35 @@ impl BundleReconciler {
             };
             let seen = self.context.index.find(&key);
             if seen.is_some_and(|seen| is_as_desired(desired, &seen)) {
-                survey.forget_migration(&key.name);
+                report.forget_migration(&key.name);
                 continue;
             }
             let conversion = plan.conversion(&key.name);
             let converter = conversion.map(|conversion| converter(Some(&conversion.stanza(None))));
             // A watch that lags shows the storage version before.
-            self.migrate(owner, &key, converter.as_deref(), survey).await?;
+            self.migrate(owner, &key, converter.as_deref(), report).await?;
         }
-        survey.migrations.clear();
+        report.migrations.clear();
         Ok(())
     }
 
     /// Goes on with what the installed bundle has begun, while the one that is asked for is refused because of
-    /// `standing`: it may be refused for nothing else but that.
+    /// `outcome`: it may be refused for nothing else but that.
     pub(super) async fn migrate_meanwhile(
         &self,
         owner: &Applicant,
-        standing: InstallOutcome,
-        survey: &mut InstallReport,
+        outcome: InstallOutcome,
+        report: &mut InstallReport,
     ) -> Halt {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             let Some(key) = ObjectKey::of(&live) else { continue };
             if is_stored_in_one_version(&live) {
-                survey.forget_migration(&key.name);
+                report.forget_migration(&key.name);
                 continue;
             }
-            match self.migrate(owner, &key, None, survey).await {
+            match self.migrate(owner, &key, None, report).await {
                 Ok(()) => {}
-                Err(Halt::Later(_, after)) => return Halt::Later(standing, after),
+                Err(Halt::Later(_, after)) => return Halt::Later(outcome, after),
                 Err(Halt::Gate(_)) => break,
                 Err(Halt::Error(error)) => {
                     let name = &owner.bundle_deployment;
@@ -94,7 +94,7 @@ impl BundleReconciler {
                 }
             }
         }
-        Halt::Gate(standing)
+        Halt::Gate(outcome)
     }
 
     /// Goes a step on with the objects of one CRD, which `converter` has to convert, if that is known; returns when
@@ -104,7 +104,7 @@ impl BundleReconciler {
         owner: &Applicant,
         key: &ObjectKey,
         converter: Option<&str>,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<(), Halt> {
         // In this order: what is read is not older than what was seen.
         let seen = self.tenures.find(&key.name);
@@ -115,41 +115,24 @@ impl BundleReconciler {
         let mut known = self.known_migration(owner, &key.name).await?;
         if let Some(known) = &mut known {
             known.follow(seen.iter().chain(&StorageVersionHistory::of(live)));
-            survey.set_migration(known.clone());
+            report.set_migration(known.clone());
         }
         let now = self.context.clock.now();
         let settle = SignedDuration::try_from(self.timing.stored).unwrap_or(SignedDuration::MAX);
         let next = next(live, known.as_ref(), converter, now, settle);
-        if !matches!(next, MigrationStep::Nothing | MigrationStep::Serve) {
-            for object in grant(live, self.context.cluster.user().await?) {
-                self.context
-                    .applier
-                    .ensure(&object, owner)
-                    .await
-                    .map_err(refused)?;
+        match next {
+            MigrationStep::Nothing => {
+                report.forget_migration(&key.name);
+                return Ok(());
             }
+            MigrationStep::Serve => return Err(nothing_served(&key.name)),
+            _ => {}
+        }
+        for object in grant(live, self.context.cluster.user().await?) {
+            self.ensure(&object, owner).await?;
         }
         match (next, known) {
-            (MigrationStep::Nothing, _) => {
-                survey.forget_migration(&key.name);
-                Ok(())
-            }
-            (MigrationStep::Serve, _) => {
-                let message = format!(
-                    "objects of {} are stored in several versions, but none is served in which they could be rewritten",
-                    key.name
-                );
-                let standing = InstallOutcome::failed(Milestone::Migrated, "NothingServed", message);
-                Err(Halt::Gate(standing))
-            }
-            (MigrationStep::Convert(converter), _) => {
-                let message = format!(
-                    "objects of {} are rewritten when spec.conversion is what it was: {converter}",
-                    key.name
-                );
-                let standing = InstallOutcome::waiting(Milestone::Migrated, "ConversionChanged", message);
-                Err(Halt::Gate(standing))
-            }
+            (MigrationStep::Convert(converter), _) => Err(conversion_changed(&key.name, &converter)),
             // What lies between is on its way.
             (MigrationStep::Begin(_), Some(known))
                 if known.is_behind(live) && !seen.is_some_and(|seen| seen.reaches(live)) =>
@@ -158,27 +141,35 @@ impl BundleReconciler {
             }
             (MigrationStep::Begin(migration), _) => {
                 let halt = settling(&migration, self.timing.stored);
-                survey.set_migration(migration);
+                report.set_migration(migration);
                 Err(halt)
             }
             (MigrationStep::Wait(left), Some(migration)) => {
                 let left = Duration::try_from(left).unwrap_or(self.timing.stored);
                 Err(settling(&migration, left))
             }
-            (MigrationStep::Mark, Some(mut migration)) => {
-                let page = self.context.cluster.page(&objects(live), 1, None).await;
-                let page = page.map_err(|error| paused(&migration, error))?;
-                migration.mark(&page.resource_version, page.count());
-                let halt = rewriting(&migration, Duration::ZERO);
-                survey.set_migration(migration);
-                Err(halt)
-            }
+            (MigrationStep::Mark, Some(migration)) => Err(self.mark(live, migration, report).await?),
             (MigrationStep::Rewrite, Some(migration)) => {
-                Err(self.rewrite(key, live, migration, survey).await?)
+                Err(self.rewrite(key, live, migration, report).await?)
             }
-            // These steps are for what is known already.
-            (MigrationStep::Wait(_) | MigrationStep::Mark | MigrationStep::Rewrite, None) => Ok(()),
+            // The last three are for what is known already, and the first two have returned.
+            _ => Ok(()),
         }
+    }
+
+    /// Notes up to where the objects have to be rewritten: as many as there are now.
+    async fn mark(
+        &self,
+        live: &Value,
+        mut migration: Migration,
+        report: &mut InstallReport,
+    ) -> Result<Halt, Halt> {
+        let page = self.context.cluster.page(&objects(live), 1, None).await;
+        let page = page.map_err(|error| paused(&migration, error))?;
+        migration.mark(&page.resource_version, page.count());
+        let halt = rewriting(&migration, Duration::ZERO);
+        report.set_migration(migration);
+        Ok(halt)
     }
 
     /// How far the objects of one CRD are, as the API server has it: a watch that lags shows how far they were.
@@ -197,20 +188,20 @@ impl BundleReconciler {
         key: &ObjectKey,
         live: &Value,
         mut migration: Migration,
-        survey: &mut InstallReport,
+        report: &mut InstallReport,
     ) -> Result<Halt, Halt> {
         migration.go_through(live);
-        survey.set_migration(migration.clone());
+        report.set_migration(migration.clone());
         match self.turn_page(key, &objects(live), &mut migration).await? {
             Turned::Stopped => {}
             Turned::Refused(message) => {
-                let standing = InstallOutcome::failed(Milestone::Migrated, "ObjectsRefused", message);
-                return Ok(Halt::Later(standing, RETRY));
+                let outcome = InstallOutcome::failed(Milestone::Migrated, "ObjectsRefused", message);
+                return Ok(Halt::Later(outcome, RETRY));
             }
-            Turned::Next => survey.set_migration(migration.clone()),
+            Turned::Next => report.set_migration(migration.clone()),
             Turned::Last => {
                 if self.reduce(key, &mut migration).await? {
-                    survey.forget_migration(&key.name);
+                    report.forget_migration(&key.name);
                 }
             }
         }
@@ -247,7 +238,7 @@ impl BundleReconciler {
     }
 }
 
-// === impl Survey ===
+// === impl InstallReport ===
 
 impl InstallReport {
     fn set_migration(&mut self, migration: Migration) {
@@ -271,6 +262,18 @@ fn objects(live: &Value) -> Kind {
     Kind::of_crd(live, reachable_version(live).unwrap_or_default())
 }
 
+fn nothing_served(crd: &str) -> Halt {
+    let message = format!(
+        "objects of {crd} are stored in several versions, but none is served in which they could be rewritten"
+    );
+    Halt::failed(Milestone::Migrated, "NothingServed", message)
+}
+
+fn conversion_changed(crd: &str, converter: &str) -> Halt {
+    let message = format!("objects of {crd} are rewritten when spec.conversion is what it was: {converter}");
+    Halt::waiting(Milestone::Migrated, "ConversionChanged", message)
+}
+
 fn settling(migration: &Migration, left: Duration) -> Halt {
     let message = format!(
         "waiting until every API server stores objects of {} as {}",
@@ -284,8 +287,8 @@ fn settling(migration: &Migration, left: Duration) -> Halt {
 
 /// Goes on after a while, from the start: something else may have changed.
 fn rewriting(migration: &Migration, after: Duration) -> Halt {
-    let standing = InstallOutcome::waiting(Milestone::Migrated, "RewritingObjects", migration.to_string());
-    Halt::Later(standing, after)
+    let outcome = InstallOutcome::waiting(Milestone::Migrated, "RewritingObjects", migration.to_string());
+    Halt::Later(outcome, after)
 }
 
 /// Where the API server can do nothing with objects for now, as when their conversion webhook is down: goes on when it can.

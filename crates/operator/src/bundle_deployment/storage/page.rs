@@ -33,7 +33,7 @@ pub(super) enum Turned {
     Refused(String),
 }
 
-// === impl Reconciler ===
+// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Rewrites the objects of the page at which `migration` is; `definition` is theirs.

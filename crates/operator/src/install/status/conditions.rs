@@ -36,7 +36,7 @@ pub trait Conditions {
     );
 }
 
-// === impl Verdict ===
+// === impl ConditionUpdate ===
 
 /// What the API server lets a message be.
 const LONGEST_MESSAGE: usize = 32_768;

@@ -44,7 +44,7 @@ pub enum InstallOutcome {
     },
 }
 
-// === impl Step ===
+// === impl Milestone ===
 
 impl Milestone {
     /// Every step, in order.
@@ -78,7 +78,7 @@ impl Milestone {
     }
 }
 
-// === impl Standing ===
+// === impl InstallOutcome ===
 
 impl InstallOutcome {
     /// Waits at `at`.
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn what_comes_before_the_step_holds_and_what_comes_after_is_unknown() {
-        let standing = InstallOutcome::waiting(Milestone::Available, "RollingOut", "1 of 2 replicas");
-        let conditions: Vec<_> = standing
+        let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", "1 of 2 replicas");
+        let conditions: Vec<_> = outcome
             .conditions(false)
             .into_iter()
             .map(|(name, verdict)| (name, verdict.status))
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn what_is_armed_stays_armed_while_a_deployment_is_down() {
-        let standing = InstallOutcome::waiting(Milestone::Available, "RollingOut", "0 of 2 replicas");
-        let armed = |armed| standing.conditions(armed)[3].1.status;
+        let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", "0 of 2 replicas");
+        let armed = |armed| outcome.conditions(armed)[3].1.status;
         assert_eq!((armed(true), armed(false)), ("True", "Unknown"));
     }
 
