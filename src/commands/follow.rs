@@ -20,6 +20,16 @@ use windlass_object::{GoDuration, ObjectKey, object, text::OneLine};
 
 use crate::{commands::cluster::explained, terminal::Progress};
 
+/// What the watch has shown last.
+enum Latest {
+    /// Nothing yet, or nothing that still holds for sure.
+    Unknown,
+    /// That there is no such object.
+    Absent,
+    /// The object.
+    Object(Value),
+}
+
 /// How often a judge is asked that has seen nothing new: time alone may decide.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
@@ -66,12 +76,13 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
     let mut versions = pin!(watcher::watch_object(api, &key.name).default_backoff());
     let started = Instant::now();
     let mut again = tokio::time::interval(ASK_AGAIN);
-    let mut seen: Option<Option<Value>> = None;
+    let mut latest = Latest::Unknown;
     let mut what = String::new();
     loop {
         tokio::select! {
             version = versions.next() => match version {
-                Some(Ok(version)) => seen = Some(version.map(serde_json::to_value).transpose()?),
+                Some(Ok(Some(version))) => latest = Latest::Object(serde_json::to_value(version)?),
+                Some(Ok(None)) => latest = Latest::Absent,
                 Some(Err(error)) => {
                     if let Some(status) = refusal(&error) {
                         let (operation, object) = ("watch", key.to_string());
@@ -79,18 +90,22 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
                         return Err(explained(RequestError::Refused { operation, object, status }));
                     }
                     // Whether what was seen last still holds is not known.
-                    seen = None;
+                    latest = Latest::Unknown;
                     what = format!("the cluster does not answer: {}", chain(&error));
                 }
                 None => bail!("the watch of {key} ended"),
             },
             _ = again.tick() => {}
         }
-        if let Some(version) = &seen {
-            match judge(version.as_ref(), started.elapsed())? {
-                Judgement::Done(outcome) => return Ok(outcome),
-                Judgement::Wait(for_what) => what = for_what,
-            }
+        let judgement = match &latest {
+            Latest::Unknown => None,
+            Latest::Absent => Some(judge(None, started.elapsed())?),
+            Latest::Object(object) => Some(judge(Some(object), started.elapsed())?),
+        };
+        match judgement {
+            Some(Judgement::Done(outcome)) => return Ok(outcome),
+            Some(Judgement::Wait(for_what)) => what = for_what,
+            None => {}
         }
         if !what.is_empty() {
             progress.wait_for(&what);

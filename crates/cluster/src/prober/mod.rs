@@ -49,12 +49,12 @@ pub enum ProbeError {
         after: Duration,
     },
     /// No connection, or no handshake on it.
-    #[error("{address}: {source}")]
+    #[error("{address}: {problem}")]
     Connect {
         /// The endpoint.
         address: SocketAddr,
-        /// What went wrong.
-        source: std::io::Error,
+        /// What went wrong; said with the address wherever this is said.
+        problem: std::io::Error,
     },
     /// The endpoint's certificate does not verify.
     #[error("{address} presents a certificate that is not trusted: {rejection}")]
@@ -138,7 +138,7 @@ impl Prober {
         name: &str,
         trust: &TrustAnchors,
     ) -> Result<(TlsStream<TcpStream>, Presented), ProbeError> {
-        let failed = |source| ProbeError::Connect { address, source };
+        let failed = |problem| ProbeError::Connect { address, problem };
         let server_name = ServerName::try_from(name.to_owned()).map_err(|_| ProbeError::Name {
             name: name.to_owned(),
         })?;

@@ -48,10 +48,10 @@ impl Review {
             review: &review,
             problems: Vec::new(),
         };
-        reader.expect("apiVersion", API_VERSION);
-        reader.expect("kind", KIND);
-        reader.expect("request.resource.group", "apiextensions.k8s.io");
-        reader.expect("request.resource.resource", "customresourcedefinitions");
+        reader.require("apiVersion", API_VERSION);
+        reader.require("kind", KIND);
+        reader.require("request.resource.group", "apiextensions.k8s.io");
+        reader.require("request.resource.resource", "customresourcedefinitions");
         let uid = reader.text("request.uid");
         let user = reader.text("request.userInfo.username");
         let operation = reader.text("request.operation");
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn expect(&mut self, path: &str, expected: &str) {
+    fn require(&mut self, path: &str, expected: &str) {
         let found = self.field(path);
         if found.and_then(Value::as_str) != Some(expected) {
             let found = found.map_or_else(|| "nothing".to_owned(), ToString::to_string);

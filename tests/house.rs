@@ -1,0 +1,86 @@
+//! What keeps the code findable: one name means one thing, and no file grows into a drawer.
+
+#![expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Names that may be defined more than once: each command and program has its own arguments.
+const REPEATED: &[&str] = &["Args", "Arguments"];
+
+/// The longest a file may be, in lines.
+const LONGEST: usize = 500;
+
+/// Every Rust file of the repository, relative to its root, with its content.
+fn files() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders: Vec<PathBuf> = ["src", "crates", "e2e", "tests"].map(|name| root.join(name)).into();
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let relative = path.strip_prefix(root).unwrap().to_owned();
+                files.push((relative, fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    assert!(files.len() > 100, "the sources are elsewhere");
+    files
+}
+
+/// The type that a line defines for others to see.
+fn visible_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = match rest.strip_prefix('(') {
+        Some(scope) => scope.split_once(')')?.1,
+        None => rest,
+    };
+    let rest = rest.strip_prefix(' ')?;
+    let (keyword, rest) = rest.split_once(' ')?;
+    let name = rest
+        .split(|character: char| !character.is_alphanumeric() && character != '_')
+        .next()?;
+    matches!(keyword, "struct" | "enum" | "trait" | "type" | "union").then_some(name)
+}
+
+#[test]
+fn a_type_name_means_one_thing() {
+    let mut defined = BTreeMap::<String, Vec<String>>::new();
+    for (path, source) in files() {
+        if path.iter().any(|part| part == "tests") || path.ends_with("tests.rs") {
+            continue;
+        }
+        let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for name in code.lines().filter_map(visible_type) {
+            let places = defined.entry(name.to_owned()).or_default();
+            places.push(path.display().to_string());
+        }
+    }
+    defined.retain(|name, places| places.len() > 1 && !REPEATED.contains(&name.as_str()));
+    assert!(defined.is_empty(), "{defined:#?}");
+}
+
+#[test]
+fn a_file_has_one_subject() {
+    let long: Vec<String> = files()
+        .iter()
+        .map(|(path, source)| (path, source.lines().count()))
+        .filter(|(_, lines)| *lines > LONGEST)
+        .map(|(path, lines)| format!("{}: {lines} lines", path.display()))
+        .collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn definitions_are_told_from_uses() {
+    assert_eq!(visible_type("pub struct Name<T> {"), Some("Name"));
+    assert_eq!(visible_type("    pub(in crate::a) type Name = u8;"), Some("Name"));
+    assert_eq!(visible_type("pub fn name() {"), None);
+    assert_eq!(visible_type("struct Hidden;"), None);
+}
