@@ -17,7 +17,9 @@ const LONGEST: usize = 500;
 /// Every Rust file of the repository, relative to its root, with its content.
 fn files() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders: Vec<PathBuf> = ["src", "crates", "e2e", "tests"].map(|name| root.join(name)).into();
+    let mut folders: Vec<PathBuf> = ["src", "crates", "e2e", "tests"]
+        .map(|name| root.join(name))
+        .into();
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -56,7 +58,10 @@ fn a_type_name_means_one_thing() {
         if path.iter().any(|part| part == "tests") || path.ends_with("tests.rs") {
             continue;
         }
-        let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let code = source
+            .split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or_default();
         for name in code.lines().filter_map(visible_type) {
             let places = defined.entry(name.to_owned()).or_default();
             places.push(path.display().to_string());

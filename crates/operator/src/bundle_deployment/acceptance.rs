@@ -9,7 +9,7 @@ use windlass_cluster::{apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
 use windlass_object::{ObjectKey, object};
 
-use super::{BundleReconciler, Halt, loading::Loaded, report::InstallReport};
+use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport};
 use crate::install::{
     plan::{Phase, Plan, PreflightObservation, Refusal, dropped_but_stored, preflight},
     status::Milestone,

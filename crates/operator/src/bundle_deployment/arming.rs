@@ -9,7 +9,9 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::injection;
 
-use super::{BundleReconciler, Halt, objects::refused, report::InstallReport, trust::TrustBundles};
+use super::{
+    halt::Halt, objects::refused, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles,
+};
 use crate::install::{
     plan::{Phase, Plan, Stage, waits_for_proof},
     status::Milestone,

@@ -19,8 +19,9 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    BundleReconciler, Halt,
+    halt::Halt,
     proof::{CalledService, called},
+    reconciler::BundleReconciler,
     report::InstallReport,
     trust::TrustBundles,
 };

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
-use super::{BundleReconciler, Halt, disarming::stored_kind, triggers::OWNED_KINDS};
+use super::{disarming::stored_kind, halt::Halt, reconciler::BundleReconciler, triggers::OWNED_KINDS};
 use crate::install::{
     plan::{Phase, Plan},
     status::Milestone,

@@ -7,7 +7,7 @@ use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
 use windlass_crd::accessors::{is_converting, storage_version};
 use windlass_object::{ObjectKey, names, object};
 
-use super::{BundleReconciler, Halt, objects::ADMISSION_KINDS};
+use super::{halt::Halt, objects::ADMISSION_KINDS, reconciler::BundleReconciler};
 use crate::install::{
     plan::{Phase, Plan, Stage, calls_elsewhere, may_stop_converting, staged},
     status::Milestone,

@@ -7,9 +7,10 @@ use windlass_cluster::{apply::Applicant, worker::Action};
 use windlass_object::ObjectKey;
 
 use super::{
-    BundleReconciler, Halt,
-    loading::Loaded,
+    halt::Halt,
+    memory::Loaded,
     namespace::Namespace,
+    reconciler::BundleReconciler,
     report::InstallReport,
     rollout::{Revisions, RolloutStatus},
 };

@@ -1,12 +1,10 @@
 //! From a source to a plan.
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName};
 use windlass_bundle::{
@@ -18,7 +16,7 @@ use windlass_bundle::{
 use windlass_cluster::kinds;
 use windlass_object::text::{Listing, hexadecimal};
 
-use super::{BundleReconciler, Halt};
+use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler};
 use crate::install::{plan::Plan, status::Milestone};
 
 /// How a status lists problems.
@@ -27,38 +25,6 @@ const PROBLEMS: Listing = Listing {
     separator: "; ",
     way_to_rest: ": windlass check shows them all",
 };
-
-/// Remembers what was loaded last for each BundleDeployment: planning a large bundle takes a while.
-#[derive(Default)]
-pub(super) struct Loader(Mutex<HashMap<String, Remembered>>);
-
-struct Remembered {
-    spec: BundleDeploymentSpec,
-    loaded: Arc<Loaded>,
-}
-
-/// What a source holds.
-pub(super) struct Loaded {
-    pub(super) bundle: BundleStatus,
-    pub(super) plan: Plan,
-    /// Which bundles it may follow.
-    pub(super) predecessors: Predecessors,
-}
-
-// === impl Loader ===
-
-impl Loader {
-    fn find(&self, name: &str, digest: &str, spec: &BundleDeploymentSpec) -> Option<Arc<Loaded>> {
-        let remembered = self.0.lock();
-        let found = remembered.get(name)?;
-        (found.loaded.bundle.digest == digest && found.spec == *spec).then(|| found.loaded.clone())
-    }
-
-    /// Forgets a BundleDeployment that is gone.
-    pub(super) fn forget(&self, name: &str) {
-        self.0.lock().remove(name);
-    }
-}
 
 // === impl BundleReconciler ===
 
@@ -90,11 +56,7 @@ impl BundleReconciler {
             .await?
             .map_err(|(reason, message)| refused(reason, message))?;
         let loaded = Arc::new(loaded);
-        let remembered = Remembered {
-            spec: spec.clone(),
-            loaded: loaded.clone(),
-        };
-        self.loader.0.lock().insert(name, remembered);
+        self.loader.keep(name, spec.clone(), loaded.clone());
         Ok(loaded)
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names};
 
-use super::{BundleReconciler, Halt};
+use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::plan::{dropped_versions, stops_serving, waits_for_proof};
 
 // === impl BundleReconciler ===

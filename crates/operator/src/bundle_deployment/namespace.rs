@@ -9,7 +9,7 @@ use windlass_object::{
     patch::{put, test},
 };
 
-use super::{BundleReconciler, Halt};
+use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::{
     plan::{Plan, unservable},
     status::Milestone,

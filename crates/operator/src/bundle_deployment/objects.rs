@@ -11,10 +11,10 @@ use windlass_cluster::{
 };
 use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
-use super::{BundleReconciler, Halt, report::InstallReport, trust::TrustBundles};
+use super::{halt::Halt, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles};
 use crate::install::{
     plan::{Phase, Plan, Stage, staged, stops_serving},
-    status::Milestone,
+    status::{InstallOutcome, Milestone},
 };
 
 /// The kinds that send API traffic to admission webhooks.
@@ -145,6 +145,25 @@ impl BundleReconciler {
             !endpoints::ready(&self.context.index, &service, Some(conversion.port)).is_empty()
         });
         conversion.namespace == namespace && !answers
+    }
+
+    /// Waits until every API server has heard of what was disarmed.
+    pub(super) fn gate_on_disarmed(&self, owner: &Applicant, step: Milestone) -> Result<(), Halt> {
+        let now = self.context.clock.now();
+        let left = self
+            .disarmed
+            .left(&owner.bundle_deployment, now, self.timing.disarmed);
+        left.map_or(Ok(()), |left| {
+            let message = "waiting until every API server knows what is no longer called";
+            let outcome = InstallOutcome::waiting(step, "Disarming", message);
+            Err(Halt::Later(outcome, left))
+        })
+    }
+
+    /// Notes that something was disarmed just now.
+    pub(super) fn note_disarmed(&self, owner: &Applicant) {
+        self.disarmed
+            .note(&owner.bundle_deployment, self.context.clock.now());
     }
 }
 

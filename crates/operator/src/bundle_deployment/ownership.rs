@@ -4,7 +4,7 @@ use windlass_api::{BundleDeployment, WebhookState};
 use windlass_cluster::{apply::Applicant, kinds};
 use windlass_crd::claims::{self, Adoption};
 
-use super::BundleReconciler;
+use super::reconciler::BundleReconciler;
 
 // === impl BundleReconciler ===
 

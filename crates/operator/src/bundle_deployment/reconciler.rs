@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    crd_upgrade::Trials, disarmed::Disarmed, loading::Loader, proof::Proofs, storage::StorageVersionHistories,
-};
+use super::memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials};
 use crate::{Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.

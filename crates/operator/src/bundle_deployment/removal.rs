@@ -9,8 +9,10 @@ use windlass_cluster::{apply::Applicant, kinds, worker::Action};
 use windlass_object::{ObjectKey, object};
 
 use super::{
-    BundleReconciler, Halt, finalizer,
+    finalizer,
+    halt::Halt,
     namespace::Namespace,
+    reconciler::BundleReconciler,
     report::{DISARMED, InstallReport},
 };
 use crate::install::status::{Conditions, InstallOutcome, Milestone};

@@ -10,7 +10,7 @@ use windlass_cluster::RequestError;
 use windlass_crd::{storage_migration::Migration, upgrade_safety::Finding};
 use windlass_object::{ObjectKey, names};
 
-use super::{BundleDeploymentError, BundleReconciler};
+use super::{halt::BundleDeploymentError, reconciler::BundleReconciler};
 use crate::{
     install::{
         plan::listed,

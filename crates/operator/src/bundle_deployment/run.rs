@@ -16,8 +16,11 @@ use windlass_cluster::{
 use windlass_object::object;
 
 use super::{
-    BundleDeploymentError, BundleReconciler, Delays, Halt, crd_upgrade::Trials, disarmed::Disarmed,
-    finalizer, loading::Loader, proof::Proofs, report::InstallReport, storage::StorageVersionHistories,
+    finalizer,
+    halt::{BundleDeploymentError, Halt},
+    memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials},
+    reconciler::{BundleReconciler, Delays},
+    report::InstallReport,
     triggers,
 };
 use crate::{Context, controller, install::status::InstallOutcome, reporting::Announced};

@@ -13,7 +13,7 @@ use windlass_crd::claims::{Api, Claimant};
 use windlass_object::{names, object};
 use windlass_trust::injection::differs_in_trust_only;
 
-use super::storage::StorageVersionHistories;
+use super::memory::StorageVersionHistories;
 use crate::{Context, injection::REPAIRED};
 
 /// The kinds that an install can bring along; what is removed is looked for among them.

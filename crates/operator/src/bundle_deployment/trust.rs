@@ -9,7 +9,7 @@ use windlass_bundle::render::Conversion;
 use windlass_cluster::{kinds, prober::TrustAnchors, telemetry::chain};
 use windlass_object::object;
 
-use super::{BundleReconciler, Halt};
+use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::{plan::Plan, status::Milestone};
 
 /// The trust bundles of Services.

@@ -5,11 +5,14 @@ mod trials;
 
 use std::sync::Arc;
 
-use super::{BundleReconciler, Halt, loading::Loaded, report::InstallReport};
+use super::{
+    halt::Halt,
+    memory::{CrdChange, Loaded},
+    reconciler::BundleReconciler,
+    report::InstallReport,
+};
 use crate::install::plan::{Phase, Stage, staged};
 
-use trials::CrdChange;
-pub(super) use trials::Trials;
 use windlass_api::BundleDeployment;
 use windlass_bundle::crds::with_conversion;
 use windlass_cluster::apply::Applicant;

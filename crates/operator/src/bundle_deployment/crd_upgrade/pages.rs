@@ -3,7 +3,7 @@
 use windlass_cluster::{Cluster, Kind, RequestError, listing::PAGE};
 use windlass_crd::upgrade_safety::{Extent, Trial, Tried};
 
-use crate::bundle_deployment::BundleDeploymentError;
+use crate::bundle_deployment::halt::BundleDeploymentError;
 
 /// How many objects are tried.
 const MOST: u64 = 10_000;

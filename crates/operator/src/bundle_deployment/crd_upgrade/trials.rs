@@ -3,119 +3,24 @@
 //! An install that is refused is looked at every few seconds, and its objects need not be read each time: nothing but a
 //! change of them, of their CRD or of the bundle makes a difference.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::Mutex;
-use serde_json::Value;
-use windlass_cluster::{
-    Kind,
-    apply::{Applicant, body_hash},
-    lease::NotLeading,
-    telemetry::chain,
-};
-use windlass_crd::upgrade_safety::{Finding, Policy, Trial, Tried, UpgradeRule, versions_to_try};
-use windlass_object::object;
+use windlass_cluster::{Kind, apply::Applicant, lease::NotLeading, telemetry::chain};
+use windlass_crd::upgrade_safety::{Finding, Policy, Tried, UpgradeRule};
 
 use super::pages::try_objects;
 use crate::{
-    bundle_deployment::{BundleDeploymentError, BundleReconciler, Halt},
+    bundle_deployment::{
+        halt::{BundleDeploymentError, Halt},
+        memory::{CrdChange, LatestTrial},
+        reconciler::BundleReconciler,
+    },
     install::status::{InstallOutcome, Milestone},
 };
 
-/// A CRD that is to become another.
-pub(super) struct CrdChange {
-    /// Its name.
-    pub(super) crd: String,
-    /// As it is in the cluster.
-    pub(super) live: Value,
-    /// As the bundle wants it.
-    pub(super) desired: Value,
-}
-
-/// What came of the latest trials, by BundleDeployment and CustomResourceDefinition.
-#[derive(Default)]
-pub(crate) struct Trials {
-    known: Mutex<HashMap<String, HashMap<String, Latest>>>,
-}
-
-/// The latest trial of the objects of a CRD.
-#[derive(Clone)]
-struct Latest {
-    subject: Subject,
-    outcome: Outcome,
-    /// When they are tried again.
-    next: Timestamp,
-    /// How long that is after this time.
-    pause: Duration,
-}
-
-/// What was tried against what.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Subject {
-    uid: String,
-    generation: Option<i64>,
-    /// The hash of the CRD that is desired.
-    desired: String,
-}
-
-/// What was found out about each version, or why the objects cannot be read.
-type Outcome = Result<Arc<[Tried]>, String>;
-
 /// Pauses between two trials of the same double until they are so many times as long as the first.
 const LONGEST_PAUSE: u32 = 12;
-
-// === impl Trials ===
-
-impl Trials {
-    /// Forgets a BundleDeployment that is gone.
-    pub(crate) fn forget(&self, deployment: &str) {
-        self.known.lock().remove(deployment);
-    }
-
-    /// Forgets CRDs that do not change any more.
-    fn keep(&self, deployment: &str, changes: &[Arc<CrdChange>]) {
-        let mut known = self.known.lock();
-        if changes.is_empty() {
-            known.remove(deployment);
-        } else if let Some(known) = known.get_mut(deployment) {
-            known.retain(|crd, _| changes.iter().any(|change| change.crd == *crd));
-        }
-    }
-
-    fn find(&self, deployment: &str, crd: &str, subject: &Subject) -> Option<Latest> {
-        let known = self.known.lock();
-        let latest = known.get(deployment)?.get(crd)?;
-        (latest.subject == *subject).then(|| latest.clone())
-    }
-
-    fn add(&self, deployment: &str, crd: &str, latest: Latest) {
-        let mut known = self.known.lock();
-        let known = known.entry(deployment.to_owned()).or_default();
-        known.insert(crd.to_owned(), latest);
-    }
-}
-
-// === impl CrdChange ===
-
-impl CrdChange {
-    fn subject(&self) -> Subject {
-        let metadata = &self.live["metadata"];
-        Subject {
-            uid: object::text(metadata, "/uid").unwrap_or_default().to_owned(),
-            generation: metadata["generation"].as_i64(),
-            desired: body_hash(&self.desired),
-        }
-    }
-
-    /// One for each version whose objects are to be tried.
-    fn trials(&self) -> Vec<Trial> {
-        versions_to_try(&self.live, &self.desired)
-            .into_iter()
-            .map(|version| Trial::new(version, &self.live, &self.desired))
-            .collect()
-    }
-}
 
 // === impl BundleReconciler ===
 
@@ -156,7 +61,7 @@ impl BundleReconciler {
     }
 
     /// The latest trial of the objects of a CRD; another one when it is time for that.
-    async fn latest_trial(&self, owner: &Applicant, change: &Arc<CrdChange>) -> Result<Latest, Halt> {
+    async fn latest_trial(&self, owner: &Applicant, change: &Arc<CrdChange>) -> Result<LatestTrial, Halt> {
         let (deployment, crd) = (&owner.bundle_deployment, &change.crd);
         let subject = change.subject();
         let known = self.trials.find(deployment, crd, &subject);
@@ -176,7 +81,7 @@ impl BundleReconciler {
             Err(error) => return Err(error.into()),
         };
         let now = self.context.clock.now();
-        let latest = Latest {
+        let latest = LatestTrial {
             subject,
             outcome,
             next: SignedDuration::try_from(pause)
@@ -199,74 +104,5 @@ impl BundleReconciler {
             tried.push(try_objects(&self.context.cluster, &kind, trial).await?);
         }
         Ok(tried)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn change(crd: &str, generation: i64, field: &str) -> Arc<CrdChange> {
-        Arc::new(CrdChange {
-            crd: crd.to_owned(),
-            live: json!({"metadata": {"uid": "u", "generation": generation}}),
-            desired: json!({"spec": {field: {}}}),
-        })
-    }
-
-    fn latest(change: &CrdChange) -> Latest {
-        Latest {
-            subject: change.subject(),
-            outcome: Ok(Vec::new().into()),
-            next: Timestamp::UNIX_EPOCH,
-            pause: Duration::ZERO,
-        }
-    }
-
-    #[test]
-    fn what_is_known_is_about_one_definition_and_one_wanted() {
-        let trials = Trials::default();
-        let widgets = change("widgets", 1, "a");
-        trials.add("d", "widgets", latest(&widgets));
-        let knows = |deployment, change: &CrdChange| {
-            let found = trials.find(deployment, &change.crd, &change.subject());
-            found.is_some()
-        };
-        assert!(knows("d", &widgets));
-        for other in [
-            change("widgets", 2, "a"),
-            change("widgets", 1, "b"),
-            change("gadgets", 1, "a"),
-        ] {
-            assert!(!knows("d", &other));
-        }
-        assert!(!knows("e", &widgets));
-    }
-
-    #[test]
-    fn what_does_not_change_any_more_is_forgotten() {
-        let trials = Trials::default();
-        let changes = [change("widgets", 1, "a"), change("gadgets", 1, "a")];
-        let remember = || {
-            for change in &changes {
-                trials.add("d", &change.crd, latest(change));
-            }
-        };
-        let known = || {
-            let known = trials.known.lock();
-            known.get("d").map_or(0, HashMap::len)
-        };
-        remember();
-        trials.keep("d", &changes);
-        assert_eq!(known(), 2);
-        trials.keep("d", &changes[..1]);
-        assert_eq!(known(), 1);
-        trials.keep("d", &[]);
-        assert_eq!(known(), 0);
-        remember();
-        trials.forget("d");
-        assert_eq!(known(), 0);
     }
 }

@@ -14,7 +14,7 @@ use windlass_object::{object, text::Listing};
 
 use super::CalledService;
 use crate::{
-    bundle_deployment::{BundleReconciler, Halt},
+    bundle_deployment::{halt::Halt, reconciler::BundleReconciler},
     install::plan::{Plan, sample_object},
 };
 

@@ -5,32 +5,13 @@ mod conversion;
 mod revisions;
 mod servers;
 
-use std::collections::{HashMap, HashSet};
-
-use parking_lot::Mutex;
 use windlass_bundle::render::Conversion;
-use windlass_cluster::{endpoints::Endpoint, telemetry::chain};
+use windlass_cluster::telemetry::chain;
 
-use super::{BundleReconciler, Halt, trust::TrustBundles};
+use super::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles};
 use crate::install::{plan::Plan, status::Milestone};
 
 pub(super) use servers::{CalledService, called};
-
-/// What has been proven already, by BundleDeployment: an endpoint is not dialled again while nothing has changed.
-#[derive(Default)]
-pub(super) struct Proofs {
-    known: Mutex<HashMap<String, HashSet<Fact>>>,
-}
-
-/// One thing that was seen of one endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Fact {
-    endpoint: Endpoint,
-    /// SHA-256 of the trust bundle.
-    trust: [u8; 32],
-    /// What it is called by and what it was asked to do.
-    subject: String,
-}
 
 /// What keeps endpoints from being called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,26 +20,6 @@ pub(super) struct FailedProof {
     pub(super) reason: &'static str,
     /// What each of them answered.
     pub(super) message: String,
-}
-
-// === impl Proofs ===
-
-impl Proofs {
-    /// Forgets a BundleDeployment that is gone.
-    pub(super) fn forget(&self, name: &str) {
-        self.known.lock().remove(name);
-    }
-
-    fn holds(&self, name: &str, fact: &Fact) -> bool {
-        self.known
-            .lock()
-            .get(name)
-            .is_some_and(|facts| facts.contains(fact))
-    }
-
-    fn add(&self, name: &str, fact: Fact) {
-        self.known.lock().entry(name.to_owned()).or_default().insert(fact);
-    }
 }
 
 // === impl BundleReconciler ===

@@ -8,7 +8,7 @@ use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
 use super::{CalledService, gate};
 use crate::{
-    bundle_deployment::{BundleReconciler, Halt, rollout::Revisions},
+    bundle_deployment::{halt::Halt, reconciler::BundleReconciler, rollout::Revisions},
     install::plan::{Phase, Plan},
 };
 

@@ -11,9 +11,10 @@ use windlass_cluster::{
 };
 use windlass_object::object;
 
-use super::{Fact, gate};
+use super::gate;
+use crate::bundle_deployment::memory::Fact;
 use crate::{
-    bundle_deployment::{BundleReconciler, Halt, trust::TrustBundles},
+    bundle_deployment::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles},
     install::plan::{DEFAULT_PORT, Phase, Plan},
 };
 

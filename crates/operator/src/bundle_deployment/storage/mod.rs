@@ -3,7 +3,6 @@
 //! Each reconciliation goes one step on, and the status says how far it is: the next one, or another process, goes on
 //! from there.
 
-mod histories;
 mod page;
 
 use std::time::Duration;
@@ -12,7 +11,11 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
 
-use super::{BundleDeploymentError, BundleReconciler, Halt, report::InstallReport};
+use super::{
+    halt::{BundleDeploymentError, Halt},
+    reconciler::BundleReconciler,
+    report::InstallReport,
+};
 use crate::install::{
     plan::{Phase, Plan},
     status::{InstallOutcome, Milestone},
@@ -28,8 +31,6 @@ use windlass_crd::{
     },
 };
 use windlass_object::{ObjectKey, names};
-
-pub(super) use histories::StorageVersionHistories;
 
 /// When objects are tried again that could not be rewritten.
 const RETRY: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use windlass_crd::storage_migration::Migration;
 use windlass_object::{ObjectKey, names};
 
 use super::paused;
-use crate::bundle_deployment::{BundleReconciler, Halt};
+use crate::bundle_deployment::{halt::Halt, reconciler::BundleReconciler};
 
 /// How many objects a page has: it takes half a second or so, and a minute where webhooks take a second for each. It is done
 /// in one go, since whoever comes back to it has to ask for every object of it again.

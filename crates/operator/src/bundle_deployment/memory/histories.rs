@@ -12,13 +12,15 @@ use windlass_object::object;
 ///
 /// A process that has just started knows it from the generation on that it finds.
 #[derive(Debug, Default)]
-pub(crate) struct StorageVersionHistories(Mutex<HashMap<String, StorageVersionHistory>>);
+pub(in crate::bundle_deployment) struct StorageVersionHistories(
+    Mutex<HashMap<String, StorageVersionHistory>>,
+);
 
 // === impl StorageVersionHistories ===
 
 impl StorageVersionHistories {
     /// Takes note of a change. Each has to come here, in order.
-    pub(crate) fn see(&self, change: &Change) {
+    pub(in crate::bundle_deployment) fn see(&self, change: &Change) {
         if change.key.kind != *kinds::CUSTOM_RESOURCE_DEFINITION.kind {
             return;
         }
@@ -29,7 +31,7 @@ impl StorageVersionHistories {
     }
 
     /// Takes note of everything as it is, where changes were missed or none have come yet.
-    pub(crate) fn see_all(&self, index: &Index) {
+    pub(in crate::bundle_deployment) fn see_all(&self, index: &Index) {
         for crd in index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION) {
             if let Some(name) = object::text(&crd, "/metadata/name") {
                 self.observe_crd(name, &crd);
@@ -38,7 +40,7 @@ impl StorageVersionHistories {
     }
 
     /// What is known of one.
-    pub(super) fn find(&self, crd: &str) -> Option<StorageVersionHistory> {
+    pub(in crate::bundle_deployment) fn find(&self, crd: &str) -> Option<StorageVersionHistory> {
         self.0.lock().get(crd).cloned()
     }
 

@@ -4,15 +4,11 @@ use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use windlass_cluster::apply::Applicant;
-
-use super::{BundleReconciler, Halt};
-use crate::install::status::{InstallOutcome, Milestone};
 
 /// When something was disarmed last, by BundleDeployment: API servers hear of it later.
 ///
 /// A process that has just started does not know what the one before it disarmed. It waits as if that had been now.
-pub(super) struct Disarmed {
+pub(in crate::bundle_deployment) struct Disarmed {
     started: Timestamp,
     last: Mutex<HashMap<String, Timestamp>>,
 }
@@ -20,7 +16,7 @@ pub(super) struct Disarmed {
 // === impl Disarmed ===
 
 impl Disarmed {
-    pub(super) fn new(started: Timestamp) -> Self {
+    pub(in crate::bundle_deployment) fn new(started: Timestamp) -> Self {
         Self {
             started,
             last: Mutex::default(),
@@ -28,43 +24,25 @@ impl Disarmed {
     }
 
     /// Notes that something was disarmed for a BundleDeployment.
-    pub(super) fn note(&self, name: &str, now: Timestamp) {
+    pub(in crate::bundle_deployment) fn note(&self, name: &str, now: Timestamp) {
         self.last.lock().insert(name.to_owned(), now);
     }
 
     /// Forgets a BundleDeployment that is gone.
-    pub(super) fn forget(&self, name: &str) {
+    pub(in crate::bundle_deployment) fn forget(&self, name: &str) {
         self.last.lock().remove(name);
     }
 
     /// How much of `delay` is left.
-    fn left(&self, name: &str, now: Timestamp, delay: Duration) -> Option<Duration> {
+    pub(in crate::bundle_deployment) fn left(
+        &self,
+        name: &str,
+        now: Timestamp,
+        delay: Duration,
+    ) -> Option<Duration> {
         let since = self.last.lock().get(name).copied().unwrap_or(self.started);
         let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
         delay.checked_sub(waited).filter(|left| !left.is_zero())
-    }
-}
-
-// === impl BundleReconciler ===
-
-impl BundleReconciler {
-    /// Waits until every API server has heard of what was disarmed.
-    pub(super) fn gate_on_disarmed(&self, owner: &Applicant, step: Milestone) -> Result<(), Halt> {
-        let now = self.context.clock.now();
-        let left = self
-            .disarmed
-            .left(&owner.bundle_deployment, now, self.timing.disarmed);
-        left.map_or(Ok(()), |left| {
-            let message = "waiting until every API server knows what is no longer called";
-            let outcome = InstallOutcome::waiting(step, "Disarming", message);
-            Err(Halt::Later(outcome, left))
-        })
-    }
-
-    /// Notes that something was disarmed just now.
-    pub(super) fn note_disarmed(&self, owner: &Applicant) {
-        self.disarmed
-            .note(&owner.bundle_deployment, self.context.clock.now());
     }
 }
 
