@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::client::ControllerClient;
 use crate::{
-    server::{Server, User},
+    server::{ApiServer, User},
     storage::Collection,
 };
 
@@ -73,7 +73,7 @@ const CONTROLLERS: &[Controller] = &[
 ];
 
 /// Starts all controllers; they end with `stop`.
-pub(crate) fn start(server: &Server, root_certificate: &str, stop: &CancellationToken) {
+pub(crate) fn start(server: &ApiServer, root_certificate: &str, stop: &CancellationToken) {
     for controller in CONTROLLERS {
         let name = format!("system:serviceaccount:kube-system:{}", controller.name);
         let client = ControllerClient::new(server.clone(), User::master(&name), root_certificate.to_owned());

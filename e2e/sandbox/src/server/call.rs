@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use http::Method;
 use serde_json::Value;
 
-use super::User;
+use super::authentication::User;
 use crate::StatusError;
 
 /// A request.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     custom::{self, AdmissionConverter},
     hooks,
@@ -25,7 +25,7 @@ const POD_GRACE: i64 = 30;
 
 /// `DELETE` of one object.
 pub(super) async fn one(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -74,7 +74,7 @@ pub(super) async fn one(
 
 /// `DELETE` of a collection.
 pub(super) async fn collection(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -102,7 +102,7 @@ pub(super) async fn collection(
     Ok(Reply::json(super::table::list(call, served, items, &metadata)))
 }
 
-impl Server {
+impl ApiServer {
     /// Deletes an object on the server's own account.
     pub(crate) fn delete(&self, key: &StorageKey, stored: &Arc<Value>, policy: &str) {
         if stored["metadata"]["deletionTimestamp"].is_null() {
@@ -118,7 +118,7 @@ impl Server {
 }
 
 /// Removes an object that is being deleted and that nothing holds any more.
-pub(super) fn finish(server: &Server, key: &StorageKey) {
+pub(super) fn finish(server: &ApiServer, key: &StorageKey) {
     let Some(stored) = server.0.store.read(key) else {
         return;
     };
@@ -149,7 +149,7 @@ enum Outcome {
 struct Stale;
 
 fn begin(
-    server: &Server,
+    server: &ApiServer,
     key: &StorageKey,
     stored: &Arc<Value>,
     grace: Option<i64>,
@@ -222,7 +222,7 @@ fn is_held(object: &Value) -> bool {
 }
 
 /// The last object of a custom resource lets its CRD go.
-fn after_removal(server: &Server, key: &StorageKey) {
+fn after_removal(server: &ApiServer, key: &StorageKey) {
     let name = format!("{}.{}", key.resource, key.group);
     let deleting = server
         .0
@@ -269,7 +269,7 @@ fn check_preconditions(served: &ServedResource, options: &Value, stored: &Value)
 }
 
 async fn admit(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     delete,
     kinds::ServedResource,
@@ -21,7 +21,7 @@ const TOKEN_SECONDS: u64 = 3600;
 
 /// Answers a request for one of them; `None` for all others.
 pub(super) async fn answer(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -64,7 +64,7 @@ fn created() -> Reply {
 
 /// `POST pods/NAME/binding`: a pod gets its node.
 fn bind(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -95,7 +95,7 @@ fn bind(
 
 /// `POST pods/NAME/eviction`: deletes the pod. Disruption budgets are refused where there are any.
 async fn evict(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -128,7 +128,7 @@ async fn evict(
 
 /// `POST serviceaccounts/NAME/token`.
 fn token(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -161,7 +161,7 @@ fn token(
 
 /// `PUT namespaces/NAME/finalize`: `spec.finalizers` and nothing else.
 fn finalize(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -190,7 +190,7 @@ fn finalize(
 
 /// `scale`: a view of an object's number of replicas, which reads and writes the object itself.
 async fn scale(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     change::Mutation,
     checks::{check_namespace, check_preconditions, deprecation, identify, normalise, problems, refuse},
@@ -30,7 +30,7 @@ use crate::{
 const ATTEMPTS: usize = 20;
 
 /// Stores an object of every cluster, without asking anybody.
-pub(super) fn bootstrap(server: &Server, mut object: Value) {
+pub(super) fn bootstrap(server: &ApiServer, mut object: Value) {
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let Some(served) = server
         .0
@@ -57,7 +57,7 @@ pub(super) fn bootstrap(server: &Server, mut object: Value) {
 
 /// `POST` to a collection.
 pub(super) async fn create(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -69,7 +69,7 @@ pub(super) async fn create(
 
 /// Creates an object; `applied` is the manager when it comes from an apply.
 async fn create_object(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -100,7 +100,7 @@ async fn create_object(
     services::allocate(server, served, &mut object);
     let now = Timestamp::now();
     let manager = call.manager();
-    let types = Server::types(served);
+    let types = ApiServer::types(served);
     object = match apply {
         // The object was made by apply already, with its entry.
         Some(_) => object,
@@ -153,7 +153,7 @@ async fn create_object(
 
 /// `PUT` and `PATCH` of an object or its status.
 pub(super) async fn change(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -175,7 +175,13 @@ pub(super) async fn change(
                 api_version: &served.api_version(),
                 now: Timestamp::now(),
             };
-            let object = ownership::apply(None, applied, &write, call.flag("force"), &Server::types(served))?;
+            let object = ownership::apply(
+                None,
+                applied,
+                &write,
+                call.flag("force"),
+                &ApiServer::types(served),
+            )?;
             let (object, warnings) =
                 create_object(server, call, target, served, object, Some(manager)).await?;
             return Ok(written(call, served, 201, object, warnings));
@@ -192,7 +198,7 @@ pub(super) async fn change(
 
 /// One try; `None` when the object changed meanwhile.
 async fn attempt(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -201,7 +207,7 @@ async fn attempt(
 ) -> Result<Option<(Value, Vec<String>)>, StatusError> {
     let current = server.present(served, stored).await?;
     let subresource = (!target.subresource.is_empty()).then_some(target.subresource.as_str());
-    let types = Server::types(served);
+    let types = ApiServer::types(served);
     let api_version = served.api_version();
     let manager = call.manager();
     let write = Write {
@@ -311,7 +317,7 @@ fn counts(object: &Value) -> Value {
     object
 }
 
-fn after_write(server: &Server, served: &ServedResource, name: &str) {
+fn after_write(server: &ApiServer, served: &ServedResource, name: &str) {
     if served.kind == "CustomResourceDefinition" {
         server.take_up(name);
     }
