@@ -44,27 +44,27 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
     Box::pin(async move {
         let progress = StepPrinter::start();
         progress.say(&arguments.to_string());
-        let mut bed = progress
+        let mut cluster = progress
             .step("Setting up a cluster and a node", set_up(&arguments, program))
             .await?;
         let outcome = if arguments.idle {
-            idle::measure(&arguments, &bed, &progress).await
+            idle::measure(&arguments, &cluster, &progress).await
         } else if let Some(objects) = arguments.migrate {
-            migration::measure(&arguments, objects, &bed, &progress).await
+            migration::measure(&arguments, objects, &cluster, &progress).await
         } else {
-            rotations::measure(&arguments, &bed, &progress).await
+            rotations::measure(&arguments, &cluster, &progress).await
         };
         if !outcome.as_ref().is_ok_and(Measurement::is_good) {
-            eprintln!("The end of the operator's log:\n{}", bed.log_tail());
-            eprintln!("Logs and objects are kept in {}", bed.keep().await?.display());
+            eprintln!("The end of the operator's log:\n{}", cluster.log_tail());
+            eprintln!("Logs and objects are kept in {}", cluster.keep().await?.display());
         }
-        progress.step("Cleaning up", bed.stop()).await?;
+        progress.step("Cleaning up", cluster.stop()).await?;
         outcome
     })
 }
 
 async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<TestCluster> {
-    let cluster = if arguments.sandbox {
+    let backing = if arguments.sandbox {
         BackingCluster::sandbox().await?
     } else {
         let kubeconfig = arguments.access.kubeconfig.as_deref();
@@ -76,10 +76,10 @@ async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<TestC
         waits: Waits::Scaled(arguments.time_scale),
         ..TestClusterOptions::new(program)
     };
-    TestCluster::on(cluster, options).await
+    TestCluster::on(backing, options).await
 }
 
-// === impl Outcome ===
+// === impl Measurement ===
 
 impl Measurement {
     /// Whether no request failed and nothing was missed.

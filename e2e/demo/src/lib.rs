@@ -80,7 +80,7 @@ enum Fault {
 }
 
 struct Demo {
-    bed: TestCluster,
+    cluster: TestCluster,
     progress: StepPrinter,
     name: String,
     namespace: String,
@@ -126,24 +126,24 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
                 )
             })
             .collect();
-        let bed = async {
-            let cluster = match &arguments.access.kubeconfig {
+        let cluster = async {
+            let backing = match &arguments.access.kubeconfig {
                 Some(kubeconfig) => BackingCluster::named(kubeconfig, arguments.access.pod_network).await?,
                 None => BackingCluster::sandbox().await?,
             };
-            TestCluster::on(cluster, options).await
+            TestCluster::on(backing, options).await
         };
         let title = match &arguments.access.kubeconfig {
             Some(_) => "Preparing the cluster: a node, CustomResourceDefinitions, the operator's rights",
             None => "Starting a cluster: API server, controllers, a node",
         };
-        let bed = progress.step(title, bed).await?;
-        let running = bed.operator.start()?;
+        let cluster = progress.step(title, cluster).await?;
+        let running = cluster.operator.start()?;
         progress.say("Started the operator");
         let name = first.package.clone();
         let namespace = format!("{name}-system");
         let mut demo = Demo {
-            bed,
+            cluster,
             progress,
             name,
             namespace,
@@ -153,11 +153,11 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         if let Err(error) = &outcome {
             eprintln!(
                 "{error:?}\n\nThe end of the operator's log:\n{}",
-                demo.bed.log_tail()
+                demo.cluster.log_tail()
             );
         }
         let stopped = running.stop().await;
-        let ended = demo.bed.stop().await;
+        let ended = demo.cluster.stop().await;
         outcome?;
         stopped?;
         ended?;
@@ -194,7 +194,7 @@ impl Demo {
         bundles: &[Bundle],
         arguments: &Arguments,
     ) -> anyhow::Result<()> {
-        let client = self.bed.client.clone();
+        let client = self.cluster.client.clone();
         succeed(
             &client,
             "POST",
@@ -237,7 +237,9 @@ impl Demo {
             "--name",
             &self.name,
         ];
-        self.progress.command(&self.bed.command, &arguments, load).await
+        self.progress
+            .command(&self.cluster.command, &arguments, load)
+            .await
     }
 
     /// Upgrades while requests go on at the versions that both bundles serve.
@@ -252,7 +254,7 @@ impl Demo {
     /// Fails unless the status says that every webhook and conversion is armed.
     async fn armed(&self) -> anyhow::Result<()> {
         let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
-        let deployed = get(&self.bed.client, &path)
+        let deployed = get(&self.cluster.client, &path)
             .await?
             .context("the BundleDeployment is gone")?;
         let count = |field: &str| -> anyhow::Result<usize> {
@@ -275,19 +277,19 @@ impl Demo {
         self.progress
             .under_load("Sending requests", &load, load.at_least(BETWEEN))
             .await?;
-        let certificates = list(&self.bed.client, &serving_certificates(&self.namespace)).await?;
+        let certificates = list(&self.cluster.client, &serving_certificates(&self.namespace)).await?;
         for what in [None, Some("--ca")] {
             for certificate in &certificates {
                 let name = format!("{}/{}", self.namespace, text(certificate, "/metadata/name"));
                 let mut rotate = vec!["rotate", &name, "--wait"];
                 rotate.extend(what);
                 self.progress
-                    .command(&self.bed.command, &rotate, Some(&load))
+                    .command(&self.cluster.command, &rotate, Some(&load))
                     .await?;
             }
         }
         if arguments.fault == Some(Fault::Outage) {
-            self.bed.stop_node().await;
+            self.cluster.stop_node().await;
             self.progress
                 .say("Stopped the node and with it every webhook server, as --fault asked for");
         }
@@ -310,11 +312,11 @@ impl Demo {
 
     async fn remove(&self) -> anyhow::Result<()> {
         self.progress
-            .command(&self.bed.command, &["uninstall", &self.name], None)
+            .command(&self.cluster.command, &["uninstall", &self.name], None)
             .await?;
         let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
         let gone = until("the pods are gone", PATIENCE, async || {
-            let pods = list(&self.bed.client, &path).await?;
+            let pods = list(&self.cluster.client, &path).await?;
             Ok(if pods.is_empty() {
                 Ok(())
             } else {
@@ -326,7 +328,7 @@ impl Demo {
 
     fn load(&self, resources: &[Resource]) -> Load {
         Load::start(
-            &self.bed.client,
+            &self.cluster.client,
             TRAFFIC,
             resources,
             WORKERS,

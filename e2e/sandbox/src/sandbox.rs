@@ -51,7 +51,7 @@ pub enum StartError {
     Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-// === impl Options ===
+// === impl SandboxOptions ===
 
 impl Default for SandboxOptions {
     fn default() -> Self {

@@ -32,7 +32,7 @@ pub(crate) struct ProbeWorker {
     eager: bool,
 }
 
-// === impl Prober ===
+// === impl ProbeWorker ===
 
 impl ProbeWorker {
     /// A probe as the spec has it, with the API's defaults, of a container that has just started; `passed` is what holds

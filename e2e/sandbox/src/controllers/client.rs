@@ -17,7 +17,7 @@ pub(super) struct ControllerClient {
     root_certificate: String,
 }
 
-// === impl Client ===
+// === impl ControllerClient ===
 
 impl ControllerClient {
     pub(super) fn new(server: ApiServer, user: User, root_certificate: String) -> Self {

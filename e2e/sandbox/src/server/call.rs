@@ -145,7 +145,7 @@ impl std::fmt::Debug for Reply {
     }
 }
 
-// === impl Target ===
+// === impl ResourcePath ===
 
 impl ResourcePath {
     /// Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`; `None` for any other path.

@@ -73,7 +73,7 @@ struct Idle {
     connection: Connection,
 }
 
-// === impl Client ===
+// === impl WebhookClient ===
 
 impl WebhookClient {
     /// A client that finds Services with `endpoints`.

@@ -1,6 +1,6 @@
 //! The scenarios, each written once and run on every kind of cluster.
 //!
-//! A scenario gets a bed of its own: a cluster with Windlass's CRDs and RBAC, a node, an operator that is not
+//! A scenario gets a test cluster of its own: a cluster with Windlass's CRDs and RBAC, a node, an operator that is not
 //! started yet, and an empty bundle folder.
 
 mod adoption;
@@ -45,7 +45,7 @@ type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 pub struct Scenario {
     /// The name that selects it.
     pub name: &'static str,
-    /// What the cluster must be able to suffer for it.
+    /// What it inflicts on its cluster, which must allow that.
     pub needs: &'static [Disruption],
     run: for<'a> fn(&'a TestCluster) -> Outcome<'a>,
 }
@@ -56,8 +56,8 @@ impl Scenario {
     /// # Errors
     ///
     /// What the scenario found wrong.
-    pub async fn run(&self, bed: &TestCluster) -> anyhow::Result<()> {
-        (self.run)(bed).await
+    pub async fn run(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+        (self.run)(cluster).await
     }
 }
 
@@ -75,7 +75,7 @@ macro_rules! scenarios {
             $(Scenario {
                 name: stringify!($function),
                 needs: &[$(Disruption::$disruption)?],
-                run: |bed| Box::pin($module::$function(bed)),
+                run: |cluster| Box::pin($module::$function(cluster)),
             }),*
         ];
     };

@@ -1,4 +1,4 @@
-//! A test bed: a cluster with Windlass's CRDs and RBAC, a node, and all that is needed to start the operator.
+//! A test cluster: a cluster with Windlass's CRDs and RBAC, a node, and all that is needed to start the operator.
 
 mod bundles;
 mod evidence;
@@ -25,10 +25,10 @@ use crate::{
 pub(crate) use self::manifests::apply;
 pub use self::options::{TestClusterOptions, Waits};
 
-/// Set to keep the folder of a bed: logs of the operator and of the pods.
+/// Set to keep the folder of a test cluster: logs of the operator and of the pods.
 const KEEP: &str = "WINDLASS_E2E_KEEP";
 
-/// A test bed, running until it is dropped.
+/// A test cluster, running until it is dropped.
 pub struct TestCluster {
     /// The cluster admin. Never retries by itself.
     pub client: Client,
@@ -39,28 +39,28 @@ pub struct TestCluster {
     directory: TempDir,
     stop: CancellationToken,
     node: Option<JoinHandle<()>>,
-    /// What is below.
-    pub cluster: BackingCluster,
+    /// What it is set up on.
+    pub backing: BackingCluster,
 }
 
-// === impl Bed ===
+// === impl TestCluster ===
 
 impl TestCluster {
-    /// A bed on a cluster that nothing else uses.
+    /// A test cluster on a cluster that nothing else uses.
     ///
     /// # Errors
     ///
     /// When the node or the operator's RBAC cannot be set up.
-    pub async fn on(cluster: BackingCluster, options: TestClusterOptions) -> anyhow::Result<Self> {
+    pub async fn on(backing: BackingCluster, options: TestClusterOptions) -> anyhow::Result<Self> {
         let mut directory = TempDir::with_prefix("windlass-e2e-")?;
         if std::env::var_os(KEEP).is_some() {
             directory.disable_cleanup(true);
-            tracing::info!(folder = %directory.path().display(), "Keeping the folder of the bed");
+            tracing::info!(folder = %directory.path().display(), "Keeping the folder of the test cluster");
         }
-        let admin = cluster.admin()?;
+        let admin = backing.admin()?;
         let client = cluster::client(&admin).await?;
         if let Err(error) = manifests::apply_all(&client).await {
-            cluster.clear().await?;
+            backing.clear().await?;
             return Err(error);
         }
         let command = Command {
@@ -69,7 +69,7 @@ impl TestCluster {
         };
         fs::write(&command.kubeconfig, &admin)?;
         let kubeconfig = directory.path().join("operator.kubeconfig");
-        let account = cluster
+        let account = backing
             .service_account(operator::NAMESPACE, operator::ACCOUNT)
             .await?;
         fs::write(&kubeconfig, account)?;
@@ -77,7 +77,7 @@ impl TestCluster {
         fs::create_dir(&bundles)?;
         let stop = CancellationToken::new();
         let node_client = Client::try_from(cluster::config(&admin).await?)?;
-        let node_options = cluster.node(options.node(directory.path())).await?;
+        let node_options = backing.node(options.node(directory.path())).await?;
         let node = start_node(node_client, node_options, stop.clone());
         Ok(Self {
             operator: Operator {
@@ -95,11 +95,11 @@ impl TestCluster {
             directory,
             stop,
             node: Some(node),
-            cluster,
+            backing,
         })
     }
 
-    /// Writes a file into the bed's folder.
+    /// Writes a file into the test cluster's folder.
     ///
     /// # Errors
     ///
@@ -110,15 +110,15 @@ impl TestCluster {
         Ok(path)
     }
 
-    /// `operator` behind a new gate.
+    /// `operator` behind a new proxy.
     ///
     /// # Errors
     ///
-    /// When the gate cannot be opened.
+    /// When the proxy cannot be opened.
     pub async fn gated(&self, operator: &Operator) -> anyhow::Result<(Operator, Proxy)> {
-        let gate = Proxy::open(self.operator_client().await?).await?;
-        let kubeconfig = self.write(&format!("{}.gate.kubeconfig", operator.pod), &gate.kubeconfig())?;
-        Ok((operator.with_kubeconfig(&kubeconfig), gate))
+        let proxy = Proxy::open(self.operator_client().await?).await?;
+        let kubeconfig = self.write(&format!("{}.proxy.kubeconfig", operator.pod), &proxy.kubeconfig())?;
+        Ok((operator.with_kubeconfig(&kubeconfig), proxy))
     }
 
     /// A client with the operator's own rights.
@@ -180,10 +180,10 @@ impl TestCluster {
     ///
     /// # Errors
     ///
-    /// When something of the bed stays in the cluster.
+    /// When something of the test cluster stays in the cluster.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.stop_node().await;
-        self.cluster.clear().await
+        self.backing.clear().await
     }
 }
 
