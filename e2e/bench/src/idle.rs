@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_scenarios::{
     progress::StepPrinter,
-    steps::{VALIDATING, list, serving_certificates, succeed, until},
+    steps::{VALIDATING, check, list, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -117,11 +117,9 @@ async fn settle(count: u32, cluster: &TestCluster, started: &Started) -> anyhow:
     until("the operator stops writing", PATIENCE, async || {
         let before = started.proxy.writes();
         tokio::time::sleep(QUIET).await;
-        Ok(if started.proxy.writes() == before {
-            Ok(())
-        } else {
-            Err("it goes on".to_owned())
-        })
+        Ok(check(started.proxy.writes() == before, || {
+            "it goes on".to_owned()
+        }))
     })
     .await
 }

@@ -22,7 +22,7 @@ use windlass_scenarios::{
     request::text,
     resource::Resource,
     sample,
-    steps::{BUNDLE_DEPLOYMENTS, get, list, serving_certificates, succeed, until},
+    steps::{BUNDLE_DEPLOYMENTS, check, get, list, serving_certificates, succeed, until},
     test_cluster::{TestCluster, TestClusterOptions},
 };
 
@@ -317,11 +317,7 @@ impl Demo {
         let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
         let gone = until("the pods are gone", PATIENCE, async || {
             let pods = list(&self.cluster.client, &path).await?;
-            Ok(if pods.is_empty() {
-                Ok(())
-            } else {
-                Err(format!("{} pods", pods.len()))
-            })
+            Ok(check(pods.is_empty(), || format!("{} pods", pods.len())))
         });
         self.progress.step("Waiting for the last pod to end", gone).await
     }

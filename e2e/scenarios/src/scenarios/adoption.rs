@@ -8,7 +8,9 @@ use crate::{
     command::argument,
     request,
     sample::{self, WIDGETS},
-    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, succeed, until},
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, check, condition, conditions, delete, get, succeed, until,
+    },
     test_cluster::TestCluster,
 };
 
@@ -27,11 +29,7 @@ async fn refused(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     until(&format!("it is refused with {words:?}"), PATIENCE, async || {
         let said = conditions(&get(&cluster.client, path).await?.context("no BundleDeployment")?);
         let all = words.iter().all(|word| said.contains(word));
-        Ok(if all && said.contains("Accepted=False") {
-            Ok(())
-        } else {
-            Err(said)
-        })
+        Ok(check(all && said.contains("Accepted=False"), || said))
     })
     .await
 }
@@ -107,11 +105,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
         "metadata": {"name": "kept"}, "spec": {"size": 3}});
     until("the API is served", PATIENCE, async || {
         let answer = request::send(&cluster.client, "POST", &widgets("v1"), Some(&object)).await?;
-        Ok(if answer.code == 201 {
-            Ok(())
-        } else {
-            Err(answer.to_string())
-        })
+        Ok(check(answer.code == 201, || answer.to_string()))
     })
     .await?;
     let bundle = sample::bundle("sample.v1");

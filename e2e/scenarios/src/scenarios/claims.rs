@@ -9,7 +9,8 @@ use crate::{
     resource::Expectation,
     sample,
     steps::{
-        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, ready, succeed, until,
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, check, condition, conditions, delete, get, ready, succeed,
+        until,
     },
     test_cluster::TestCluster,
 };
@@ -114,7 +115,7 @@ pub(super) async fn a_kind_is_claimed_under_whatever_name(cluster: &TestCluster)
                 .context("no BundleDeployment")?,
         );
         let said = words.contains("ApiOwned") && words.contains("widgets.sample.windlass.dev");
-        Ok(if said { Ok(()) } else { Err(words) })
+        Ok(check(said, || words))
     })
     .await?;
     anyhow::ensure!(

@@ -7,7 +7,12 @@
 use std::time::{Duration, Instant};
 
 use super::operation::{self, Operation};
-use crate::{proxy::Cut, snapshot::Snapshot, steps::until, test_cluster::TestCluster};
+use crate::{
+    proxy::Cut,
+    snapshot::Snapshot,
+    steps::{check, until},
+    test_cluster::TestCluster,
+};
 
 /// More lives than any operation has positions.
 const MOST_LIVES: usize = 400;
@@ -92,7 +97,7 @@ async fn undisturbed(cluster: &TestCluster, operation: Operation) -> anyhow::Res
     let before = operation.ask(cluster).await?;
     until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
         let done = operation.is_done(cluster, &before).await?;
-        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+        Ok(check(done, || "not done".to_owned()))
     })
     .await?;
     let end = operation::settled(cluster).await?;
@@ -152,7 +157,7 @@ async fn ends(
     until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
         tokio::time::sleep(LOOK).await;
         let done = operation.is_done(cluster, before).await?;
-        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+        Ok(check(done, || "not done".to_owned()))
     })
     .await?;
     operation::ends_as(cluster, end).await

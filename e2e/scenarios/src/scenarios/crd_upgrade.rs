@@ -7,7 +7,7 @@ use super::{traffic, upgrade};
 use crate::{
     request::text,
     sample::{self, WIDGETS},
-    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, get, install, ready, succeed},
+    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, check, get, install, ready, succeed},
     test_cluster::TestCluster,
 };
 
@@ -266,11 +266,7 @@ async fn warned(cluster: &TestCluster) -> anyhow::Result<()> {
             .filter(|event| event["reason"] == "CrdUpgradeWarnings");
         let notes: Vec<_> = warnings.map(|event| text(event, "/note")).collect();
         let is_told = |note: &&str| note.contains("enum") && note.contains("(warning)");
-        Ok(if notes.iter().any(is_told) {
-            Ok(())
-        } else {
-            Err(format!("{notes:?}"))
-        })
+        Ok(check(notes.iter().any(is_told), || format!("{notes:?}")))
     })
     .await
 }

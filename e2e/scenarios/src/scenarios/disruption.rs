@@ -13,7 +13,13 @@ use super::{
     operation::{self, Before, Operation},
     traffic,
 };
-use crate::{cluster::Disruption, operator, snapshot::Snapshot, steps::until, test_cluster::TestCluster};
+use crate::{
+    cluster::Disruption,
+    operator,
+    snapshot::Snapshot,
+    steps::{check, until},
+    test_cluster::TestCluster,
+};
 
 /// What is done, one after the other.
 const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, Operation::Upgrade];
@@ -102,7 +108,7 @@ async fn undisturbed(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
 async fn done(cluster: &TestCluster, operation: Operation, before: &Before) -> anyhow::Result<()> {
     until(&format!("{operation:?} is done"), PATIENCE, async || {
         let done = operation.is_done(cluster, before).await?;
-        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+        Ok(check(done, || "not done".to_owned()))
     })
     .await
 }
@@ -116,11 +122,7 @@ async fn inflict(
 ) -> anyhow::Result<()> {
     until(&format!("{operation:?} is under way"), PATIENCE, async || {
         let begun = operation::has_begun(cluster, before).await?;
-        Ok(if begun {
-            Ok(())
-        } else {
-            Err("not begun".to_owned())
-        })
+        Ok(check(begun, || "not begun".to_owned()))
     })
     .await?;
     match disruption {

@@ -14,7 +14,7 @@ use crate::{
     dump,
     operator::Running,
     secret_scan::SecretScan,
-    steps::{PATIENCE, get, serving_certificates, succeed, until},
+    steps::{PATIENCE, check, get, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -49,7 +49,7 @@ pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(
         let before = operation.ask(cluster).await?;
         until(&format!("{operation:?} is done"), PATIENCE, async || {
             let done = operation.is_done(cluster, &before).await?;
-            Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+            Ok(check(done, || "not done".to_owned()))
         })
         .await?;
         seen.extend(look(cluster, &running, operation).await?);

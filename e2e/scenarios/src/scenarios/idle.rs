@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     proxy::Proxy,
     sample,
-    steps::{PATIENCE, until},
+    steps::{PATIENCE, check, until},
     test_cluster::TestCluster,
 };
 
@@ -43,11 +43,9 @@ async fn settled(proxy: &Proxy) -> anyhow::Result<()> {
     until("the operator stops writing", PATIENCE, async || {
         let before = proxy.writes();
         tokio::time::sleep(QUIET).await;
-        Ok(if proxy.writes() == before {
-            Ok(())
-        } else {
-            Err(format!("{} writes", proxy.writes()))
-        })
+        Ok(check(proxy.writes() == before, || {
+            format!("{} writes", proxy.writes())
+        }))
     })
     .await
 }

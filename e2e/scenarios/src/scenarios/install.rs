@@ -8,7 +8,9 @@ use crate::{
     request::{self, text},
     resource::Expectation,
     sample,
-    steps::{BUNDLE_DEPLOYMENTS, MUTATING, PATIENCE, VALIDATING, get, install, list, ready, succeed, until},
+    steps::{
+        BUNDLE_DEPLOYMENTS, MUTATING, PATIENCE, VALIDATING, check, get, install, list, ready, succeed, until,
+    },
     test_cluster::TestCluster,
 };
 
@@ -93,11 +95,7 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(cluster: &TestCluster
     let collection = sample::widgets(traffic::NAMESPACE, "v2");
     until("v2 is served", PATIENCE, async || {
         let answer = request::send(&cluster.client, "GET", &collection, None).await?;
-        Ok(if answer.code == 404 {
-            Err(answer.to_string())
-        } else {
-            Ok(())
-        })
+        Ok(check(answer.code != 404, || answer.to_string()))
     })
     .await?;
     let newest = traffic::start_in(

@@ -7,8 +7,8 @@ use crate::{
     request::{self, text},
     sample::{self, NAMESPACE},
     steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, list, ready, serving_certificates, succeed,
-        until,
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, get, list, ready, serving_certificates,
+        succeed, until,
     },
     test_cluster::TestCluster,
 };
@@ -243,11 +243,9 @@ pub(super) async fn describe_finds_the_events(cluster: &TestCluster) -> anyhow::
         let events = events_of(cluster, &broken).await?;
         let mut refusals = events.iter().filter(|event| event["reason"] == "SourceInvalid");
         let counted = refusals.next().is_some_and(|event| event["series"]["count"] == 2);
-        Ok(if counted && refusals.next().is_none() {
-            Ok(())
-        } else {
-            Err(json!(events).to_string())
-        })
+        Ok(check(counted && refusals.next().is_none(), || {
+            json!(events).to_string()
+        }))
     })
     .await
 }
@@ -261,11 +259,7 @@ async fn refuse(cluster: &TestCluster, change: &Value, reason: &str) -> anyhow::
             .await?
             .context("no BundleDeployment")?;
         let words = conditions(&object);
-        Ok(if words.contains(&format!("Ready=False {reason}")) {
-            Ok(())
-        } else {
-            Err(words)
-        })
+        Ok(check(words.contains(&format!("Ready=False {reason}")), || words))
     })
     .await
 }
@@ -291,11 +285,7 @@ async fn has_event(
                 && event["reportingComponent"] == "windlass.dev/operator"
                 && event["eventTime"].is_string()
         });
-        Ok(if found {
-            Ok(())
-        } else {
-            Err(json!(events).to_string())
-        })
+        Ok(check(found, || json!(events).to_string()))
     })
     .await
 }

@@ -11,7 +11,7 @@ use crate::{
     operator::Running,
     proxy::{Cut, Proxy},
     request, sample,
-    steps::{LEASE, PATIENCE, get, succeed, until},
+    steps::{LEASE, PATIENCE, check, get, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -106,11 +106,7 @@ pub(super) async fn a_leader_that_is_asked_to_end_hands_over_at_once(
     ask_for_rotation(cluster).await?;
     until("the rotation has begun", PATIENCE, async || {
         let writes = replicas.leaders_proxy.writes();
-        Ok(if writes >= begun {
-            Ok(())
-        } else {
-            Err(format!("{writes} writes"))
-        })
+        Ok(check(writes >= begun, || format!("{writes} writes")))
     })
     .await?;
     replicas.leader.stop().await?;
@@ -207,11 +203,7 @@ impl Replicas {
         // The one that stands by has seen everything, and done nothing.
         until("the standby is ready", PATIENCE, async || {
             let answer = standby.ask("/readyz").await?;
-            Ok(if answer.contains(" 200 ") {
-                Ok(())
-            } else {
-                Err(answer)
-            })
+            Ok(check(answer.contains(" 200 "), || answer))
         })
         .await?;
         for (replica, expected) in [(&leader, "windlass_leader 1"), (&standby, "windlass_leader 0")] {
@@ -266,11 +258,7 @@ impl Generations {
 async fn leads(replica: &Running, patience: Duration) -> anyhow::Result<Duration> {
     let started = Instant::now();
     until("the other replica leads", patience, async || {
-        Ok(if replica.leads().await? {
-            Ok(())
-        } else {
-            Err("it stands by".to_owned())
-        })
+        Ok(check(replica.leads().await?, || "it stands by".to_owned()))
     })
     .await?;
     Ok(started.elapsed())
@@ -298,11 +286,9 @@ async fn finished(cluster: &TestCluster, before: Generations, load: Load) -> any
 async fn settled_at(cluster: &TestCluster, expected: Generations) -> anyhow::Result<()> {
     until("the CA has rotated", PATIENCE, async || {
         let seen = Generations::observe(cluster).await?;
-        Ok(if seen.authority >= expected.authority {
-            Ok(())
-        } else {
-            Err(format!("{seen:?}"))
-        })
+        Ok(check(seen.authority >= expected.authority, || {
+            format!("{seen:?}")
+        }))
     })
     .await?;
     sample::settled(cluster).await?;

@@ -11,8 +11,8 @@ use crate::{
     resource::Expectation,
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, conditions, delete, get, list, ready, set_source, succeed,
-        until,
+        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, delete, get, list, ready, set_source,
+        succeed, until,
     },
     stored::{compare, is_stored_as_v2, read, store},
     test_cluster::TestCluster,
@@ -65,11 +65,7 @@ pub(super) async fn stored_objects_follow_the_storage_version(cluster: &TestClus
     until("v2 is served", LOADED, async || {
         let path = format!("/apis/{}/v2/widgets?limit=1", sample::GROUP);
         let answer = request::send(&cluster.client, "GET", &path, None).await?;
-        Ok(if answer.code == 404 {
-            Err(answer.to_string())
-        } else {
-            Ok(())
-        })
+        Ok(check(answer.code != 404, || answer.to_string()))
     })
     .await?;
     let all = ["v1", "v1beta1", "v2"];
@@ -142,22 +138,14 @@ pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(
     until("it is refused", PATIENCE, async || {
         let object = deployed(cluster).await?;
         let said = conditions(&object);
-        Ok(if said.contains("storedVersionRemoval") {
-            Ok(())
-        } else {
-            Err(said)
-        })
+        Ok(check(said.contains("storedVersionRemoval"), || said))
     })
     .await?;
     is_stored_as(cluster, &["v1"]).await?;
     upgrade(cluster, &sample::storing_newest(cluster)?).await?;
     until("the storage version has moved", PATIENCE, async || {
         let stored = sample::crd(cluster).await?["status"]["storedVersions"].clone();
-        Ok(if stored == json!(["v1", "v2"]) {
-            Ok(())
-        } else {
-            Err(stored.to_string())
-        })
+        Ok(check(stored == json!(["v1", "v2"]), || stored.to_string()))
     })
     .await?;
     // What was begun goes on, though the next bundle is refused because of it.
@@ -215,11 +203,9 @@ pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(
     let generation = sample::crd(cluster).await?["metadata"]["generation"].clone();
     until("the migration knows of the rotations", PATIENCE, async || {
         let known = deployed(cluster).await?["status"]["storageMigrations"][0]["generation"].clone();
-        Ok(if known == generation {
-            Ok(())
-        } else {
-            Err(format!("{known} is not {generation}"))
-        })
+        Ok(check(known == generation, || {
+            format!("{known} is not {generation}")
+        }))
     })
     .await?;
     let_go(cluster).await?;
@@ -380,7 +366,7 @@ async fn held_up(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     until("the status names the object", LOADED, async || {
         let said = conditions(&deployed(cluster).await?);
         let names_it = said.contains("Migrated=False RewritingPaused") && said.contains(&named);
-        Ok(if names_it { Ok(()) } else { Err(said) })
+        Ok(check(names_it, || said))
     })
     .await
 }

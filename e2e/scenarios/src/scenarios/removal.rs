@@ -6,7 +6,7 @@ use serde_json::json;
 use super::traffic;
 use crate::{
     sample,
-    steps::{MUTATING, PATIENCE, VALIDATING, conditions, delete, get, gone, list, succeed, until},
+    steps::{MUTATING, PATIENCE, VALIDATING, check, conditions, delete, get, gone, list, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -60,7 +60,7 @@ async fn says(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
         let deployed = get(&cluster.client, path).await?;
         let said = conditions(&deployed.context("it was removed although something blocks it")?);
         let all = words.iter().all(|word| said.contains(word));
-        Ok(if all { Ok(()) } else { Err(said) })
+        Ok(check(all, || said))
     })
     .await
 }

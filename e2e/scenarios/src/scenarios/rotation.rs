@@ -7,7 +7,7 @@ use super::{drift, foreign, traffic};
 use crate::{
     request::text,
     sample,
-    steps::{CRDS, PATIENCE, get, install, succeed, until},
+    steps::{CRDS, PATIENCE, check, get, install, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -103,11 +103,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
     until("the others have the next CA", PATIENCE, async || {
         let crd = get(&cluster.client, crd).await?.context("no CRD")?;
         let carried = text(&crd, "/spec/conversion/webhook/clientConfig/caBundle");
-        Ok(if carried == trust {
-            Err("they carry what they did".to_owned())
-        } else {
-            Ok(())
-        })
+        Ok(check(carried != trust, || "they carry what they did".to_owned()))
     })
     .await?;
     blocked(cluster, path, "hooks").await?;
@@ -124,11 +120,7 @@ pub(super) async fn one_more_target(cluster: &TestCluster) -> anyhow::Result<()>
     let path = sample::SERVING_CERTIFICATE;
     until("there are four targets", PATIENCE, async || {
         let targets = get(&cluster.client, path).await?.unwrap_or_default()["status"]["targets"].take();
-        Ok(if targets["current"] == 4 {
-            Ok(())
-        } else {
-            Err(targets.to_string())
-        })
+        Ok(check(targets["current"] == 4, || targets.to_string()))
     })
     .await
 }
@@ -149,11 +141,7 @@ async fn blocked(cluster: &TestCluster, path: &str, target: &str) -> anyhow::Res
         let is_said = conditions.contains("Ready=False Blocked: ")
             && conditions.contains(target)
             && failing[0]["name"] == target;
-        Ok(if is_said {
-            Ok(())
-        } else {
-            Err(format!("{conditions}; {failing}"))
-        })
+        Ok(check(is_said, || format!("{conditions}; {failing}")))
     })
     .await
 }

@@ -11,7 +11,7 @@ use crate::{
     operator,
     request::text,
     sample::{self, CERTIFICATE},
-    steps::{MUTATING, PATIENCE, VALIDATING, condition, get, list, succeed, until},
+    steps::{MUTATING, PATIENCE, VALIDATING, check, condition, get, list, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -87,11 +87,7 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(cluster: &TestCluster) ->
             .context("no serving Secret")?;
         let credentials = Credentials::from_pem(&data(&secret, "tls.crt")?, &data(&secret, "tls.key")?)?;
         let end = credentials.leaf().not_after();
-        Ok(if end > Timestamp::now() {
-            Ok(())
-        } else {
-            Err(format!("ended {end}"))
-        })
+        Ok(check(end > Timestamp::now(), || format!("ended {end}")))
     })
     .await?;
     // Until then the status is that of before.
@@ -139,11 +135,9 @@ async fn damaged_under_load(
         }
         let secret = get(&cluster.client, path).await?.unwrap_or_default();
         let value = text(&secret["data"], &format!("/{key}"));
-        Ok(if value.is_empty() || value == garbage {
-            Err(value.to_owned())
-        } else {
-            Ok(())
-        })
+        Ok(check(!(value.is_empty() || value == garbage), || {
+            value.to_owned()
+        }))
     })
     .await?;
     sample::settled(cluster).await?;

@@ -14,7 +14,7 @@ use super::traffic;
 use crate::{
     request::text,
     sample::{self, CERTIFICATE},
-    steps::{PATIENCE, delete, get, ready, serving_certificates, succeed, until},
+    steps::{PATIENCE, check, delete, get, ready, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -161,11 +161,7 @@ async fn says(
                 && condition["reason"] == reason.to_string()
                 && text(condition, "/message").contains(name)
         });
-        Ok(if is_said {
-            Ok(())
-        } else {
-            Err(crate::steps::conditions(&object))
-        })
+        Ok(check(is_said, || crate::steps::conditions(&object)))
     })
     .await
 }
@@ -182,11 +178,9 @@ async fn served_as(cluster: &TestCluster, service: &str) -> anyhow::Result<()> {
         let credentials = Credentials::from_pem(&data("tls.crt")?, &data("tls.key")?)?;
         anyhow::ensure!(!pem::parse(&data("ca.crt")?)?.is_empty(), "no trust bundle");
         let leaf = credentials.leaf();
-        Ok(if leaf.is_for(&names) {
-            Ok(())
-        } else {
-            Err(format!("it is for {:?}", leaf.dns_names()))
-        })
+        Ok(check(leaf.is_for(&names), || {
+            format!("it is for {:?}", leaf.dns_names())
+        }))
     })
     .await
 }

@@ -11,8 +11,8 @@ use crate::{
     request::text,
     sample,
     steps::{
-        MUTATING, PATIENCE, VALIDATING, conditions, current, delete, duration_in, get, install, list, ready,
-        succeed, until,
+        MUTATING, PATIENCE, VALIDATING, check, conditions, current, delete, duration_in, get, install, list,
+        ready, succeed, until,
     },
     test_cluster::TestCluster,
 };
@@ -297,11 +297,7 @@ async fn no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
     until("no canary is left", PATIENCE, async || {
         let left = list(&cluster.client, CANARIES).await?;
         let names: Vec<_> = left.iter().map(|pod| text(pod, "/metadata/name")).collect();
-        Ok(if names.is_empty() {
-            Ok(())
-        } else {
-            Err(names.join(", "))
-        })
+        Ok(check(names.is_empty(), || names.join(", ")))
     })
     .await
 }

@@ -19,7 +19,7 @@ use crate::{
     inventory::Inventory,
     operator::{self, Operator},
     proxy::Proxy,
-    steps::{self, PATIENCE, get, serving_certificates, until},
+    steps::{self, PATIENCE, check, get, serving_certificates, until},
 };
 
 pub(crate) use self::manifests::apply;
@@ -156,11 +156,7 @@ impl TestCluster {
     pub(crate) async fn inventory(&self) -> anyhow::Result<Inventory> {
         until("the node has joined", PATIENCE, async || {
             let nodes = steps::list(&self.client, "/api/v1/nodes").await?;
-            Ok(if nodes.is_empty() {
-                Err("no node".to_owned())
-            } else {
-                Ok(())
-            })
+            Ok(check(!nodes.is_empty(), || "no node".to_owned()))
         })
         .await?;
         Inventory::take(&self.client).await

@@ -13,7 +13,7 @@ use crate::{
     load::Report,
     request::text,
     sample,
-    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, duration_in, get, list, succeed, until},
+    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, check, duration_in, get, list, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -124,11 +124,9 @@ async fn fights(
         until("the rotation is done", PATIENCE, async || {
             let generation = generation(cluster).await?;
             let is_due = stage != Stage::Distributing;
-            Ok(if generation > signed || !is_due {
-                Ok(())
-            } else {
-                Err(format!("CA {generation} signs"))
-            })
+            Ok(check(generation > signed || !is_due, || {
+                format!("CA {generation} signs")
+            }))
         })
         .await?;
         sample::settled(cluster).await?;
@@ -195,7 +193,7 @@ async fn bring_to(cluster: &TestCluster, stage: Stage) -> anyhow::Result<()> {
     }
     until("the next CA signs", PATIENCE, async || {
         let phase = phase(cluster).await?;
-        Ok(if phase == "Signing" { Ok(()) } else { Err(phase) })
+        Ok(check(phase == "Signing", || phase))
     })
     .await
 }
@@ -213,11 +211,7 @@ async fn named(cluster: &TestCluster, target: &str, by: Option<&str>) -> anyhow:
                     listed["name"] == target && text(listed, "/fieldManager") == by.unwrap_or_default()
                 })
             });
-            Ok(if is_named {
-                Ok(())
-            } else {
-                Err(contested.to_string())
-            })
+            Ok(check(is_named, || contested.to_string()))
         },
     )
     .await
@@ -237,11 +231,7 @@ async fn announced(cluster: &TestCluster, target: &str, by: Option<&str>) -> any
                     && note.contains(target)
                     && by.is_none_or(|by| note.contains(by))
             });
-            Ok(if is_named {
-                Ok(())
-            } else {
-                Err(format!("{} events", events.len()))
-            })
+            Ok(check(is_named, || format!("{} events", events.len())))
         },
     )
     .await

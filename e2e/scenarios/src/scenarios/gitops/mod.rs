@@ -20,7 +20,7 @@ use crate::{
     load::Latencies,
     request::{Answer, text},
     sample,
-    steps::{PATIENCE, duration_in, until},
+    steps::{PATIENCE, check, duration_in, until},
     test_cluster::TestCluster,
 };
 
@@ -215,11 +215,10 @@ async fn repaired(cluster: &TestCluster, before: &Value) -> anyhow::Result<Insta
 async fn is_settled(cluster: &TestCluster, before: &Value) -> anyhow::Result<()> {
     until("the definition is as before", PATIENCE, async || {
         let live = sample::crd(cluster).await?;
-        Ok(if live["spec"] == before["spec"] && is_marked(&live, before) {
-            Ok(())
-        } else {
-            Err(live.to_string())
-        })
+        Ok(check(
+            live["spec"] == before["spec"] && is_marked(&live, before),
+            || live.to_string(),
+        ))
     })
     .await
 }

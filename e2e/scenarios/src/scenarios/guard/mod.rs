@@ -16,7 +16,7 @@ use crate::{
     operator,
     request::{self, text},
     sample,
-    steps::{self, PATIENCE, delete, get, succeed, until},
+    steps::{self, PATIENCE, check, delete, get, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -64,11 +64,9 @@ pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(
     until("both replicas serve the certificate", PATIENCE, async || {
         let certificate = cluster.settled(operator::NAMESPACE, replicas::SERVICE).await?;
         let endpoints = certificate["status"]["endpoints"].clone();
-        Ok(if endpoints == json!({"ready": 2, "current": 2}) {
-            Ok(())
-        } else {
-            Err(endpoints.to_string())
-        })
+        Ok(check(endpoints == json!({"ready": 2, "current": 2}), || {
+            endpoints.to_string()
+        }))
     })
     .await?;
     for what in ["leaf", "ca"] {
@@ -109,21 +107,15 @@ pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
     until("a write passes that nobody guards", PATIENCE, async || {
         // The API server may keep a connection for a moment that nobody answers on.
         let answer = request::send(&cluster.client, "PATCH", &stranger, Some(&none)).await?;
-        Ok(if answer.code == 200 {
-            Ok(())
-        } else {
-            Err(answer.to_string())
-        })
+        Ok(check(answer.code == 200, || answer.to_string()))
     })
     .await?;
     let _again = again.start()?;
     until("the conversion is put back", PATIENCE, async || {
         let conversion = get(&cluster.client, path).await?.context("no CRD")?["spec"]["conversion"].clone();
-        Ok(if conversion == before["spec"]["conversion"] {
-            Ok(())
-        } else {
-            Err(conversion.to_string())
-        })
+        Ok(check(conversion == before["spec"]["conversion"], || {
+            conversion.to_string()
+        }))
     })
     .await?;
     named(cluster, "stranger").await?;
@@ -147,11 +139,7 @@ async fn named(cluster: &TestCluster, manager: &str) -> anyhow::Result<()> {
                     && text(event, "/related/name") == sample::WIDGETS
                     && text(event, "/note").contains(&format!("field manager {manager},"))
             });
-            Ok(if is_named {
-                Ok(())
-            } else {
-                Err(json!(events).to_string())
-            })
+            Ok(check(is_named, || json!(events).to_string()))
         },
     )
     .await

@@ -11,7 +11,7 @@ use super::writes;
 use crate::{
     operator::{self, Operator, Running},
     request::text,
-    steps::{PATIENCE, delete, succeed, until},
+    steps::{PATIENCE, check, delete, succeed, until},
     test_cluster::{self, TestCluster},
 };
 
@@ -84,11 +84,7 @@ impl Replica {
         cluster.settled(operator::NAMESPACE, SERVICE).await?;
         until("the guard is asked", PATIENCE, async || {
             let answer = writes::try_out(cluster).await?;
-            Ok(if answer.is_denied() {
-                Ok(())
-            } else {
-                Err(answer.to_string())
-            })
+            Ok(check(answer.is_denied(), || answer.to_string()))
         })
         .await
     }
