@@ -24,46 +24,8 @@ const LOOK: Duration = Duration::from_millis(400);
 /// namespace tries again after up to a minute.
 const LONGEST_LIFE: Duration = Duration::from_secs(120);
 
-pub(super) async fn an_install_resumes_from_every_write(cluster: &TestCluster) -> anyhow::Result<()> {
-    resumes(cluster, Operation::Install).await
-}
-
-pub(super) async fn an_upgrade_resumes_from_every_write(cluster: &TestCluster) -> anyhow::Result<()> {
-    resumes(cluster, Operation::Upgrade).await
-}
-
-pub(super) async fn a_storage_migration_resumes_from_every_write(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
-    resumes(cluster, Operation::Migration).await
-}
-
-pub(super) async fn a_leaf_rotation_resumes_from_every_write(cluster: &TestCluster) -> anyhow::Result<()> {
-    resumes(cluster, Operation::LeafRotation).await
-}
-
-pub(super) async fn a_ca_rotation_resumes_from_every_write(cluster: &TestCluster) -> anyhow::Result<()> {
-    resumes(cluster, Operation::CaRotation).await
-}
-
-pub(super) async fn a_removal_resumes_from_every_write(cluster: &TestCluster) -> anyhow::Result<()> {
-    resumes(cluster, Operation::Removal).await
-}
-
-pub(super) async fn a_removal_with_definitions_resumes_from_every_write(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
-    resumes(cluster, Operation::RemovalWithCrds).await
-}
-
-pub(super) async fn a_removal_after_its_namespace_resumes_from_every_write(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
-    resumes(cluster, Operation::RemovalAfterNamespace).await
-}
-
 /// Carries `operation` out undisturbed, and then killed at every position: it must end the same.
-async fn resumes(cluster: &TestCluster, operation: Operation) -> anyhow::Result<()> {
+pub(super) async fn resumes(cluster: &TestCluster, operation: Operation) -> anyhow::Result<()> {
     let empty = cluster.inventory().await?;
     let (end, writes) = undisturbed(cluster, operation).await?;
     if !operation.is_repeatable() {

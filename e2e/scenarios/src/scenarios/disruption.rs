@@ -38,22 +38,8 @@ const PROBABILITY: f64 = 0.01;
 /// How long an operation may take with all disruptions.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) async fn restarts_of_the_api_server_lose_nothing(cluster: &TestCluster) -> anyhow::Result<()> {
-    survives(cluster, Disruption::Restart).await
-}
-
-pub(super) async fn storage_that_hangs_loses_nothing(cluster: &TestCluster) -> anyhow::Result<()> {
-    survives(cluster, Disruption::Pause).await
-}
-
-pub(super) async fn errors_at_random_and_cut_watches_lose_nothing(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
-    survives(cluster, Disruption::Faults).await
-}
-
 /// Does everything undisturbed, and then disrupted: it must end the same.
-async fn survives(cluster: &TestCluster, disruption: Disruption) -> anyhow::Result<()> {
+pub(super) async fn survives(cluster: &TestCluster, disruption: Disruption) -> anyhow::Result<()> {
     let empty = cluster.inventory().await?;
     let end = undisturbed(cluster).await?;
     empty.restore(&cluster.client).await?;
