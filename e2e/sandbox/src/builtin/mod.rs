@@ -3,6 +3,7 @@
 mod events;
 mod pods;
 mod validation;
+mod webhooks;
 
 use serde_json::{Value, json};
 

@@ -157,26 +157,8 @@ fn begin(
 ) -> Result<Outcome, Stale> {
     let store = &server.0.store;
     let mut object = stored.as_ref().clone();
-    let default_grace = match key.resource.as_str() {
-        "pods" if object["spec"]["nodeName"].is_string() => object["spec"]["terminationGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(POD_GRACE),
-        _ => 0,
-    };
-    let grace = if default_grace == 0 {
-        0
-    } else {
-        grace.unwrap_or(default_grace).max(0)
-    };
-    for (wanted, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
-        let finalizers = object["metadata"]["finalizers"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        if policy == wanted && !finalizers.contains(&json!(finalizer)) {
-            object["metadata"]["finalizers"] = finalizers.into_iter().chain([json!(finalizer)]).collect();
-        }
-    }
+    let grace = grace_period(key, &object, grace);
+    hold_for(policy, &mut object);
     let namespaced_content = key.resource == "namespaces" && key.group.is_empty();
     if !is_held(&object) && grace == 0 && !namespaced_content {
         let last = store.remove(key, version(stored)).map_err(|_| Stale)?;
@@ -208,6 +190,34 @@ fn begin(
     }
     finish(server, key);
     Ok(Outcome::Waiting(object))
+}
+
+/// How many seconds the object gets: none but for a pod on a node.
+fn grace_period(key: &StorageKey, object: &Value, asked: Option<i64>) -> i64 {
+    let default = match key.resource.as_str() {
+        "pods" if object["spec"]["nodeName"].is_string() => object["spec"]["terminationGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or(POD_GRACE),
+        _ => 0,
+    };
+    if default == 0 {
+        0
+    } else {
+        asked.unwrap_or(default).max(0)
+    }
+}
+
+/// Adds the finalizer by which the garbage collector learns of a deletion's policy.
+fn hold_for(policy: &str, object: &mut Value) {
+    for (wanted, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
+        let finalizers = object["metadata"]["finalizers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        if policy == wanted && !finalizers.contains(&json!(finalizer)) {
+            object["metadata"]["finalizers"] = finalizers.into_iter().chain([json!(finalizer)]).collect();
+        }
+    }
 }
 
 /// Whether finalizers keep an object, a namespace's own among them.

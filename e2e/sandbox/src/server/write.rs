@@ -22,7 +22,6 @@ use super::{
 use crate::{
     StatusError, builtin,
     ownership::{self, Write},
-    patch,
     storage::{StorageKey, version},
 };
 
@@ -67,7 +66,7 @@ pub(super) async fn create(
     Ok(written(call, served, 201, object, warnings))
 }
 
-/// Creates an object; `applied` is the manager when it comes from an apply.
+/// Creates an object; `apply` is the manager when it comes from an apply.
 async fn create_object(
     server: &ApiServer,
     call: &Call,
@@ -76,25 +75,7 @@ async fn create_object(
     mut object: Value,
     apply: Option<&str>,
 ) -> Result<(Value, Vec<String>), StatusError> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if served
-        .definition
-        .as_ref()
-        .is_some_and(|definition| definition.terminating)
-    {
-        let message = "create not allowed while custom resource definition is terminating";
-        return Err(forbidden(served, name, message));
-    }
-    check_namespace(server, target, served, name)?;
-    metadata::begin(&mut object, served, &target.namespace)?;
-    let reset =
-        served.has_status() && !matches!(served.kind.as_str(), "CustomResourceDefinition" | "APIService");
-    if let (true, Some(fields)) = (
-        reset || served.kind == "CustomResourceDefinition",
-        object.as_object_mut(),
-    ) {
-        fields.remove("status");
-    }
+    begin(server, target, served, &mut object)?;
     let mut warnings = deprecation(served);
     warnings.extend(normalise(call, served, &mut object)?);
     services::allocate(server, served, &mut object);
@@ -121,7 +102,7 @@ async fn create_object(
         operation: "CREATE",
         old: &Value::Null,
     };
-    let (mut object, asked) = request.mutate(server, object).await?;
+    let (object, asked) = request.mutate(server, object).await?;
     warnings.extend(asked);
     let errors = problems(served, &object, None);
     refuse(served, &object, &errors)?;
@@ -130,6 +111,45 @@ async fn create_object(
     if call.is_dry_run()? {
         return Ok((object, warnings));
     }
+    Ok((store(server, target, served, object).await?, warnings))
+}
+
+/// Makes a new object what it is before anybody has looked at it, if it may be created.
+fn begin(
+    server: &ApiServer,
+    target: &ResourcePath,
+    served: &ServedResource,
+    object: &mut Value,
+) -> Result<(), StatusError> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if served
+        .definition
+        .as_ref()
+        .is_some_and(|definition| definition.terminating)
+    {
+        let message = "create not allowed while custom resource definition is terminating";
+        return Err(forbidden(served, name, message));
+    }
+    check_namespace(server, target, served, name)?;
+    metadata::begin(object, served, &target.namespace)?;
+    let reset =
+        served.has_status() && !matches!(served.kind.as_str(), "CustomResourceDefinition" | "APIService");
+    if let (true, Some(fields)) = (
+        reset || served.kind == "CustomResourceDefinition",
+        object.as_object_mut(),
+    ) {
+        fields.remove("status");
+    }
+    Ok(())
+}
+
+/// Stores a new object; it comes back with its version.
+async fn store(
+    server: &ApiServer,
+    target: &ResourcePath,
+    served: &ServedResource,
+    mut object: Value,
+) -> Result<Value, StatusError> {
     if served.kind == "CustomResourceDefinition" {
         object["metadata"]["finalizers"] = json!([custom::CLEANUP]);
     }
@@ -148,7 +168,7 @@ async fn create_object(
         .map_err(|_| exists(server, served, &key))?;
     after_write(server, served, &name);
     object["metadata"]["resourceVersion"] = json!(version(&stored));
-    Ok((object, warnings))
+    Ok(object)
 }
 
 /// `PUT` and `PATCH` of an object or its status.
@@ -216,23 +236,8 @@ async fn attempt(
         api_version: &api_version,
         now: Timestamp::now(),
     };
-    let mut object = match change {
-        Mutation::Put(object) => object.clone(),
-        Mutation::Json(patch) => patch::json(&current, patch)?,
-        Mutation::Merge(patch) => patch::merge(&current, patch),
-        Mutation::Strategic(patch) => patch::strategic(&current, patch, &types)?,
-        Mutation::Apply(applied) => {
-            let mut applied = applied.clone();
-            if subresource.is_none()
-                && served.has_status()
-                && let Some(fields) = applied.as_object_mut()
-            {
-                fields.remove("status");
-            }
-            ownership::apply(Some(&current), &applied, &write, call.flag("force"), &types)?
-        }
-    };
-    object = identify(object, target, served)?;
+    let object = change.of(&current, served, &write, call.flag("force"), &types)?;
+    let mut object = identify(object, target, served)?;
     check_preconditions(served, &object, &current)?;
     metadata::keep(&mut object, &current);
     object = part(object, &current, served, subresource);
