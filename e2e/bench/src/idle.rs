@@ -10,9 +10,9 @@ use windlass_scenarios::{
 };
 
 use super::{
-    Measurement,
     arguments::Arguments,
     figures::{requests, since},
+    measurement::Measurement,
     started::Started,
 };
 

@@ -21,9 +21,9 @@ use windlass_scenarios::{
 };
 
 use super::{
-    Measurement,
     arguments::Arguments,
     figures::{mebibytes, requests, short, since},
+    measurement::Measurement,
     started::{Started, set_replicas},
 };
 

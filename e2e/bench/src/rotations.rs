@@ -17,9 +17,9 @@ use windlass_scenarios::{
 };
 
 use super::{
-    Measurement,
     arguments::Arguments,
     figures::{Figures, Lap, LapKind, since},
+    measurement::Measurement,
     started::{Started, set_replicas},
     targets::Targets,
 };

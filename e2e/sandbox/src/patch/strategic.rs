@@ -151,3 +151,40 @@ fn merge_list<'a>(
 fn unknown_directive(directive: &str) -> StatusError {
     StatusError::bad_request(format!("unknown patch type found: {directive}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_strategic_patch_merges_lists_by_key() {
+        let object = json!({"spec": {"template": {"spec": {"containers": [
+            {"name": "a", "image": "1", "args": ["x"], "env": [{"name": "E", "value": "1"}]}, {"name": "b"}]}}}});
+        let containers = |list: Value| json!({"spec": {"template": {"spec": {"containers": list}}}});
+        for (patch, expected) in [
+            (
+                containers(json!([{"name": "a", "args": ["y"], "env": [{"name": "F", "value": "2"}]}])),
+                json!([{"name": "a", "image": "1", "args": ["y"], "env": [{"name": "E", "value": "1"}, {"name": "F", "value": "2"}]}, {"name": "b"}]),
+            ),
+            (
+                containers(json!([{"$patch": "delete", "name": "b"}])),
+                json!([{"name": "a", "image": "1", "args": ["x"], "env": [{"name": "E", "value": "1"}]}]),
+            ),
+            (
+                containers(json!([{"$patch": "replace"}, {"name": "c"}])),
+                json!([{"name": "c"}]),
+            ),
+        ] {
+            let patched = strategic(&object, &patch, &TypeSchema::built_in("Deployment")).unwrap();
+            assert_eq!(
+                patched["spec"]["template"]["spec"]["containers"], expected,
+                "{patch}"
+            );
+        }
+        let patch = json!({"spec": {"template": null, "replicas": 2}});
+        let patched = strategic(&object, &patch, &TypeSchema::built_in("Deployment")).unwrap();
+        assert_eq!(patched, json!({"spec": {"replicas": 2}}));
+    }
+}

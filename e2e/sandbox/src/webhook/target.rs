@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use serde_json::Value;
 
-use super::{CallError, Endpoints};
+use super::{endpoints::Endpoints, error::CallError};
 
 /// The port of a webhook's Service when none is named.
 const DEFAULT_PORT: i64 = 443;

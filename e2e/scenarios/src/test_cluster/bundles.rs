@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context;
 
-use super::TestCluster;
+use super::cluster::TestCluster;
 use crate::sample;
 
 // === impl TestCluster ===

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use super::TestCluster;
+use super::cluster::TestCluster;
 use crate::steps;
 
 /// What is kept of a scenario that failed.
