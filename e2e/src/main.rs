@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn beds_find_their_programs() {
+    fn test_clusters_find_their_programs() {
         for program in [programs::WINDLASS, programs::OPERATOR, programs::SAMPLE_OPERATOR] {
             assert!(Program::command().find_subcommand(program).is_some(), "{program}");
         }

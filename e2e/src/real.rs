@@ -49,22 +49,22 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let clusters = clusters(&arguments)?;
     let program = std::env::current_exe()?;
-    let can = |trouble: &Disruption| match trouble {
+    let can = |disruption: &Disruption| match disruption {
         Disruption::Restart | Disruption::Pause => clusters.iter().all(Existing::may_be_killed),
         Disruption::Faults => false,
     };
     let did_everything = selected.len() == SCENARIOS.len();
-    let lending = Arc::new(ClusterPool::new(clusters.clone()));
+    let pool = Arc::new(ClusterPool::new(clusters.clone()));
     let trials: Vec<Trial> = selected
         .into_iter()
         .map(|scenario| {
-            let missing = scenario.needs.iter().find(|trouble| !can(trouble));
-            if let Some(trouble) = missing {
-                println!("{} is left out: {}", scenario.name, why_not(*trouble));
+            let missing = scenario.needs.iter().find(|disruption| !can(disruption));
+            if let Some(disruption) = missing {
+                println!("{} is left out: {}", scenario.name, why_not(*disruption));
             }
-            let (lending, program) = (lending.clone(), program.clone());
+            let (pool, program) = (pool.clone(), program.clone());
             Trial::test(scenario.name, move || {
-                trial::run_on_lent(scenario, &program, &lending)
+                trial::run_on_borrowed(scenario, &program, &pool)
             })
             .with_ignored_flag(missing.is_some())
         })
@@ -105,9 +105,9 @@ fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
     }])
 }
 
-/// Why a cluster cannot be made to suffer this.
-fn why_not(trouble: Disruption) -> &'static str {
-    match trouble {
+/// Why this cannot be inflicted on a cluster.
+fn why_not(disruption: Disruption) -> &'static str {
+    match disruption {
         Disruption::Restart | Disruption::Pause => {
             "nothing says where the etcd and kube-apiserver of this cluster run: --control-planes does"
         }

@@ -1,4 +1,4 @@
-//! Every scenario on the sandbox, each in a bed of its own.
+//! Every scenario on the sandbox, each in a test cluster of its own.
 
 use std::{path::Path, process::ExitCode};
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_scenarios::{
     progress::StepPrinter,
-    steps::{VALIDATING, list, serving_certificates, succeed, until},
+    steps::{VALIDATING, check, list, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
 use super::{
-    Measurement,
     arguments::Arguments,
     figures::{requests, since},
+    measurement::Measurement,
     started::Started,
 };
 
@@ -28,18 +28,18 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Measures idleness.
 pub(super) async fn measure(
     arguments: &Arguments,
-    bed: &TestCluster,
+    cluster: &TestCluster,
     progress: &StepPrinter,
 ) -> anyhow::Result<Measurement> {
-    let bundle = bed.bundle("sample.v1")?;
-    let started = Started::new(bed, &bundle, progress).await?;
+    let bundle = cluster.bundle("sample.v1")?;
+    let started = Started::new(cluster, &bundle, progress).await?;
     let title = format!("Settling {} ServingCertificates", arguments.certificates);
     progress
-        .step(&title, settle(arguments.certificates, bed, &started))
+        .step(&title, settle(arguments.certificates, cluster, &started))
         .await?;
-    let (writes, before) = (started.gate.writes(), started.gate.requests());
+    let (writes, before) = (started.proxy.writes(), started.proxy.requests());
     let idle = arguments.idle_for.0.unsigned_abs();
-    let sent = || since(&before, started.gate.requests());
+    let sent = || since(&before, started.proxy.requests());
     let detail = || format!(" ({} requests of the operator)", sent().values().sum::<u64>());
     let pause = async {
         tokio::time::sleep(idle).await;
@@ -47,11 +47,11 @@ pub(super) async fn measure(
     };
     progress.watched("Nothing happens", detail, pause).await?;
     let sent = sent();
-    let written = started.gate.writes() - writes;
+    let written = started.proxy.writes() - writes;
     let minutes = usize::try_from(idle.as_secs() / 60).unwrap_or(usize::MAX).max(1);
     let mut missed = Vec::new();
     if written > 0 {
-        let log = started.gate.log();
+        let log = started.proxy.log();
         let first = usize::try_from(writes).unwrap_or(usize::MAX);
         missed.push(format!(
             "written while nothing happened: {}",
@@ -72,8 +72,8 @@ pub(super) async fn measure(
 }
 
 /// Makes so many ServingCertificates, the sample bundle's included, and waits until the operator is done with them.
-async fn settle(count: u32, bed: &TestCluster, started: &Started) -> anyhow::Result<()> {
-    let client = &bed.client;
+async fn settle(count: u32, cluster: &TestCluster, started: &Started) -> anyhow::Result<()> {
+    let client = &cluster.client;
     succeed(
         client,
         "POST",
@@ -115,13 +115,11 @@ async fn settle(count: u32, bed: &TestCluster, started: &Started) -> anyhow::Res
     })
     .await?;
     until("the operator stops writing", PATIENCE, async || {
-        let before = started.gate.writes();
+        let before = started.proxy.writes();
         tokio::time::sleep(QUIET).await;
-        Ok(if started.gate.writes() == before {
-            Ok(())
-        } else {
-            Err("it goes on".to_owned())
-        })
+        Ok(check(started.proxy.writes() == before, || {
+            "it goes on".to_owned()
+        }))
     })
     .await
 }

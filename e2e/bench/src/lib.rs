@@ -7,96 +7,14 @@
 mod arguments;
 mod figures;
 mod idle;
+mod measurement;
 mod migration;
 mod rotations;
+mod run;
 mod started;
 mod table;
 mod targets;
 
-use std::{fmt, path::PathBuf};
-
-use anyhow::Context;
-use futures::future::LocalBoxFuture;
-use windlass_scenarios::{
-    cluster::BackingCluster,
-    progress::StepPrinter,
-    test_cluster::{TestCluster, TestClusterOptions, Waits},
-};
-
 pub use arguments::{Arguments, Delay, ParseDelayError};
-
-/// What was measured.
-#[derive(Clone, Debug)]
-pub struct Measurement {
-    tables: String,
-    failures: Vec<String>,
-    missed: Vec<String>,
-    summary: String,
-}
-
-/// Measures; `program` is the executable that starts the operator and the sample operator.
-///
-/// # Errors
-///
-/// When it cannot be set up. What was missed is in the outcome.
-pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Measurement>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
-    Box::pin(async move {
-        let progress = StepPrinter::start();
-        progress.say(&arguments.to_string());
-        let mut bed = progress
-            .step("Setting up a cluster and a node", set_up(&arguments, program))
-            .await?;
-        let outcome = if arguments.idle {
-            idle::measure(&arguments, &bed, &progress).await
-        } else if let Some(objects) = arguments.migrate {
-            migration::measure(&arguments, objects, &bed, &progress).await
-        } else {
-            rotations::measure(&arguments, &bed, &progress).await
-        };
-        if !outcome.as_ref().is_ok_and(Measurement::is_good) {
-            eprintln!("The end of the operator's log:\n{}", bed.log_tail());
-            eprintln!("Logs and objects are kept in {}", bed.keep().await?.display());
-        }
-        progress.step("Cleaning up", bed.stop()).await?;
-        outcome
-    })
-}
-
-async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<TestCluster> {
-    let cluster = if arguments.sandbox {
-        BackingCluster::sandbox().await?
-    } else {
-        let kubeconfig = arguments.access.kubeconfig.as_deref();
-        let kubeconfig = kubeconfig.context("no cluster: start this with e2e/soak, or use --sandbox")?;
-        BackingCluster::named(kubeconfig, arguments.access.pod_network).await?
-    };
-    let options = TestClusterOptions {
-        refresh_delay: arguments.scaled_delay(),
-        waits: Waits::Scaled(arguments.time_scale),
-        ..TestClusterOptions::new(program)
-    };
-    TestCluster::on(cluster, options).await
-}
-
-// === impl Outcome ===
-
-impl Measurement {
-    /// Whether no request failed and nothing was missed.
-    pub fn is_good(&self) -> bool {
-        self.failures.is_empty() && self.missed.is_empty()
-    }
-}
-
-impl fmt::Display for Measurement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{}", self.tables)?;
-        for failure in &self.failures {
-            writeln!(f, "failed: {failure}")?;
-        }
-        for missed in &self.missed {
-            writeln!(f, "missed: {missed}")?;
-        }
-        f.write_str(&self.summary)
-    }
-}
+pub use measurement::Measurement;
+pub use run::run;

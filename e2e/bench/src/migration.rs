@@ -21,9 +21,9 @@ use windlass_scenarios::{
 };
 
 use super::{
-    Measurement,
     arguments::Arguments,
     figures::{mebibytes, requests, short, since},
+    measurement::Measurement,
     started::{Started, set_replicas},
 };
 
@@ -73,27 +73,27 @@ struct Kill {
 pub(super) async fn measure(
     arguments: &Arguments,
     objects: u32,
-    bed: &TestCluster,
+    cluster: &TestCluster,
     progress: &StepPrinter,
 ) -> anyhow::Result<Measurement> {
-    let bundle = bed.bundle("sample.v1")?;
-    let newest = sample::storing_newest(bed)?;
-    for bundle in [&bundle, &bed.operator.bundle_dir.join(&newest)] {
-        set_replicas(bed, bundle, arguments.replicas)?;
+    let bundle = cluster.bundle("sample.v1")?;
+    let newest = sample::storing_newest(cluster)?;
+    for bundle in [&bundle, &cluster.operator.bundle_dir.join(&newest)] {
+        set_replicas(cluster, bundle, arguments.replicas)?;
     }
-    let started = Started::new(bed, &bundle, progress).await?;
+    let started = Started::new(cluster, &bundle, progress).await?;
     for name in [STORED, TRAFFIC] {
         let namespace = json!({"metadata": {"name": name}});
-        succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
+        succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     }
     let count = usize::try_from(objects)?;
-    let stored = stored::store(&bed.client, STORED, count);
+    let stored = stored::store(&cluster.client, STORED, count);
     progress
         .step(&format!("Storing {objects} objects"), stored)
         .await?;
-    let before = stored::read(&bed.client, STORED, "v1").await?;
+    let before = stored::read(&cluster.client, STORED, "v1").await?;
     let widgets = Resource::widgets(&["v1", "v1beta1"], Expectation::Admitted);
-    let mut load = Load::start_at_rate(&bed.client, TRAFFIC, &[widgets], arguments.rate);
+    let mut load = Load::start_at_rate(&cluster.client, TRAFFIC, &[widgets], arguments.rate);
     let seen = Mutex::new(Seen {
         memory: vec![started.operator.memory()?],
         ..Seen::default()
@@ -106,14 +106,14 @@ pub(super) async fn measure(
             report.requests, report.failed
         )
     };
-    let upgraded = upgrade(arguments, objects, &newest, bed, started, &seen);
+    let upgraded = upgrade(arguments, objects, &newest, cluster, started, &seen);
     let upgraded = progress.watched("Upgrading", detail, upgraded).await;
     load.end().await;
     let mut missed = Vec::new();
     let checked = match upgraded {
         Ok(started) => {
             progress
-                .step("Looking at every object", check(bed, started, &before))
+                .step("Looking at every object", check(cluster, started, &before))
                 .await
         }
         Err(error) => Err(error),
@@ -140,11 +140,11 @@ async fn upgrade(
     arguments: &Arguments,
     objects: u32,
     bundle: &str,
-    bed: &TestCluster,
+    cluster: &TestCluster,
     mut started: Started,
     seen: &Mutex<Seen>,
 ) -> anyhow::Result<Started> {
-    set_source(&bed.client, "sample", bundle).await?;
+    set_source(&cluster.client, "sample", bundle).await?;
     let limit = Instant::now() + arguments.duration.0.unsigned_abs();
     let mut kills = 0;
     loop {
@@ -152,19 +152,21 @@ async fn upgrade(
         tokio::time::sleep(LOOK).await;
         seen.lock().memory.push(started.operator.memory()?);
         let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-        let deployed = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+        let deployed = get(&cluster.client, &path)
+            .await?
+            .context("no BundleDeployment")?;
         let migration = &deployed["status"]["storageMigrations"][0];
         if migration.is_null() {
-            if !says_stored_anew(bed).await? {
+            if !says_stored_anew(cluster).await? {
                 continue;
             }
-            seen.lock().note_end(&started.gate);
+            seen.lock().note_end(&started.proxy);
             if current(&deployed, "Ready", "True").is_some() {
                 return Ok(started);
             }
             continue;
         }
-        seen.lock().note(migration, &started.gate);
+        seen.lock().note(migration, &started.proxy);
         let next_kill = u64::from(objects) * u64::from(kills + 1) / u64::from(arguments.kills + 1);
         if kills < arguments.kills && rewritten(migration) >= next_kill {
             kills += 1;
@@ -180,15 +182,15 @@ async fn upgrade(
     }
 }
 
-async fn says_stored_anew(bed: &TestCluster) -> anyhow::Result<bool> {
-    let definition = sample::crd(bed).await?;
+async fn says_stored_anew(cluster: &TestCluster) -> anyhow::Result<bool> {
+    let definition = sample::crd(cluster).await?;
     Ok(definition["status"]["storedVersions"] == json!(["v2"]))
 }
 
 /// Checks that each object is as it was, was written, and is stored in the new version. That ends the operator.
-async fn check(bed: &TestCluster, started: Started, before: &[Value]) -> anyhow::Result<()> {
+async fn check(cluster: &TestCluster, started: Started, before: &[Value]) -> anyhow::Result<()> {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-    let after = stored::read(&bed.client, STORED, "v1").await?;
+    let after = stored::read(&cluster.client, STORED, "v1").await?;
     for (before, after) in stored::compare(before, &after)? {
         anyhow::ensure!(
             version(&before) != version(&after),
@@ -197,7 +199,7 @@ async fn check(bed: &TestCluster, started: Started, before: &[Value]) -> anyhow:
         );
     }
     started.operator.stop().await?;
-    stored::is_stored_as_v2(&bed.client, STORED).await
+    stored::is_stored_as_v2(&cluster.client, STORED).await
 }
 
 fn rewritten(migration: &Value) -> u64 {
@@ -208,11 +210,11 @@ fn rewritten(migration: &Value) -> u64 {
 
 impl Seen {
     /// Notes what the status says of the migration.
-    fn note(&mut self, migration: &Value, gate: &Proxy) {
+    fn note(&mut self, migration: &Value, proxy: &Proxy) {
         let total = migration["total"].as_u64().unwrap_or_default();
         self.progress = (rewritten(migration), total);
         if !migration["resourceVersion"].is_null() {
-            self.begun.get_or_insert_with(|| Moment::of(gate));
+            self.begun.get_or_insert_with(|| Moment::of(proxy));
         }
         if let Some(kill) = self.kills.last_mut().filter(|kill| kill.after.is_none()) {
             kill.is_lost =
@@ -224,8 +226,8 @@ impl Seen {
     }
 
     /// Notes that everything is stored anew.
-    fn note_end(&mut self, gate: &Proxy) {
-        let ended = self.ended.get_or_insert_with(|| Moment::of(gate)).clone();
+    fn note_end(&mut self, proxy: &Proxy) {
+        let ended = self.ended.get_or_insert_with(|| Moment::of(proxy)).clone();
         if let Some(kill) = self.kills.last_mut() {
             kill.after.get_or_insert((ended.at, None));
         }
@@ -298,10 +300,10 @@ impl Seen {
 // === impl Moment ===
 
 impl Moment {
-    fn of(gate: &Proxy) -> Self {
+    fn of(proxy: &Proxy) -> Self {
         Self {
             at: Instant::now(),
-            requests: gate.requests(),
+            requests: proxy.requests(),
         }
     }
 }
@@ -338,10 +340,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_life_that_begins_anew_is_told_from_one_that_goes_on() {
-        let gate = Proxy::open(
+        let proxy = Proxy::open(
             kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap(),
         );
-        let gate = gate.await.unwrap();
+        let proxy = proxy.await.unwrap();
         for (since, count, resumes, is_lost) in [
             ("a", 200, false, false),
             ("a", 400, true, false),
@@ -349,7 +351,7 @@ mod tests {
             ("b", 400, true, true),
         ] {
             let mut seen = killed_at(200);
-            seen.note(&json!({"since": since, "rewritten": count, "total": 900}), &gate);
+            seen.note(&json!({"since": since, "rewritten": count, "total": 900}), &proxy);
             let kill = &seen.kills[0];
             assert_eq!(
                 (kill.after.is_some(), kill.is_lost),
@@ -358,7 +360,7 @@ mod tests {
             );
         }
         let mut seen = killed_at(800);
-        seen.note_end(&gate);
+        seen.note_end(&proxy);
         assert!(
             seen.kills[0]
                 .to_string()

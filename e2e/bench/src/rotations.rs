@@ -17,9 +17,9 @@ use windlass_scenarios::{
 };
 
 use super::{
-    Measurement,
     arguments::Arguments,
     figures::{Figures, Lap, LapKind, since},
+    measurement::Measurement,
     started::{Started, set_replicas},
     targets::Targets,
 };
@@ -32,7 +32,7 @@ const KEPT: u128 = 99;
 
 struct Run<'a> {
     arguments: &'a Arguments,
-    bed: &'a TestCluster,
+    cluster: &'a TestCluster,
     progress: &'a StepPrinter,
     started: &'a Started,
     load: Load,
@@ -43,24 +43,24 @@ struct Run<'a> {
 /// Measures rotations.
 pub(super) async fn measure(
     arguments: &Arguments,
-    bed: &TestCluster,
+    cluster: &TestCluster,
     progress: &StepPrinter,
 ) -> anyhow::Result<Measurement> {
-    let bundle = bed.bundle("sample.v1")?;
-    set_replicas(bed, &bundle, arguments.replicas)?;
-    let started = Started::new(bed, &bundle, progress).await?;
-    sample::settled(bed).await?;
-    let targets = Targets::watch(&bed.client, NAMESPACE, CERTIFICATE).await?;
+    let bundle = cluster.bundle("sample.v1")?;
+    set_replicas(cluster, &bundle, arguments.replicas)?;
+    let started = Started::new(cluster, &bundle, progress).await?;
+    sample::settled(cluster).await?;
+    let targets = Targets::watch(&cluster.client, NAMESPACE, CERTIFICATE).await?;
     let namespace = json!({"metadata": {"name": TRAFFIC}});
-    succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
+    succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     let begun = Instant::now();
     let widgets = Resource::widgets(&["v1", "v1beta1"], Expectation::Admitted);
     let mut run = Run {
         arguments,
-        bed,
+        cluster,
         progress,
         started: &started,
-        load: Load::start_at_rate(&bed.client, TRAFFIC, &[widgets], arguments.rate),
+        load: Load::start_at_rate(&cluster.client, TRAFFIC, &[widgets], arguments.rate),
         targets,
         figures: Mutex::default(),
     };
@@ -163,7 +163,7 @@ impl Run<'_> {
         let count = self.arguments.rotations;
         let done = || self.figures.lock().rotations.len();
         let detail = || format!(", {} of {count} done", done());
-        let requests = self.started.gate.requests();
+        let requests = self.started.proxy.requests();
         let rotated = self
             .watched("Rotating the CA", detail, async {
                 let mut before = self.targets.snapshot().await?;
@@ -174,7 +174,7 @@ impl Run<'_> {
                     let mut figures = self.figures.lock();
                     figures.rotations.push(took);
                     figures.note_rotation(number, &before, &after);
-                    figures.requests = since(&requests, self.started.gate.requests());
+                    figures.requests = since(&requests, self.started.proxy.requests());
                     before = after;
                 }
                 Ok(())
@@ -206,7 +206,7 @@ impl Run<'_> {
     async fn rotated(&self, what: &str) -> anyhow::Result<Duration> {
         let started = Instant::now();
         rotate(
-            &self.bed.client,
+            &self.cluster.client,
             NAMESPACE,
             CERTIFICATE,
             what,

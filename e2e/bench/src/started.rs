@@ -1,4 +1,4 @@
-//! The operator, running behind a gate that counts its requests.
+//! The operator, running behind a proxy that counts its requests.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use windlass_scenarios::{
     test_cluster::TestCluster,
 };
 
-/// The operator and the gate before it.
+/// The operator and the proxy before it.
 pub(super) struct Started {
-    pub(super) gate: Proxy,
+    pub(super) proxy: Proxy,
     pub(super) operator: Running,
     program: Operator,
 }
@@ -22,22 +22,22 @@ pub(super) struct Started {
 impl Started {
     /// Starts the operator, and installs the sample `bundle`.
     pub(super) async fn new(
-        bed: &TestCluster,
+        cluster: &TestCluster,
         bundle: &Path,
         progress: &StepPrinter,
     ) -> anyhow::Result<Self> {
-        let (program, gate) = bed.gated(&bed.operator).await?;
+        let (program, proxy) = cluster.gated(&cluster.operator).await?;
         let operator = program.start()?;
-        let installed = steps::install(&bed.client, "sample", "sample-system", bundle);
+        let installed = steps::install(&cluster.client, "sample", "sample-system", bundle);
         progress.step("Installing the sample bundle", installed).await?;
         Ok(Self {
-            gate,
+            proxy,
             operator,
             program,
         })
     }
 
-    /// Kills the operator, and starts it again behind the same gate.
+    /// Kills the operator, and starts it again behind the same proxy.
     pub(super) async fn restart(self) -> anyhow::Result<Self> {
         self.operator.kill().await?;
         Ok(Self {
@@ -48,9 +48,9 @@ impl Started {
 }
 
 /// Lets a sample bundle serve its webhooks in so many replicas.
-pub(super) fn set_replicas(bed: &TestCluster, bundle: &Path, replicas: u32) -> anyhow::Result<()> {
+pub(super) fn set_replicas(cluster: &TestCluster, bundle: &Path, replicas: u32) -> anyhow::Result<()> {
     if replicas == 2 {
         return Ok(());
     }
-    bed.edit(bundle, "replicas: 2", &format!("replicas: {replicas}"))
+    cluster.edit(bundle, "replicas: 2", &format!("replicas: {replicas}"))
 }

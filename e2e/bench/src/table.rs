@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default)]
 pub(super) struct FiguresTable(Vec<Vec<String>>);
 
-// === impl Table ===
+// === impl FiguresTable ===
 
 impl FiguresTable {
     /// A table with these headings.

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use windlass_object::names;
 use windlass_scenarios::{
     request::{text, version_number},
-    steps::{self, CRDS, MUTATING, PATIENCE, VALIDATING, serving_certificates, until},
+    steps::{self, CRDS, MUTATING, PATIENCE, VALIDATING, check, serving_certificates, until},
 };
 
 /// The kinds of targets that a bundle has.
@@ -98,11 +98,9 @@ impl Targets {
             let object = steps::get(client, &path).await?.unwrap_or_default();
             let total = &object["status"]["targets"]["total"];
             let count = seen.lock().len();
-            Ok(if count > 0 && *total == count {
-                Ok(())
-            } else {
-                Err(format!("{count} of {total}"))
-            })
+            Ok(check(count > 0 && *total == count, || {
+                format!("{count} of {total}")
+            }))
         })
         .await?;
         Ok(Self {
@@ -130,11 +128,7 @@ impl Targets {
                         .map(|seen| seen.version.clone())
                         .unwrap_or_default();
                     // It may have seen more than was read.
-                    Ok(if version_number(&seen) >= version_number(&version) {
-                        Ok(())
-                    } else {
-                        Err(seen)
-                    })
+                    Ok(check(version_number(&seen) >= version_number(&version), || seen))
                 },
             )
             .await?;

@@ -178,7 +178,7 @@ impl Queue {
     }
 }
 
-// === impl Claim ===
+// === impl AddressClaim ===
 
 impl<T> Drop for AddressClaim<T> {
     fn drop(&mut self) {

@@ -21,7 +21,7 @@ pub(crate) struct NodeContext {
     pub(crate) stop: CancellationToken,
 }
 
-// === impl Context ===
+// === impl NodeContext ===
 
 impl NodeContext {
     /// Finds out what this machine can do, and starts to watch what pods mount.

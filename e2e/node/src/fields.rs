@@ -14,7 +14,7 @@ pub(crate) struct PodFields<'a> {
     pub(crate) node: &'a str,
 }
 
-// === impl Fields ===
+// === impl PodFields ===
 
 impl PodFields<'_> {
     /// The value of a field path that the downward API has; `None` for any other.

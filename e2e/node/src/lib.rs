@@ -14,7 +14,9 @@ mod backoff;
 mod container;
 mod context;
 mod environment;
+mod error;
 mod fields;
+mod kubelet;
 mod node;
 mod objects;
 mod options;
@@ -25,125 +27,7 @@ mod request;
 mod stand_in;
 mod volume;
 
-use std::{
-    collections::{HashMap, HashSet},
-    io,
-    path::PathBuf,
-    sync::Arc,
-};
-
-use futures::StreamExt;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, Client, ResourceExt,
-    runtime::{WatchStreamExt, watcher},
-};
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-
-use self::context::NodeContext;
-
 pub use address::{Network, ParseNetworkError};
+pub use error::NodeError;
+pub use kubelet::run;
 pub use options::{NodeOptions, Program, log_path};
-
-/// Why a node cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum NodeError {
-    /// Its folder cannot be made.
-    #[error("cannot make the folder {}: {source}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// What failed.
-        source: io::Error,
-    },
-    /// Its addresses are not local.
-    #[error("cannot use the addresses {network} on this machine: {source}")]
-    Addresses {
-        /// The network that was asked for.
-        network: Network,
-        /// What failed.
-        source: io::Error,
-    },
-    /// The thread that starts processes cannot be started.
-    #[error("cannot start the thread that starts processes: {0}")]
-    Spawner(io::Error),
-}
-
-/// The pods that this node runs or may run, by uid: where each task learns of its pod's changes.
-type Pods = HashMap<String, watch::Sender<Option<Arc<Pod>>>>;
-
-/// Runs the node until `shutdown`, then ends every process that it has started.
-///
-/// # Errors
-///
-/// When its folder or its addresses cannot be used. What fails later is retried.
-pub async fn run(client: Client, options: NodeOptions, shutdown: CancellationToken) -> Result<(), NodeError> {
-    let stop = shutdown.child_token();
-    let _stop_with_us = stop.clone().drop_guard();
-    let context = Arc::new(NodeContext::new(client.clone(), options, stop.clone())?);
-    context.tasks.spawn(
-        stop.clone()
-            .run_until_cancelled_owned(node::keep_registered(context.clone())),
-    );
-    let watched = stop.run_until_cancelled(async {
-        context.objects.ready().await;
-        watch_pods(client, &context).await;
-    });
-    watched.await;
-    stop.cancel();
-    context.tasks.close();
-    context.tasks.wait().await;
-    Ok(())
-}
-
-/// Gives each pod that is ours, or nobody's, a task, and tells the task what changes.
-async fn watch_pods(client: Client, context: &Arc<NodeContext>) {
-    let mut pods = Pods::new();
-    let mut listed = HashSet::new();
-    let mut events =
-        std::pin::pin!(watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff());
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(watcher::Event::Init) => listed.clear(),
-            Ok(watcher::Event::InitApply(pod)) => {
-                listed.extend(pod.uid());
-                apply(pod, &mut pods, context);
-            }
-            Ok(watcher::Event::InitDone) => {
-                for (_, gone) in pods.extract_if(|uid, _| !listed.contains(uid)) {
-                    gone.send_replace(None);
-                }
-            }
-            Ok(watcher::Event::Apply(pod)) => apply(pod, &mut pods, context),
-            Ok(watcher::Event::Delete(pod)) => {
-                if let Some(gone) = pod.uid().and_then(|uid| pods.remove(&uid)) {
-                    gone.send_replace(None);
-                }
-            }
-            Err(error) => tracing::debug!(%error, "The watch of pods was interrupted"),
-        }
-    }
-}
-
-fn apply(pod: Pod, pods: &mut Pods, context: &Arc<NodeContext>) {
-    let Some(uid) = pod.uid() else {
-        return;
-    };
-    let node = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.node_name.as_deref())
-        .unwrap_or_default();
-    let may_be_ours = node.is_empty() || node == context.options.name;
-    let pod = Some(Arc::new(pod));
-    match pods.get(&uid) {
-        Some(known) => drop(known.send_replace(pod)),
-        None if may_be_ours => {
-            let (sender, changes) = watch::channel(pod);
-            context.tasks.spawn(pod::run(context.clone(), changes));
-            pods.insert(uid, sender);
-        }
-        None => {}
-    }
-}

@@ -41,7 +41,7 @@ pub struct Program {
     pub arguments: Vec<String>,
 }
 
-// === impl Options ===
+// === impl NodeOptions ===
 
 impl NodeOptions {
     /// A wait of a pod, at this node's speed.

@@ -37,7 +37,7 @@ while :; do
 done"#;
 
 /// A node on a sandbox.
-struct Bed {
+struct TestNode {
     client: Client,
     directory: TempDir,
     stop: CancellationToken,
@@ -45,9 +45,9 @@ struct Bed {
     _sandbox: Sandbox,
 }
 
-// === impl Bed ===
+// === impl TestNode ===
 
-impl Bed {
+impl TestNode {
     async fn start() -> Self {
         drop(rustls::crypto::ring::default_provider().install_default());
         let sandbox = Sandbox::start(windlass_sandbox::SandboxOptions::default())
@@ -167,84 +167,87 @@ fn watcher() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_waits_for_its_secret_sees_its_changes_and_ends_in_order() {
-    let bed = Bed::start().await;
-    bed.create(&watcher()).await;
+    let node = TestNode::start().await;
+    node.create(&watcher()).await;
     let missing = json!({"reason": "ContainerCreating", "message": "secret \"note\" not found"});
-    bed.see("watcher", "the pod says what is missing", |pod| {
+    node.see("watcher", "the pod says what is missing", |pod| {
         waiting(pod) == missing
     })
     .await;
 
-    bed.write_note("one").await;
-    bed.see("watcher", "the pod is ready", |pod| {
+    node.write_note("one").await;
+    node.see("watcher", "the pod is ready", |pod| {
         pod.is_some_and(|pod| condition(pod, "Ready").as_deref() == Some("True"))
     })
     .await;
-    let pod = bed.pods().get("watcher").await.unwrap();
+    let pod = node.pods().get("watcher").await.unwrap();
     let address = pod.status.unwrap().pod_ip.unwrap();
-    bed.hear("watcher", "main", &format!("address {address}, variable one\n"))
+    node.hear("watcher", "main", &format!("address {address}, variable one\n"))
         .await;
-    bed.hear("watcher", "main", "note one\n").await;
+    node.hear("watcher", "main", "note one\n").await;
 
-    bed.write_note("two").await;
-    bed.hear("watcher", "main", "note two\n").await;
+    node.write_note("two").await;
+    node.hear("watcher", "main", "note two\n").await;
 
-    bed.pods()
+    node.pods()
         .delete("watcher", &DeleteParams::default())
         .await
         .unwrap();
     // preStop goes on for a second.
-    bed.see("watcher", "a pod that ends is not ready", |pod| {
+    node.see("watcher", "a pod that ends is not ready", |pod| {
         pod.is_some_and(|pod| condition(pod, "Ready").as_deref() == Some("False"))
     })
     .await;
-    bed.see("watcher", "the pod is removed", |pod| pod.is_none())
+    node.see("watcher", "the pod is removed", |pod| pod.is_none())
         .await;
-    bed.hear("watcher", "main", "bye\n").await;
+    node.hear("watcher", "main", "bye\n").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_fails_is_restarted_and_one_that_is_done_stays() {
-    let bed = Bed::start().await;
+    let node = TestNode::start().await;
     let pod = |name: &str, policy: &str, script: &str| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
             "restartPolicy": policy,
             "containers": [{"name": "main", "image": "shell", "command": ["sh", "-c", script]}],
         }})
     };
-    bed.create(&pod("failing", "Always", "exit 3")).await;
-    bed.create(&pod("done", "OnFailure", "exit 0")).await;
-    bed.see("failing", "it is restarted with a back-off", |pod| {
+    node.create(&pod("failing", "Always", "exit 3")).await;
+    node.create(&pod("done", "OnFailure", "exit 0")).await;
+    node.see("failing", "it is restarted with a back-off", |pod| {
         let status = &pod
             .map(|pod| pod["status"]["containerStatuses"][0].clone())
             .unwrap_or_default();
         status["restartCount"].as_u64() >= Some(2) && status["lastState"]["terminated"]["exitCode"] == 3
     })
     .await;
-    bed.see("done", "it has succeeded", |pod| {
+    node.see("done", "it has succeeded", |pod| {
         pod.is_some_and(|pod| pod["status"]["phase"] == "Succeeded")
     })
     .await;
-    bed.pods().delete("done", &DeleteParams::default()).await.unwrap();
-    bed.see("done", "it is removed", |pod| pod.is_none()).await;
+    node.pods()
+        .delete("done", &DeleteParams::default())
+        .await
+        .unwrap();
+    node.see("done", "it is removed", |pod| pod.is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_does_not_start_or_is_not_alive_is_restarted() {
-    let bed = Bed::start().await;
+    let node = TestNode::start().await;
     let failing = json!({"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2});
     for probe in ["startupProbe", "livenessProbe"] {
         let name = probe.to_lowercase();
         let mut container =
             json!({"name": "main", "image": "shell", "command": ["sh", "-c", "exec sleep 600"]});
         container[probe] = failing.clone();
-        bed.create(
+        node.create(
             &json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
                 "containers": [container],
             }}),
         )
         .await;
-        bed.see(&name, "its container is restarted", |pod| {
+        node.see(&name, "its container is restarted", |pod| {
             let status = &pod
                 .map(|pod| pod["status"]["containerStatuses"][0].clone())
                 .unwrap_or_default();
@@ -256,8 +259,8 @@ async fn a_container_that_does_not_start_or_is_not_alive_is_restarted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_node_is_ready_and_its_processes_end_with_it() {
-    let bed = Bed::start().await;
-    let nodes: Api<Node> = Api::all(bed.client.clone());
+    let node = TestNode::start().await;
+    let nodes: Api<Node> = Api::all(node.client.clone());
     eventually("the node is ready", async || {
         let node = nodes
             .list(&kube::api::ListParams::default())
@@ -271,16 +274,19 @@ async fn the_node_is_ready_and_its_processes_end_with_it() {
         })
     })
     .await;
-    bed.create(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "sleeper"}, "spec": {
+    node.create(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "sleeper"}, "spec": {
         "containers": [{"name": "main", "image": "shell", "command": ["sh", "-c", "echo pid $$$$; exec sleep 600"]}],
     }}))
     .await;
-    bed.hear("sleeper", "main", "pid ").await;
-    let log = fs::read_to_string(log_path(bed.directory.path(), "default", "sleeper", "main")).unwrap();
+    node.hear("sleeper", "main", "pid ").await;
+    let log = fs::read_to_string(log_path(node.directory.path(), "default", "sleeper", "main")).unwrap();
     let entry = Path::new("/proc").join(log.trim().strip_prefix("pid ").unwrap());
     assert!(entry.exists());
-    bed.stop.cancel();
-    timeout(PATIENCE, bed.node).await.expect("the node ends").unwrap();
+    node.stop.cancel();
+    timeout(PATIENCE, node.node)
+        .await
+        .expect("the node ends")
+        .unwrap();
     eventually("the process has ended", async || {
         fs::read_to_string(entry.join("stat")).map_or(true, |stat| stat.contains(") Z "))
     })

@@ -124,7 +124,7 @@ impl Args {
     }
 }
 
-// === impl Version ===
+// === impl SampleVersion ===
 
 impl SampleVersion {
     /// As it stands in `apiVersion`.
@@ -144,7 +144,7 @@ impl SampleVersion {
     }
 }
 
-// === impl Fault ===
+// === impl Misbehavior ===
 
 impl FromStr for Misbehavior {
     type Err = String;

@@ -51,7 +51,7 @@ pub(crate) struct ServedCertificate {
     current: watch::Sender<Option<Arc<CertifiedKey>>>,
 }
 
-// === impl Files ===
+// === impl CertificateFiles ===
 
 impl CertificateFiles {
     /// `tls.crt` and `tls.key` in a folder.
@@ -86,7 +86,7 @@ impl CertificateFiles {
     }
 }
 
-// === impl Certificate ===
+// === impl ServedCertificate ===
 
 impl ServedCertificate {
     /// Reads the files once.

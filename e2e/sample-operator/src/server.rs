@@ -42,7 +42,7 @@ pub(crate) struct WebhookServer {
     connections: TaskTracker,
 }
 
-// === impl Server ===
+// === impl WebhookServer ===
 
 impl WebhookServer {
     /// A server that does not listen yet.

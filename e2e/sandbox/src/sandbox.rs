@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     authority::Authority,
     controllers,
-    server::{AuditEvent, Faults, Server, front},
+    server::{ApiServer, AuditEvent, Faults, front},
     storage::Store,
 };
 
@@ -26,7 +26,7 @@ pub struct SandboxOptions {
 
 /// A running API server with its controllers. It ends when it is dropped.
 pub struct Sandbox {
-    server: Server,
+    server: ApiServer,
     authority: Authority,
     address: SocketAddr,
     tls: Arc<ServerConfig>,
@@ -51,7 +51,7 @@ pub enum StartError {
     Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-// === impl Options ===
+// === impl SandboxOptions ===
 
 impl Default for SandboxOptions {
     fn default() -> Self {
@@ -74,7 +74,7 @@ impl Sandbox {
         let authority = Authority::new().map_err(|error| StartError::Certificates(error.into()))?;
         let tls = authority.serving().map_err(StartError::Certificates)?;
         let (listener, address) = bind(options.port).await?;
-        let server = Server::new(options.reinitializing);
+        let server = ApiServer::new(options.reinitializing);
         let stop = CancellationToken::new();
         controllers::start(&server, &authority.certificate(), &stop);
         let front = serve(&server, listener, &tls);
@@ -167,7 +167,7 @@ async fn bind(port: u16) -> Result<(TcpListener, SocketAddr), StartError> {
 }
 
 /// Answers at `listener` until what is returned is dropped.
-fn serve(server: &Server, listener: TcpListener, tls: &Arc<ServerConfig>) -> DropGuard {
+fn serve(server: &ApiServer, listener: TcpListener, tls: &Arc<ServerConfig>) -> DropGuard {
     let end = CancellationToken::new();
     tokio::spawn(front::serve(server.clone(), listener, tls.clone(), end.clone()));
     end.drop_guard()

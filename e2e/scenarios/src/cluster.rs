@@ -1,4 +1,4 @@
-//! The cluster below a test bed: a sandbox of its own, or one that a kubeconfig names.
+//! The cluster below a test cluster: a sandbox of its own, or one that a kubeconfig names.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -24,7 +24,7 @@ const RESTART: Duration = Duration::from_secs(2);
 /// How long a ServiceAccount's token lives: longer than any scenario.
 const TOKEN_SECONDS: u32 = 86_400;
 
-/// What a cluster can be made to suffer.
+/// What can be inflicted on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disruption {
     /// Its API server is killed and comes back.
@@ -54,7 +54,7 @@ pub struct Access {
     pub pod_network: Network,
 }
 
-/// The cluster below a test bed.
+/// The cluster below a test cluster.
 pub enum BackingCluster {
     /// A sandbox, of which nothing is left.
     Sandbox(Box<Sandbox>),
@@ -74,7 +74,7 @@ pub struct Named {
     processes: Option<PathBuf>,
 }
 
-// === impl Cluster ===
+// === impl BackingCluster ===
 
 impl BackingCluster {
     /// A new sandbox.
@@ -189,7 +189,7 @@ impl BackingCluster {
     ///
     /// # Errors
     ///
-    /// When this cluster cannot suffer that, or the API server does not come back.
+    /// When that cannot be inflicted on this cluster, or the API server does not come back.
     pub async fn restart_api_server(&self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::Sandbox(sandbox) => sandbox.restart(RESTART).await?,
@@ -209,7 +209,7 @@ impl BackingCluster {
     ///
     /// # Errors
     ///
-    /// When this cluster cannot suffer that.
+    /// When that cannot be inflicted on this cluster.
     pub async fn pause_storage(&self, pause: Duration) -> anyhow::Result<()> {
         match self {
             Self::Sandbox(sandbox) => {
@@ -230,7 +230,7 @@ impl BackingCluster {
     ///
     /// # Errors
     ///
-    /// When this cluster cannot suffer that.
+    /// When that cannot be inflicted on this cluster.
     pub fn faults(&self) -> anyhow::Result<&Faults> {
         match self {
             Self::Sandbox(sandbox) => Ok(sandbox.faults()),

@@ -1,4 +1,4 @@
-//! Clusters that were there before and are lent to scenarios, each to one at a time.
+//! Clusters that were there before, which scenarios borrow, each by one at a time.
 
 use std::{
     fs,
@@ -33,12 +33,12 @@ pub struct ClusterPool {
 #[derive(Debug)]
 struct Stock {
     free: Vec<Existing>,
-    lent: usize,
+    borrowed: usize,
 }
 
-/// A cluster that has a user. What is not given back is never lent again.
+/// A cluster that has a user. What is not given back is never borrowed again.
 #[derive(Debug)]
-pub struct Lent<'a> {
+pub struct BorrowedCluster<'a> {
     cluster: Existing,
     from: &'a ClusterPool,
     is_clean: bool,
@@ -72,7 +72,7 @@ impl Existing {
         Some(self.folder.as_ref()?.join("audit.log"))
     }
 
-    /// It, to put a test bed on.
+    /// It, to put a test cluster on.
     ///
     /// # Errors
     ///
@@ -84,36 +84,36 @@ impl Existing {
     }
 }
 
-// === impl Lending ===
+// === impl ClusterPool ===
 
 impl ClusterPool {
-    /// Nothing is lent yet.
+    /// Nothing is borrowed yet.
     pub fn new(clusters: Vec<Existing>) -> Self {
         Self {
             stock: Mutex::new(Stock {
                 free: clusters,
-                lent: 0,
+                borrowed: 0,
             }),
             changed: Condvar::new(),
         }
     }
 
-    /// Lends a cluster, as soon as one is free.
+    /// Borrows a cluster, as soon as one is free.
     ///
     /// # Errors
     ///
     /// When none is left that was given back.
-    pub fn lend(&self) -> anyhow::Result<Lent<'_>> {
+    pub fn borrow(&self) -> anyhow::Result<BorrowedCluster<'_>> {
         let mut stock = self
             .changed
-            .wait_while(self.stock(), |stock| stock.free.is_empty() && stock.lent > 0)
+            .wait_while(self.stock(), |stock| stock.free.is_empty() && stock.borrowed > 0)
             .unwrap_or_else(PoisonError::into_inner);
         let cluster = stock
             .free
             .pop()
             .context("an earlier scenario left something behind on each of the clusters")?;
-        stock.lent += 1;
-        Ok(Lent {
+        stock.borrowed += 1;
+        Ok(BorrowedCluster {
             cluster,
             from: self,
             is_clean: false,
@@ -126,16 +126,16 @@ impl ClusterPool {
     }
 }
 
-// === impl Lent ===
+// === impl BorrowedCluster ===
 
-impl Lent<'_> {
+impl BorrowedCluster<'_> {
     /// Gives it back: it is as it was before.
     pub fn give_back(mut self) {
         self.is_clean = true;
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for BorrowedCluster<'_> {
     type Target = Existing;
 
     fn deref(&self) -> &Existing {
@@ -143,10 +143,10 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedCluster<'_> {
     fn drop(&mut self) {
         let mut stock = self.from.stock();
-        stock.lent -= 1;
+        stock.borrowed -= 1;
         if self.is_clean {
             stock.free.push(self.cluster.clone());
         }
@@ -168,26 +168,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_back_is_never_lent_again() {
-        let lending = ClusterPool::new(vec![cluster("one"), cluster("other")]);
-        let other = lending.lend().unwrap();
+    fn what_is_not_given_back_is_never_borrowed_again() {
+        let pool = ClusterPool::new(vec![cluster("one"), cluster("other")]);
+        let other = pool.borrow().unwrap();
         assert_eq!(other.kubeconfig, Path::new("other"));
         drop(other);
         for _ in 0..3 {
-            let one = lending.lend().unwrap();
+            let one = pool.borrow().unwrap();
             assert_eq!(one.kubeconfig, Path::new("one"));
             one.give_back();
         }
-        drop(lending.lend().unwrap());
-        lending.lend().unwrap_err();
+        drop(pool.borrow().unwrap());
+        pool.borrow().unwrap_err();
     }
 
     #[test]
     fn whoever_comes_later_waits() {
-        let lending = ClusterPool::new(vec![cluster("one")]);
-        let one = lending.lend().unwrap();
+        let pool = ClusterPool::new(vec![cluster("one")]);
+        let one = pool.borrow().unwrap();
         std::thread::scope(|scope| {
-            let later = scope.spawn(|| lending.lend().map(Lent::give_back));
+            let later = scope.spawn(|| pool.borrow().map(BorrowedCluster::give_back));
             one.give_back();
             later.join().unwrap().unwrap();
         });

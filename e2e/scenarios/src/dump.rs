@@ -1,4 +1,4 @@
-//! Everything that is in a cluster, by what discovery says that there is.
+//! A dump of a cluster: every object of the collections that discovery names.
 
 use kube::Client;
 use serde_json::Value;

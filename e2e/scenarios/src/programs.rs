@@ -1,4 +1,4 @@
-//! The programs that a test bed starts: one executable is each of them by its first argument.
+//! The programs that a test cluster starts: one executable is each of them by its first argument.
 
 use tracing_subscriber::EnvFilter;
 

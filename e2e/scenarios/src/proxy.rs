@@ -1,4 +1,4 @@
-//! A gate between the operator and the API server: counts the operator's requests, can cut it off at any write, and can
+//! A proxy between the operator and the API server: counts the operator's requests, can cut it off at any write, and can
 //! hold back what it is about to read.
 //!
 //! It works in front of any API server: a plain HTTP proxy on loopback that forwards with the operator's own
@@ -41,7 +41,7 @@ pub enum Cut {
     After,
 }
 
-/// A running gate.
+/// A running proxy.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -76,10 +76,10 @@ struct Upstream {
     shared: Arc<Shared>,
 }
 
-// === impl Gate ===
+// === impl Proxy ===
 
 impl Proxy {
-    /// Opens a gate that forwards with `client`, which must be the operator's.
+    /// Opens a proxy that forwards with `client`, which must be the operator's.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Proxy {
     pub async fn open(client: Client) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
-            .context("listening for the gate")?;
+            .context("listening for the proxy")?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             writes: AtomicU64::new(0),
@@ -105,7 +105,7 @@ impl Proxy {
         });
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
-                tracing::error!(%error, "The gate ended");
+                tracing::error!(%error, "The proxy ended");
             }
         });
         Ok(Self {
@@ -115,13 +115,13 @@ impl Proxy {
         })
     }
 
-    /// A kubeconfig that leads through the gate.
+    /// A kubeconfig that leads through the proxy.
     pub fn kubeconfig(&self) -> String {
         format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: gate\n\
-             clusters: [{{name: gate, cluster: {{server: \"http://{}\"}}}}]\n\
-             contexts: [{{name: gate, context: {{cluster: gate, user: gate}}}}]\n\
-             users: [{{name: gate, user: {{}}}}]\n",
+            "apiVersion: v1\nkind: Config\ncurrent-context: proxy\n\
+             clusters: [{{name: proxy, cluster: {{server: \"http://{}\"}}}}]\n\
+             contexts: [{{name: proxy, context: {{cluster: proxy, user: proxy}}}}]\n\
+             users: [{{name: proxy, user: {{}}}}]\n",
             self.address
         )
     }
@@ -141,13 +141,13 @@ impl Proxy {
         self.shared.requests.lock().clone()
     }
 
-    /// Cuts the operator off at the `number`th write from now, counted from 1, for as long as the gate stands.
-    /// [`Gate::closed`] tells when.
+    /// Cuts the operator off at the `number`th write from now, counted from 1, for as long as the proxy stands.
+    /// [`Proxy::closed`] tells when.
     pub fn cut_at(&self, number: u64, cut: Cut) {
         *self.shared.cut.lock() = Some((self.writes() + number, cut));
     }
 
-    /// Patches the object at `path` as `client` when the operator's next write to it has come to the gate, and before
+    /// Patches the object at `path` as `client` when the operator's next write to it has come to the proxy, and before
     /// it goes on to the API server: what the operator wrote it for is no longer so.
     pub fn overtake(&self, client: &Client, path: &str, patch: Value) {
         self.shared.rivals.lock().push(Rival {
@@ -157,13 +157,13 @@ impl Proxy {
         });
     }
 
-    /// Whether every write of [`Gate::overtake`] was done.
+    /// Whether every write of [`Proxy::overtake`] was done.
     pub fn has_overtaken(&self) -> bool {
         self.shared.rivals.lock().is_empty()
     }
 
-    /// Holds back the answers to reads of Secrets from the `number`th write from now on, until [`Gate::release`].
-    /// [`Gate::held`] tells when: then the operator is about to decide, from what will be old news.
+    /// Holds back the answers to reads of Secrets from the `number`th write from now on, until [`Proxy::release`].
+    /// [`Proxy::held`] tells when: then the operator is about to decide, from what will be old news.
     pub fn hold_reads_after(&self, number: u64) {
         self.shared.hold.send_replace(Some(self.writes() + number));
     }
@@ -178,7 +178,7 @@ impl Proxy {
         self.shared.hold.send_replace(None);
     }
 
-    /// Waits until the gate has cut the operator off.
+    /// Waits until the proxy has cut the operator off.
     pub async fn closed(&self) {
         self.shared.closed.notified().await;
     }
@@ -267,7 +267,7 @@ async fn forward(State(upstream): State<Upstream>, request: Request) -> Response
                 .is_some_and(|at| shared.writes.load(Ordering::SeqCst) >= at)
             {
                 shared.held.notify_one();
-                // It fails only when the gate is gone.
+                // It fails only when the proxy is gone.
                 let _ = hold.wait_for(Option::is_none).await;
             }
             answer

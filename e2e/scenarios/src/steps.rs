@@ -103,6 +103,15 @@ where
     }
 }
 
+/// What [`until`] is told by something that holds or does not: where it does not, `seen` says what is there instead.
+///
+/// # Errors
+///
+/// When it does not hold.
+pub fn check(holds: bool, seen: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(seen()) }
+}
+
 /// The seconds that an environment variable says, or else `usual`.
 ///
 /// # Errors
@@ -297,11 +306,7 @@ pub async fn rotate(
             .await?
             .context("the ServingCertificate is gone")?;
         let done = object["status"]["rotated"] == *request && is_settled(&object);
-        Ok(if done {
-            Ok(())
-        } else {
-            Err(object["status"].to_string())
-        })
+        Ok(check(done, || object["status"].to_string()))
     })
     .await
 }

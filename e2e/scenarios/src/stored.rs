@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     request::text,
     sample,
-    steps::{PATIENCE, succeed, until},
+    steps::{PATIENCE, check, succeed, until},
 };
 
 /// How many are created side by side.
@@ -92,11 +92,7 @@ pub async fn is_stored_as_v2(client: &Client, namespace: &str) -> anyhow::Result
     until("nobody converts", PATIENCE, async || {
         let answer = succeed(client, "GET", &first, None).await?;
         let size = answer.body["items"][0]["spec"]["size"].clone();
-        Ok(if size.is_null() {
-            Ok(())
-        } else {
-            Err(format!("at v1 there is size: {size}"))
-        })
+        Ok(check(size.is_null(), || format!("at v1 there is size: {size}")))
     })
     .await?;
     let expected = &sample::widget("v2")["spec"]["dimensions"];

@@ -1,4 +1,4 @@
-//! One scenario in a bed of its own, as a test.
+//! One scenario in a test cluster of its own, as a test.
 
 use std::{path::Path, time::Instant};
 
@@ -16,7 +16,7 @@ use crate::{
 /// What is logged while scenarios run. The client's own errors are answers that scenarios ask for.
 pub const LOG_FILTER: &str = "warn,windlass_scenarios=info,kube_client::client::builder=off";
 
-/// Runs a scenario on a sandbox of its own; `program` is the executable of [`Options::program`].
+/// Runs a scenario on a sandbox of its own; `program` is the executable of [`TestClusterOptions::program`].
 ///
 /// # Errors
 ///
@@ -25,16 +25,16 @@ pub fn run_on_sandbox(scenario: &Scenario, program: &Path) -> Result<(), Failed>
     try_out(scenario, program, Box::pin(BackingCluster::sandbox())).0
 }
 
-/// Runs a scenario on a cluster that is lent to it, and gives that back if nothing of the scenario is left in it.
+/// Runs a scenario on a cluster that it borrows, and gives that back if nothing of the scenario is left in it.
 ///
 /// # Errors
 ///
 /// As [`run_on_sandbox`]; also when no cluster is left.
-pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &ClusterPool) -> Result<(), Failed> {
-    let lent = lending.lend()?;
-    let (outcome, is_clean) = try_out(scenario, program, Box::pin(lent.cluster()));
+pub fn run_on_borrowed(scenario: &Scenario, program: &Path, pool: &ClusterPool) -> Result<(), Failed> {
+    let borrowed = pool.borrow()?;
+    let (outcome, is_clean) = try_out(scenario, program, Box::pin(borrowed.cluster()));
     if is_clean {
-        lent.give_back();
+        borrowed.give_back();
     }
     outcome
 }
@@ -43,7 +43,7 @@ pub fn run_on_lent(scenario: &Scenario, program: &Path, lending: &ClusterPool) -
 fn try_out(
     scenario: &Scenario,
     program: &Path,
-    cluster: LocalBoxFuture<'_, anyhow::Result<BackingCluster>>,
+    backing: LocalBoxFuture<'_, anyhow::Result<BackingCluster>>,
 ) -> (Result<(), Failed>, bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -55,17 +55,17 @@ fn try_out(
     };
     runtime.block_on(async {
         let started = Instant::now();
-        let bed = async { TestCluster::on(cluster.await?, TestClusterOptions::new(program)).await };
-        let mut bed = match bed.await {
-            Ok(bed) => bed,
+        let cluster = async { TestCluster::on(backing.await?, TestClusterOptions::new(program)).await };
+        let mut cluster = match cluster.await {
+            Ok(cluster) => cluster,
             Err(error) => return (Err(format!("{error:?}").into()), false),
         };
-        let outcome = scenario.run(&bed).await;
+        let outcome = scenario.run(&cluster).await;
         let evidence = match &outcome {
             Ok(()) => String::new(),
-            Err(_) => evidence(&mut bed).await,
+            Err(_) => evidence(&mut cluster).await,
         };
-        let stopped = bed.stop().await.context("cleaning up");
+        let stopped = cluster.stop().await.context("cleaning up");
         tracing::info!(
             scenario = scenario.name,
             seconds = started.elapsed().as_secs_f32(),
@@ -78,9 +78,9 @@ fn try_out(
     })
 }
 
-async fn evidence(bed: &mut TestCluster) -> String {
-    let tail = bed.log_tail();
-    let kept = match bed.keep().await {
+async fn evidence(cluster: &mut TestCluster) -> String {
+    let tail = cluster.log_tail();
+    let kept = match cluster.keep().await {
         Ok(folder) => format!("Logs and objects are kept in {}", folder.display()),
         Err(error) => format!("Not everything could be kept: {error:#}"),
     };

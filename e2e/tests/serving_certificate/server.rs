@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_rustls::TlsAcceptor;
 
-use crate::bed::{decode, send};
+use crate::operated_sandbox::{decode, send};
 
 /// How late.
 const LATE: Duration = Duration::from_millis(300);

@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::ResourceExt;
 
-use super::{Role, Task, mounts_variable};
+use super::{state::Role, task::Task};
 use crate::{
     NodeOptions,
     environment::{self, Variables},
@@ -202,4 +202,9 @@ fn stand_in_arguments(
     arguments.extend(ports.iter().map(|port| format!("--port={port}")));
     arguments.extend(certificate_folder.map(|folder| format!("--cert-dir={}", folder.display())));
     arguments
+}
+
+/// Where a program finds its mounts, as the variable `WINDLASS_MOUNTS` says it.
+fn mounts_variable(mounts: &BTreeMap<String, PathBuf>) -> String {
+    serde_json::json!(mounts).to_string()
 }

@@ -90,7 +90,7 @@ impl Role {
     }
 }
 
-// === impl State ===
+// === impl ContainerRecord ===
 
 impl ContainerRecord {
     /// How the container ended for good.
@@ -147,7 +147,7 @@ impl Default for ContainerRecord {
     }
 }
 
-// === impl Phase ===
+// === impl ContainerPhase ===
 
 impl ContainerPhase {
     /// A container that waits for its pod.

@@ -5,7 +5,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::LifecycleHandler;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{ContainerRecord, Stop, Task, launch::Prepared, stopped};
+use super::{
+    launch::Prepared,
+    state::ContainerRecord,
+    task::{Stop, Task, stopped},
+};
 use crate::{
     probe::{
         ProbeWorker,

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    Changes, changed, deletion,
+    changes::{Changes, changed, deletion},
     member::{Member, PodAction},
     mounted::Mounted,
     status::{self, View},

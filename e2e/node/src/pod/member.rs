@@ -78,7 +78,7 @@ impl Member {
     }
 }
 
-// === impl Next ===
+// === impl PodAction ===
 
 impl PodAction {
     /// What the pod does next; `stopping` says that it is to be deleted.

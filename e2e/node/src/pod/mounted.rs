@@ -9,13 +9,16 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{Changes, changed, token::PodTokens};
+use super::{
+    changes::{Changes, changed},
+    token::PodTokens,
+};
 use crate::{
     context::NodeContext,
     fields::PodFields,
     volume::{
-        VolumeContents, Volumes, WriteError,
-        content::{Ingredients, Missing},
+        Volumes, WriteError,
+        content::{Ingredients, Missing, VolumeContents},
     },
 };
 

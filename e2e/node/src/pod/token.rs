@@ -26,7 +26,7 @@ pub(super) struct PodTokens {
     due: BTreeMap<(String, String), Instant>,
 }
 
-// === impl Tokens ===
+// === impl PodTokens ===
 
 impl PodTokens {
     /// Requests the tokens that are missing or due.

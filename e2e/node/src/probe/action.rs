@@ -60,7 +60,7 @@ pub(crate) struct ProbedContainer<'a> {
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
-// === impl Action ===
+// === impl ProbeAction ===
 
 impl ProbeAction {
     /// The action of a probe. A gRPC health check is taken for a connection: the node speaks no HTTP/2.
@@ -104,7 +104,7 @@ impl ProbeAction {
     }
 }
 
-// === impl Target ===
+// === impl ProbedContainer ===
 
 impl ProbedContainer<'_> {
     fn host(&self, host: Option<&str>) -> String {

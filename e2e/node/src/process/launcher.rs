@@ -9,7 +9,7 @@ use std::{
 
 use tokio::process::Command;
 
-use super::{Process, mounts, spawner::Spawner};
+use super::{child::Process, mounts, spawner::Spawner};
 use crate::{NodeOptions, environment::Variables};
 
 /// Variables of the node that every process gets too.

@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use super::*;
 use crate::{NodeOptions, environment::Variables};

@@ -6,8 +6,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{
-    Convert, Hook, ReviewRequest,
     conditions::{self, MatchResult},
+    convert::Convert,
+    hook::Hook,
+    request::ReviewRequest,
 };
 use crate::{StatusError, conversion::request_uid, webhook::WebhookClient};
 

@@ -3,7 +3,7 @@
 use kube_cel::{AdmissionRequest, GroupVersionKind, GroupVersionResource, VapEvaluator, VapExpression};
 use serde_json::Value;
 
-use super::ReviewRequest;
+use super::request::ReviewRequest;
 
 /// What is said of a condition that is false, to tell it from one that fails.
 const FALSE: &str = "the condition is false";

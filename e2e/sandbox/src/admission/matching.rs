@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ReviewRequest, selector};
+use super::{request::ReviewRequest, selector};
 
 /// What a request is for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -92,10 +92,10 @@ fn webhook_configurations_are_never_subject_to_webhooks() {
         })]}),
     ];
     let mut request = request();
-    assert_eq!(super::matching_hooks(&configurations, &request).len(), 1);
+    assert_eq!(super::hook::matching_hooks(&configurations, &request).len(), 1);
     request.resource.group = "admissionregistration.k8s.io".to_owned();
     request.resource.resource = "validatingwebhookconfigurations".to_owned();
-    assert!(super::matching_hooks(&configurations, &request).is_empty());
+    assert!(super::hook::matching_hooks(&configurations, &request).is_empty());
 }
 
 #[test]

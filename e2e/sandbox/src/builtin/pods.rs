@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{each, set};
+use super::fields::{each, set};
 
 /// A pod template.
 pub(super) fn template(template: &mut Value) {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
+use super::webhooks;
 use crate::{
     admission,
     field::{FieldError, Violation},
@@ -17,7 +17,9 @@ pub fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldErr
         "ConfigMap" => config_map(object, old, &mut errors),
         "Deployment" | "ReplicaSet" => workload(object, old, &mut errors),
         "Lease" => lease(&object["spec"], &mut errors),
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => webhooks(object, &mut errors),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+            webhooks::validate(object, &mut errors);
+        }
         "Pod" => containers(&object["spec"], "spec", &mut errors),
         "RoleBinding" | "ClusterRoleBinding" => immutable(
             "roleRef",
@@ -274,102 +276,5 @@ fn workload(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
             Violation::Forbidden,
             detail,
         ));
-    }
-}
-
-fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
-    let mut names = BTreeSet::new();
-    for (index, webhook) in list(&object["webhooks"]).iter().enumerate() {
-        let field = |name: &str| format!("webhooks[{index}].{name}");
-        let name = webhook["name"].as_str().unwrap_or_default();
-        if name.is_empty() {
-            errors.push(FieldError::new(field("name"), Violation::Required, ""));
-        } else if name.split('.').count() < 3 {
-            let detail = "should be a domain with at least three segments separated by dots";
-            errors.push(FieldError::new(
-                field("name"),
-                Violation::Invalid(json!(name)),
-                detail,
-            ));
-        }
-        if !name.is_empty() && !names.insert(name) {
-            errors.push(FieldError::new(
-                field("name"),
-                Violation::Duplicate(json!(name)),
-                "",
-            ));
-        }
-        for (condition, expression, problem) in admission::condition_problems(webhook) {
-            let place = field(&format!("matchConditions[{condition}].expression"));
-            errors.push(FieldError::new(
-                place,
-                Violation::Invalid(json!(expression)),
-                problem,
-            ));
-        }
-        match webhook["sideEffects"].as_str() {
-            None => errors.push(FieldError::new(
-                field("sideEffects"),
-                Violation::Required,
-                "must specify one of None, NoneOnDryRun",
-            )),
-            Some("None" | "NoneOnDryRun") => {}
-            Some(other) => {
-                let detail = "supported values: \"None\", \"NoneOnDryRun\"";
-                errors.push(FieldError::new(
-                    field("sideEffects"),
-                    Violation::Unsupported(json!(other)),
-                    detail,
-                ));
-            }
-        }
-        let versions = list(&webhook["admissionReviewVersions"]);
-        if versions.is_empty() {
-            let detail = "must specify one of v1, v1beta1";
-            errors.push(FieldError::new(
-                field("admissionReviewVersions"),
-                Violation::Required,
-                detail,
-            ));
-        } else if !versions
-            .iter()
-            .any(|version| version == "v1" || version == "v1beta1")
-        {
-            let detail = "must include at least one of v1, v1beta1";
-            errors.push(FieldError::new(
-                field("admissionReviewVersions"),
-                Violation::Invalid(json!(versions)),
-                detail,
-            ));
-        }
-        if !webhook["timeoutSeconds"]
-            .as_i64()
-            .is_some_and(|seconds| (1..=30).contains(&seconds))
-        {
-            let detail = "the timeout value must be between 1 and 30 seconds";
-            errors.push(FieldError::new(
-                field("timeoutSeconds"),
-                Violation::Invalid(webhook["timeoutSeconds"].clone()),
-                detail,
-            ));
-        }
-        let config = &webhook["clientConfig"];
-        if config["service"].is_object() == config["url"].is_string() {
-            let detail = "exactly one of url or service is required";
-            errors.push(FieldError::new(
-                field("clientConfig"),
-                Violation::Required,
-                detail,
-            ));
-        }
-        if let Some(bundle) = config["caBundle"].as_str()
-            && STANDARD.decode(bundle).is_err()
-        {
-            errors.push(FieldError::new(
-                field("clientConfig.caBundle"),
-                Violation::Invalid(json!(bundle)),
-                "illegal base64 data",
-            ));
-        }
     }
 }

@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 
 use crate::{
     StatusError,
-    server::{Call, Reply, Server, User},
+    server::{ApiServer, Call, Reply, User},
     storage::{Collection, Store},
 };
 
 pub(super) struct ControllerClient {
-    server: Server,
+    server: ApiServer,
     user: User,
     root_certificate: String,
 }
 
-// === impl Client ===
+// === impl ControllerClient ===
 
 impl ControllerClient {
-    pub(super) fn new(server: Server, user: User, root_certificate: String) -> Self {
+    pub(super) fn new(server: ApiServer, user: User, root_certificate: String) -> Self {
         Self {
             server,
             user,
@@ -28,7 +28,7 @@ impl ControllerClient {
         }
     }
 
-    pub(super) fn server(&self) -> &Server {
+    pub(super) fn server(&self) -> &ApiServer {
         &self.server
     }
 

@@ -147,7 +147,7 @@ impl Definition {
     }
 }
 
-// === impl Version ===
+// === impl CrdVersion ===
 
 impl CrdVersion {
     fn new(version: &Value) -> Self {

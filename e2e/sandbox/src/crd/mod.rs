@@ -1,35 +1,12 @@
 //! CustomResourceDefinitions: a typed view, their defaults and their validation.
 
 mod approval;
+mod defaults;
 mod definition;
 mod validation;
 
-use serde_json::{Value, json};
-
-use crate::webhook;
-
+pub use defaults::default;
 pub(crate) use definition::compare_versions;
 pub use definition::{Column, CrdVersion, Definition, Names};
 pub(crate) use validation::bundle_problem;
 pub use validation::validate;
-
-/// Fills in what the real server fills in.
-pub fn default(crd: &mut Value) {
-    if crd["spec"]["conversion"].is_null() {
-        crd["spec"]["conversion"] = json!({"strategy": "None"});
-    }
-    let kind = crd["spec"]["names"]["kind"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let names = &mut crd["spec"]["names"];
-    if names.is_object() {
-        if names["singular"].as_str().unwrap_or_default().is_empty() {
-            names["singular"] = json!(kind.to_lowercase());
-        }
-        if names["listKind"].as_str().unwrap_or_default().is_empty() {
-            names["listKind"] = json!(format!("{kind}List"));
-        }
-    }
-    webhook::default_client_config(crd.pointer_mut("/spec/conversion/webhook/clientConfig"));
-}

@@ -27,25 +27,7 @@ pub fn apply(
     force: bool,
     schema: &TypeSchema,
 ) -> Result<Value, StatusError> {
-    if applied["metadata"]["managedFields"]
-        .as_array()
-        .is_some_and(|entries| !entries.is_empty())
-    {
-        return Err(StatusError::bad_request("metadata.managedFields must be nil"));
-    }
-    let applied = own_part(applied, write);
-    if let Some(path) = undeclared(&applied, &mut Vec::new(), schema) {
-        let name = applied["metadata"]["name"].as_str().unwrap_or_default();
-        let kind = applied["kind"].as_str().unwrap_or_default();
-        return Err(StatusError::new(
-            500,
-            "",
-            format!(
-                "failed to create typed patch object (/{name}; {}, Kind={kind}): {path}: field not declared in schema",
-                write.api_version
-            ),
-        ));
-    }
+    let applied = configuration(applied, write, schema)?;
     let set = FieldSet::of(&applied, schema);
     let empty = Value::Null;
     let base = live.unwrap_or(&empty);
@@ -53,24 +35,7 @@ pub fn apply(
         Some(live) => managers::before_first_apply(live, FieldSet::of(&own_part(live, write), schema), write),
         None => Vec::new(),
     };
-    let mut conflicts = Vec::new();
-    for entry in entries.iter().filter(|entry| !entry.is_of(write, "Apply")) {
-        let shared = set.intersection(&entry.fields);
-        let differing = conflict::differing(&shared, base, &applied, &mut Vec::new(), schema);
-        if !differing.is_empty() {
-            conflicts.push((entry, differing));
-        }
-    }
-    if force {
-        let taken = conflicts
-            .iter()
-            .fold(FieldSet::default(), |all, (_, fields)| all.union(fields));
-        for entry in entries.iter_mut().filter(|entry| !entry.is_of(write, "Apply")) {
-            entry.fields = entry.fields.without(&taken);
-        }
-    } else if let Some(error) = conflict::error(&conflicts) {
-        return Err(error);
-    }
+    take_over(&mut entries, &set, base, &applied, write, force, schema)?;
     let previous = entries
         .iter()
         .find(|entry| entry.is_of(write, "Apply"))
@@ -103,6 +68,61 @@ pub fn apply(
     entries.push(own);
     managers::write(&mut merged, &entries);
     Ok(merged)
+}
+
+/// The part of `applied` that counts, if it may be applied.
+fn configuration(applied: &Value, write: &Write<'_>, schema: &TypeSchema) -> Result<Value, StatusError> {
+    if applied["metadata"]["managedFields"]
+        .as_array()
+        .is_some_and(|entries| !entries.is_empty())
+    {
+        return Err(StatusError::bad_request("metadata.managedFields must be nil"));
+    }
+    let applied = own_part(applied, write);
+    if let Some(path) = undeclared(&applied, &mut Vec::new(), schema) {
+        let name = applied["metadata"]["name"].as_str().unwrap_or_default();
+        let kind = applied["kind"].as_str().unwrap_or_default();
+        return Err(StatusError::new(
+            500,
+            "",
+            format!(
+                "failed to create typed patch object (/{name}; {}, Kind={kind}): {path}: field not declared in schema",
+                write.api_version
+            ),
+        ));
+    }
+    Ok(applied)
+}
+
+/// Takes from other managers what this one applies with another value, if `force` is set.
+fn take_over(
+    entries: &mut [Entry],
+    set: &FieldSet,
+    base: &Value,
+    applied: &Value,
+    write: &Write<'_>,
+    force: bool,
+    schema: &TypeSchema,
+) -> Result<(), StatusError> {
+    let mut conflicts = Vec::new();
+    for entry in entries.iter().filter(|entry| !entry.is_of(write, "Apply")) {
+        let shared = set.intersection(&entry.fields);
+        let differing = conflict::differing(&shared, base, applied, &mut Vec::new(), schema);
+        if !differing.is_empty() {
+            conflicts.push((entry, differing));
+        }
+    }
+    if force {
+        let taken = conflicts
+            .iter()
+            .fold(FieldSet::default(), |all, (_, fields)| all.union(fields));
+        for entry in entries.iter_mut().filter(|entry| !entry.is_of(write, "Apply")) {
+            entry.fields = entry.fields.without(&taken);
+        }
+    } else if let Some(error) = conflict::error(&conflicts) {
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// The part of a configuration that counts: `status` belongs to its subresource, the rest to the object.

@@ -13,7 +13,7 @@ pub(super) struct FieldSet {
     children: BTreeMap<String, Self>,
 }
 
-// === impl Fields ===
+// === impl FieldSet ===
 
 impl FieldSet {
     /// Reads `fieldsV1`.

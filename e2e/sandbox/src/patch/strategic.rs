@@ -59,19 +59,7 @@ fn merge<'a>(
         return Ok(());
     };
     for (name, change) in changes {
-        if name == "$patch" || name.starts_with(ORDER) {
-            continue;
-        }
-        if name == "$retainKeys" {
-            let retained = change.as_array().map(Vec::as_slice).unwrap_or_default();
-            fields.retain(|field, _| retained.iter().any(|key| key == field));
-            continue;
-        }
-        if let Some(list) = name.strip_prefix(DELETE_FROM) {
-            let removed = change.as_array().map(Vec::as_slice).unwrap_or_default();
-            if let Some(Value::Array(items)) = fields.get_mut(list) {
-                items.retain(|item| !removed.contains(item));
-            }
+        if obey(fields, name, change) {
             continue;
         }
         if change.is_null() {
@@ -87,6 +75,25 @@ fn merge<'a>(
         path.pop();
     }
     Ok(())
+}
+
+/// Does what a directive among the fields of a patch says; whether it was one.
+fn obey(fields: &mut Map<String, Value>, name: &str, change: &Value) -> bool {
+    if name == "$patch" || name.starts_with(ORDER) {
+        return true;
+    }
+    let listed = change.as_array().map(Vec::as_slice).unwrap_or_default();
+    if name == "$retainKeys" {
+        fields.retain(|field, _| listed.iter().any(|key| key == field));
+        return true;
+    }
+    let Some(list) = name.strip_prefix(DELETE_FROM) else {
+        return false;
+    };
+    if let Some(Value::Array(items)) = fields.get_mut(list) {
+        items.retain(|item| !listed.contains(item));
+    }
+    true
 }
 
 fn merge_list<'a>(
@@ -143,4 +150,41 @@ fn merge_list<'a>(
 
 fn unknown_directive(directive: &str) -> StatusError {
     StatusError::bad_request(format!("unknown patch type found: {directive}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_strategic_patch_merges_lists_by_key() {
+        let object = json!({"spec": {"template": {"spec": {"containers": [
+            {"name": "a", "image": "1", "args": ["x"], "env": [{"name": "E", "value": "1"}]}, {"name": "b"}]}}}});
+        let containers = |list: Value| json!({"spec": {"template": {"spec": {"containers": list}}}});
+        for (patch, expected) in [
+            (
+                containers(json!([{"name": "a", "args": ["y"], "env": [{"name": "F", "value": "2"}]}])),
+                json!([{"name": "a", "image": "1", "args": ["y"], "env": [{"name": "E", "value": "1"}, {"name": "F", "value": "2"}]}, {"name": "b"}]),
+            ),
+            (
+                containers(json!([{"$patch": "delete", "name": "b"}])),
+                json!([{"name": "a", "image": "1", "args": ["x"], "env": [{"name": "E", "value": "1"}]}]),
+            ),
+            (
+                containers(json!([{"$patch": "replace"}, {"name": "c"}])),
+                json!([{"name": "c"}]),
+            ),
+        ] {
+            let patched = strategic(&object, &patch, &TypeSchema::built_in("Deployment")).unwrap();
+            assert_eq!(
+                patched["spec"]["template"]["spec"]["containers"], expected,
+                "{patch}"
+            );
+        }
+        let patch = json!({"spec": {"template": null, "replicas": 2}});
+        let patched = strategic(&object, &patch, &TypeSchema::built_in("Deployment")).unwrap();
+        assert_eq!(patched, json!({"spec": {"replicas": 2}}));
+    }
 }

@@ -91,17 +91,3 @@ impl Tokens {
         (*expires > Instant::now()).then(|| user.clone())
     }
 }
-
-impl super::Server {
-    /// A token for a ServiceAccount, whether it exists or not.
-    pub fn token(&self, namespace: &str, name: &str, lifetime: Duration) -> String {
-        self.0
-            .tokens
-            .issue(User::service_account(namespace, name), lifetime)
-    }
-
-    /// Whose token it is.
-    pub(crate) fn user_of(&self, token: &str) -> Option<User> {
-        self.0.tokens.user(token)
-    }
-}

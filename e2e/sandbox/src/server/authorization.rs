@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{User, call::ResourcePath};
+use super::{authentication::User, call::ResourcePath};
 use crate::{
     StatusError, Subject,
     storage::{Collection, StorageKey, Store},

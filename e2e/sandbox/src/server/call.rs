@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use http::Method;
 use serde_json::Value;
 
-use super::User;
+use super::authentication::User;
 use crate::StatusError;
 
 /// A request.
@@ -145,7 +145,7 @@ impl std::fmt::Debug for Reply {
     }
 }
 
-// === impl Target ===
+// === impl ResourcePath ===
 
 impl ResourcePath {
     /// Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`; `None` for any other path.

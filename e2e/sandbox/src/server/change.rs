@@ -10,6 +10,9 @@ use super::{
 use crate::{
     StatusError, Subject,
     field::{self, FieldError},
+    ownership::{self, Write},
+    patch,
+    schema::TypeSchema,
     storage::version,
 };
 
@@ -66,6 +69,33 @@ impl Mutation {
                          application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml"
                     ),
                 ))
+            }
+        }
+    }
+
+    /// The object that it makes of `current`.
+    pub(super) fn of(
+        &self,
+        current: &Value,
+        served: &ServedResource,
+        write: &Write<'_>,
+        force: bool,
+        types: &TypeSchema,
+    ) -> Result<Value, StatusError> {
+        match self {
+            Self::Put(object) => Ok(object.clone()),
+            Self::Json(patch) => patch::json(current, patch),
+            Self::Merge(patch) => Ok(patch::merge(current, patch)),
+            Self::Strategic(patch) => patch::strategic(current, patch, types),
+            Self::Apply(applied) => {
+                let mut applied = applied.clone();
+                if write.subresource.is_none()
+                    && served.has_status()
+                    && let Some(fields) = applied.as_object_mut()
+                {
+                    fields.remove("status");
+                }
+                ownership::apply(Some(current), &applied, write, force, types)
             }
         }
     }

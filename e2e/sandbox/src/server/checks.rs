@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, ResourcePath},
     kinds::ServedResource,
     metadata,
@@ -65,7 +65,7 @@ pub(super) fn identify(
 }
 
 pub(super) fn check_namespace(
-    server: &Server,
+    server: &ApiServer,
     target: &ResourcePath,
     served: &ServedResource,
     object: &str,

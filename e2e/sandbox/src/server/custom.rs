@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Server, kinds::ServedResource, metadata::now};
+use super::{api_server::ApiServer, kinds::ServedResource, metadata::now};
 use crate::{
     StatusError, admission, builtin, conversion,
     crd::Definition,
@@ -23,7 +23,7 @@ const INITIALISING: Duration = Duration::from_secs(5);
 
 /// Converts objects for admission.
 pub(super) struct AdmissionConverter<'a> {
-    pub(super) server: &'a Server,
+    pub(super) server: &'a ApiServer,
     pub(super) served: &'a ServedResource,
 }
 
@@ -35,7 +35,7 @@ impl admission::Convert for AdmissionConverter<'_> {
     }
 }
 
-impl Server {
+impl ApiServer {
     /// An object in another version of its resource.
     pub(super) async fn convert_to(
         &self,
@@ -86,7 +86,7 @@ impl Server {
         Ok(object)
     }
 
-    /// [`Server::present`] for lists and watches, which answer 429 while a changed CRD is being taken up.
+    /// [`ApiServer::present`] for lists and watches, which answer 429 while a changed CRD is being taken up.
     pub(super) async fn present_listed(
         &self,
         served: &ServedResource,
@@ -304,7 +304,7 @@ fn reinitializing(served: &ServedResource, problem: &str) -> StatusError {
 }
 
 /// Says on a CRD that it is being deleted, and refuses new objects from now on.
-pub(super) fn set_terminating(server: &Server, name: &str) {
+pub(super) fn set_terminating(server: &ApiServer, name: &str) {
     let store = &server.0.store;
     let key = crd_key(name);
     while let Some(stored) = store.read(&key) {

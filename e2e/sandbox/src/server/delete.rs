@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     custom::{self, AdmissionConverter},
     hooks,
@@ -25,7 +25,7 @@ const POD_GRACE: i64 = 30;
 
 /// `DELETE` of one object.
 pub(super) async fn one(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -74,7 +74,7 @@ pub(super) async fn one(
 
 /// `DELETE` of a collection.
 pub(super) async fn collection(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -102,7 +102,7 @@ pub(super) async fn collection(
     Ok(Reply::json(super::table::list(call, served, items, &metadata)))
 }
 
-impl Server {
+impl ApiServer {
     /// Deletes an object on the server's own account.
     pub(crate) fn delete(&self, key: &StorageKey, stored: &Arc<Value>, policy: &str) {
         if stored["metadata"]["deletionTimestamp"].is_null() {
@@ -118,7 +118,7 @@ impl Server {
 }
 
 /// Removes an object that is being deleted and that nothing holds any more.
-pub(super) fn finish(server: &Server, key: &StorageKey) {
+pub(super) fn finish(server: &ApiServer, key: &StorageKey) {
     let Some(stored) = server.0.store.read(key) else {
         return;
     };
@@ -149,7 +149,7 @@ enum Outcome {
 struct Stale;
 
 fn begin(
-    server: &Server,
+    server: &ApiServer,
     key: &StorageKey,
     stored: &Arc<Value>,
     grace: Option<i64>,
@@ -157,26 +157,8 @@ fn begin(
 ) -> Result<Outcome, Stale> {
     let store = &server.0.store;
     let mut object = stored.as_ref().clone();
-    let default_grace = match key.resource.as_str() {
-        "pods" if object["spec"]["nodeName"].is_string() => object["spec"]["terminationGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(POD_GRACE),
-        _ => 0,
-    };
-    let grace = if default_grace == 0 {
-        0
-    } else {
-        grace.unwrap_or(default_grace).max(0)
-    };
-    for (wanted, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
-        let finalizers = object["metadata"]["finalizers"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        if policy == wanted && !finalizers.contains(&json!(finalizer)) {
-            object["metadata"]["finalizers"] = finalizers.into_iter().chain([json!(finalizer)]).collect();
-        }
-    }
+    let grace = grace_period(key, &object, grace);
+    hold_for(policy, &mut object);
     let namespaced_content = key.resource == "namespaces" && key.group.is_empty();
     if !is_held(&object) && grace == 0 && !namespaced_content {
         let last = store.remove(key, version(stored)).map_err(|_| Stale)?;
@@ -210,6 +192,34 @@ fn begin(
     Ok(Outcome::Waiting(object))
 }
 
+/// How many seconds the object gets: none but for a pod on a node.
+fn grace_period(key: &StorageKey, object: &Value, asked: Option<i64>) -> i64 {
+    let default = match key.resource.as_str() {
+        "pods" if object["spec"]["nodeName"].is_string() => object["spec"]["terminationGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or(POD_GRACE),
+        _ => 0,
+    };
+    if default == 0 {
+        0
+    } else {
+        asked.unwrap_or(default).max(0)
+    }
+}
+
+/// Adds the finalizer by which the garbage collector learns of a deletion's policy.
+fn hold_for(policy: &str, object: &mut Value) {
+    for (wanted, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
+        let finalizers = object["metadata"]["finalizers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        if policy == wanted && !finalizers.contains(&json!(finalizer)) {
+            object["metadata"]["finalizers"] = finalizers.into_iter().chain([json!(finalizer)]).collect();
+        }
+    }
+}
+
 /// Whether finalizers keep an object, a namespace's own among them.
 fn is_held(object: &Value) -> bool {
     let any = |finalizers: &Value| {
@@ -222,7 +232,7 @@ fn is_held(object: &Value) -> bool {
 }
 
 /// The last object of a custom resource lets its CRD go.
-fn after_removal(server: &Server, key: &StorageKey) {
+fn after_removal(server: &ApiServer, key: &StorageKey) {
     let name = format!("{}.{}", key.resource, key.group);
     let deleting = server
         .0
@@ -269,7 +279,7 @@ fn check_preconditions(served: &ServedResource, options: &Value, stored: &Value)
 }
 
 async fn admit(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     call::{Call, Reply},
     kinds::{Kinds, ServedResource},
+    refusals::not_found_path,
     reviews::REVIEWS,
 };
 use crate::StatusError;
@@ -63,7 +64,7 @@ pub(super) fn answer(kinds: &Kinds, call: &Call) -> Result<Option<Reply>, Status
             let (name, versions) = groups
                 .iter()
                 .find(|(group, _)| group == name)
-                .ok_or_else(super::not_found_path)?;
+                .ok_or_else(not_found_path)?;
             let mut body = group(name, versions);
             body["kind"] = json!("APIGroup");
             body["apiVersion"] = json!("v1");
@@ -148,7 +149,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, StatusE
         .find(|(name, _)| name == group)
         .map(|(_, versions)| versions);
     let found = versions.and_then(|versions| versions.iter().find(|(name, _)| name == version));
-    let (_, served) = found.ok_or_else(super::not_found_path)?;
+    let (_, served) = found.ok_or_else(not_found_path)?;
     let mut list = Vec::new();
     for served in served {
         let mut entry = json!({

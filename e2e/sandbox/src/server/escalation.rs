@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Server, authorization,
+    api_server::ApiServer,
+    authorization,
     call::{Call, ResourcePath},
     kinds::ServedResource,
     refusals::forbidden,
@@ -12,7 +13,7 @@ use crate::StatusError;
 
 /// Nobody hands out rights that they do not have (RBAC's escalation check), unless `escalate` or `bind` allow it.
 pub(super) fn authorize_roles(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     served: &ServedResource,
     object: &Value,

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::watch;
 
-use super::User;
+use super::authentication::User;
 use crate::StatusError;
 
 /// One way to misbehave.

@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 use super::{
-    Server, User,
+    api_server::ApiServer,
+    authentication::User,
     call::{Call, Reply, decode},
 };
 use crate::StatusError;
@@ -31,7 +32,7 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Accepts connections until it is told to stop.
 pub(crate) async fn serve(
-    server: Server,
+    server: ApiServer,
     listener: TcpListener,
     tls: Arc<rustls::ServerConfig>,
     stop: CancellationToken,
@@ -55,7 +56,7 @@ pub(crate) async fn serve(
     }
 }
 
-async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream) {
+async fn connection(server: ApiServer, acceptor: TlsAcceptor, stream: TcpStream) {
     // Small answers must not wait for acknowledgements of earlier ones.
     let _ = stream.set_nodelay(true);
     let Ok(stream) = acceptor.accept(stream).await else {
@@ -95,7 +96,11 @@ fn subject(certificate: &CertificateDer<'_>) -> Option<User> {
     Some(User { name, groups })
 }
 
-async fn respond(server: &Server, certificate: Option<User>, request: Request<Incoming>) -> Response<Body> {
+async fn respond(
+    server: &ApiServer,
+    certificate: Option<User>,
+    request: Request<Incoming>,
+) -> Response<Body> {
     let answered = match call(server, certificate, request).await {
         Ok(call) => server.handle(call).await,
         Err(error) => Err(error),
@@ -107,7 +112,7 @@ async fn respond(server: &Server, certificate: Option<User>, request: Request<In
 }
 
 async fn call(
-    server: &Server,
+    server: &ApiServer,
     certificate: Option<User>,
     request: Request<Incoming>,
 ) -> Result<Call, StatusError> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, ResourcePath},
     checks::normalise,
     custom::AdmissionConverter,
@@ -22,7 +22,7 @@ pub(super) struct ReviewedRequest<'a> {
 }
 
 impl ReviewedRequest<'_> {
-    fn admission(&self, server: &Server, object: Value) -> Result<admission::ReviewRequest, StatusError> {
+    fn admission(&self, server: &ApiServer, object: Value) -> Result<admission::ReviewRequest, StatusError> {
         admission_request(
             server,
             self.call,
@@ -36,7 +36,7 @@ impl ReviewedRequest<'_> {
 
     pub(super) async fn mutate(
         &self,
-        server: &Server,
+        server: &ApiServer,
         object: Value,
     ) -> Result<(Value, Vec<String>), StatusError> {
         let configurations = configurations(server, "mutatingwebhookconfigurations");
@@ -65,7 +65,11 @@ impl ReviewedRequest<'_> {
         Ok((object, admitted.warnings))
     }
 
-    pub(super) async fn validate(&self, server: &Server, object: &Value) -> Result<Vec<String>, StatusError> {
+    pub(super) async fn validate(
+        &self,
+        server: &ApiServer,
+        object: &Value,
+    ) -> Result<Vec<String>, StatusError> {
         let configurations = configurations(server, "validatingwebhookconfigurations");
         if configurations.is_empty() {
             return Ok(Vec::new());
@@ -81,7 +85,7 @@ impl ReviewedRequest<'_> {
 
 /// What admission webhooks are told about a request.
 pub(super) fn admission_request(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -141,7 +145,7 @@ pub(super) fn admission_request(
     })
 }
 
-pub(super) fn configurations(server: &Server, resource: &str) -> Vec<Value> {
+pub(super) fn configurations(server: &ApiServer, resource: &str) -> Vec<Value> {
     let all = server.0.all("admissionregistration.k8s.io", resource, None);
     all.iter()
         .map(|configuration| configuration.as_ref().clone())

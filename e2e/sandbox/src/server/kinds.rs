@@ -214,7 +214,7 @@ const BUILT_IN: &[Row] = &[
     ),
 ];
 
-// === impl Served ===
+// === impl ServedResource ===
 
 impl ServedResource {
     /// `group/version`, or only the version for the core group.

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     kinds::ServedResource,
     refusals::not_found,
@@ -32,7 +32,7 @@ pub(super) fn key(target: &ResourcePath, served: &ServedResource) -> StorageKey 
 
 /// `GET` of one object.
 pub(super) async fn one(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -63,7 +63,7 @@ pub(super) fn written(
 
 /// `GET` of a collection.
 pub(super) async fn collection(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -158,7 +158,7 @@ pub(super) fn parse_revision(text: &str) -> Result<u64, StatusError> {
 }
 
 /// Waits until the store has come to a resourceVersion.
-async fn wait_for(server: &Server, text: &str) -> Result<(), StatusError> {
+async fn wait_for(server: &ApiServer, text: &str) -> Result<(), StatusError> {
     let wanted = parse_revision(text)?;
     let mut revision = server.0.store.subscribe();
     let reached =

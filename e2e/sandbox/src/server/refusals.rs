@@ -1,6 +1,6 @@
 //! Refusals that name an object: 403, 404 and 409.
 
-use super::{Server, kinds::ServedResource};
+use super::{api_server::ApiServer, kinds::ServedResource};
 use crate::{StatusError, Subject, storage::StorageKey};
 
 fn about(served: &ServedResource, name: &str, code: u16, reason: &str, message: String) -> StatusError {
@@ -33,7 +33,7 @@ pub(super) fn not_found(served: &ServedResource, name: &str) -> StatusError {
 }
 
 /// 409: there is one already.
-pub(super) fn exists(server: &Server, served: &ServedResource, key: &StorageKey) -> StatusError {
+pub(super) fn exists(server: &ApiServer, served: &ServedResource, key: &StorageKey) -> StatusError {
     let stored = server.0.store.read(key);
     let deleting = stored.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
     let prefix = if deleting { "object is being deleted: " } else { "" };
@@ -49,4 +49,13 @@ pub(super) fn stale(served: &ServedResource, name: &str) -> StatusError {
         served.qualified()
     );
     about(served, name, 409, "Conflict", message)
+}
+
+/// Nothing is served at this path.
+pub(super) fn not_found_path() -> StatusError {
+    StatusError::new(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+    )
 }

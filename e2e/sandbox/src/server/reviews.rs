@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Server, User, authorization,
+    api_server::ApiServer,
+    authentication::User,
+    authorization,
     call::{Call, Reply, ResourcePath},
 };
 use crate::StatusError;
@@ -43,7 +45,7 @@ pub(super) const REVIEWS: &[(&str, &str, &str, bool)] = &[
 
 /// Answers a review; `None` when the path names none.
 pub(super) fn answer(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
 ) -> Result<Option<Reply>, StatusError> {
@@ -91,7 +93,7 @@ fn subject(spec: &Value) -> User {
     }
 }
 
-fn access(server: &Server, user: &User, spec: &Value) -> Value {
+fn access(server: &ApiServer, user: &User, spec: &Value) -> Value {
     let attributes = &spec["resourceAttributes"];
     let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
     let allowed = if attributes.is_object() {
@@ -112,7 +114,7 @@ fn access(server: &Server, user: &User, spec: &Value) -> Value {
     json!({"allowed": allowed})
 }
 
-fn rules(server: &Server, user: &User, namespace: &str) -> Value {
+fn rules(server: &ApiServer, user: &User, namespace: &str) -> Value {
     let rules = authorization::rules(&server.shared().store, user, namespace);
     let (others, resources): (Vec<Value>, Vec<Value>) = rules
         .into_iter()

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     delete,
     kinds::ServedResource,
@@ -21,7 +21,7 @@ const TOKEN_SECONDS: u64 = 3600;
 
 /// Answers a request for one of them; `None` for all others.
 pub(super) async fn answer(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -64,7 +64,7 @@ fn created() -> Reply {
 
 /// `POST pods/NAME/binding`: a pod gets its node.
 fn bind(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -95,7 +95,7 @@ fn bind(
 
 /// `POST pods/NAME/eviction`: deletes the pod. Disruption budgets are refused where there are any.
 async fn evict(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -128,7 +128,7 @@ async fn evict(
 
 /// `POST serviceaccounts/NAME/token`.
 fn token(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -161,7 +161,7 @@ fn token(
 
 /// `PUT namespaces/NAME/finalize`: `spec.finalizers` and nothing else.
 fn finalize(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -190,7 +190,7 @@ fn finalize(
 
 /// `scale`: a view of an object's number of replicas, which reads and writes the object itself.
 async fn scale(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -206,15 +206,44 @@ async fn scale(
     if call.method == http::Method::GET {
         return Ok(Reply::json(paths.view(&current)));
     }
-    let view = paths.view(&current);
+    let replicas = scaled_to(call, target, served, &paths.view(&current))?;
+    let mut patch = json!({});
+    json_path::set(&mut patch, &paths.spec, json!(replicas));
+    let call = Call {
+        method: http::Method::PATCH,
+        content_type: "application/merge-patch+json".to_owned(),
+        body: patch.to_string().into_bytes(),
+        ..call.clone()
+    };
+    let object = ResourcePath {
+        subresource: String::new(),
+        ..target.clone()
+    };
+    let Reply::Json { body, .. } = write::change(server, &call, &object, served).await? else {
+        return Err(StatusError::new(
+            500,
+            "InternalError",
+            "a write was not answered with an object",
+        ));
+    };
+    Ok(Reply::json(paths.view(&body)))
+}
+
+/// The number of replicas that a write of `view` asks for.
+fn scaled_to(
+    call: &Call,
+    target: &ResourcePath,
+    served: &ServedResource,
+    view: &Value,
+) -> Result<i64, StatusError> {
     let body = call.object()?;
     let wanted = match call.content_type.as_str() {
         _ if call.method == http::Method::PUT => body,
-        "application/json-patch+json" => crate::patch::json(&view, &body)?,
-        _ => crate::patch::merge(&view, &body),
+        "application/json-patch+json" => crate::patch::json(view, &body)?,
+        _ => crate::patch::merge(view, &body),
     };
     let sent = version(&wanted);
-    if !sent.is_empty() && sent != version(&current) {
+    if !sent.is_empty() && sent != version(view) {
         return Err(stale(served, &target.name));
     }
     let Some(replicas) = wanted["spec"]["replicas"]
@@ -236,26 +265,7 @@ async fn scale(
             &[error],
         ));
     }
-    let mut patch = json!({});
-    json_path::set(&mut patch, &paths.spec, json!(replicas));
-    let call = Call {
-        method: http::Method::PATCH,
-        content_type: "application/merge-patch+json".to_owned(),
-        body: patch.to_string().into_bytes(),
-        ..call.clone()
-    };
-    let object = ResourcePath {
-        subresource: String::new(),
-        ..target.clone()
-    };
-    let Reply::Json { body, .. } = write::change(server, &call, &object, served).await? else {
-        return Err(StatusError::new(
-            500,
-            "InternalError",
-            "a write was not answered with an object",
-        ));
-    };
-    Ok(Reply::json(paths.view(&body)))
+    Ok(replicas)
 }
 
 /// Where an object keeps what its scale shows.

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     kinds::ServedResource,
     read::parse_revision,
@@ -28,7 +28,7 @@ const BOOKMARK: Duration = Duration::from_secs(60);
 const DRAIN: Duration = Duration::from_millis(1000);
 
 struct Watch {
-    server: Server,
+    server: ApiServer,
     call: Call,
     served: ServedResource,
     namespace: String,
@@ -41,7 +41,7 @@ struct Watch {
 
 /// Opens a watch.
 pub(super) async fn open(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,

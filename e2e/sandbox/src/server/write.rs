@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    Server,
+    api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     change::Mutation,
     checks::{check_namespace, check_preconditions, deprecation, identify, normalise, problems, refuse},
@@ -22,7 +22,6 @@ use super::{
 use crate::{
     StatusError, builtin,
     ownership::{self, Write},
-    patch,
     storage::{StorageKey, version},
 };
 
@@ -30,7 +29,7 @@ use crate::{
 const ATTEMPTS: usize = 20;
 
 /// Stores an object of every cluster, without asking anybody.
-pub(super) fn bootstrap(server: &Server, mut object: Value) {
+pub(super) fn bootstrap(server: &ApiServer, mut object: Value) {
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let Some(served) = server
         .0
@@ -57,7 +56,7 @@ pub(super) fn bootstrap(server: &Server, mut object: Value) {
 
 /// `POST` to a collection.
 pub(super) async fn create(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -67,40 +66,22 @@ pub(super) async fn create(
     Ok(written(call, served, 201, object, warnings))
 }
 
-/// Creates an object; `applied` is the manager when it comes from an apply.
+/// Creates an object; `apply` is the manager when it comes from an apply.
 async fn create_object(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
     mut object: Value,
     apply: Option<&str>,
 ) -> Result<(Value, Vec<String>), StatusError> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if served
-        .definition
-        .as_ref()
-        .is_some_and(|definition| definition.terminating)
-    {
-        let message = "create not allowed while custom resource definition is terminating";
-        return Err(forbidden(served, name, message));
-    }
-    check_namespace(server, target, served, name)?;
-    metadata::begin(&mut object, served, &target.namespace)?;
-    let reset =
-        served.has_status() && !matches!(served.kind.as_str(), "CustomResourceDefinition" | "APIService");
-    if let (true, Some(fields)) = (
-        reset || served.kind == "CustomResourceDefinition",
-        object.as_object_mut(),
-    ) {
-        fields.remove("status");
-    }
+    begin(server, target, served, &mut object)?;
     let mut warnings = deprecation(served);
     warnings.extend(normalise(call, served, &mut object)?);
     services::allocate(server, served, &mut object);
     let now = Timestamp::now();
     let manager = call.manager();
-    let types = Server::types(served);
+    let types = ApiServer::types(served);
     object = match apply {
         // The object was made by apply already, with its entry.
         Some(_) => object,
@@ -121,7 +102,7 @@ async fn create_object(
         operation: "CREATE",
         old: &Value::Null,
     };
-    let (mut object, asked) = request.mutate(server, object).await?;
+    let (object, asked) = request.mutate(server, object).await?;
     warnings.extend(asked);
     let errors = problems(served, &object, None);
     refuse(served, &object, &errors)?;
@@ -130,6 +111,45 @@ async fn create_object(
     if call.is_dry_run()? {
         return Ok((object, warnings));
     }
+    Ok((store(server, target, served, object).await?, warnings))
+}
+
+/// Makes a new object what it is before anybody has looked at it, if it may be created.
+fn begin(
+    server: &ApiServer,
+    target: &ResourcePath,
+    served: &ServedResource,
+    object: &mut Value,
+) -> Result<(), StatusError> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if served
+        .definition
+        .as_ref()
+        .is_some_and(|definition| definition.terminating)
+    {
+        let message = "create not allowed while custom resource definition is terminating";
+        return Err(forbidden(served, name, message));
+    }
+    check_namespace(server, target, served, name)?;
+    metadata::begin(object, served, &target.namespace)?;
+    let reset =
+        served.has_status() && !matches!(served.kind.as_str(), "CustomResourceDefinition" | "APIService");
+    if let (true, Some(fields)) = (
+        reset || served.kind == "CustomResourceDefinition",
+        object.as_object_mut(),
+    ) {
+        fields.remove("status");
+    }
+    Ok(())
+}
+
+/// Stores a new object; it comes back with its version.
+async fn store(
+    server: &ApiServer,
+    target: &ResourcePath,
+    served: &ServedResource,
+    mut object: Value,
+) -> Result<Value, StatusError> {
     if served.kind == "CustomResourceDefinition" {
         object["metadata"]["finalizers"] = json!([custom::CLEANUP]);
     }
@@ -148,12 +168,12 @@ async fn create_object(
         .map_err(|_| exists(server, served, &key))?;
     after_write(server, served, &name);
     object["metadata"]["resourceVersion"] = json!(version(&stored));
-    Ok((object, warnings))
+    Ok(object)
 }
 
 /// `PUT` and `PATCH` of an object or its status.
 pub(super) async fn change(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -175,7 +195,13 @@ pub(super) async fn change(
                 api_version: &served.api_version(),
                 now: Timestamp::now(),
             };
-            let object = ownership::apply(None, applied, &write, call.flag("force"), &Server::types(served))?;
+            let object = ownership::apply(
+                None,
+                applied,
+                &write,
+                call.flag("force"),
+                &ApiServer::types(served),
+            )?;
             let (object, warnings) =
                 create_object(server, call, target, served, object, Some(manager)).await?;
             return Ok(written(call, served, 201, object, warnings));
@@ -192,7 +218,7 @@ pub(super) async fn change(
 
 /// One try; `None` when the object changed meanwhile.
 async fn attempt(
-    server: &Server,
+    server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -201,7 +227,7 @@ async fn attempt(
 ) -> Result<Option<(Value, Vec<String>)>, StatusError> {
     let current = server.present(served, stored).await?;
     let subresource = (!target.subresource.is_empty()).then_some(target.subresource.as_str());
-    let types = Server::types(served);
+    let types = ApiServer::types(served);
     let api_version = served.api_version();
     let manager = call.manager();
     let write = Write {
@@ -210,23 +236,8 @@ async fn attempt(
         api_version: &api_version,
         now: Timestamp::now(),
     };
-    let mut object = match change {
-        Mutation::Put(object) => object.clone(),
-        Mutation::Json(patch) => patch::json(&current, patch)?,
-        Mutation::Merge(patch) => patch::merge(&current, patch),
-        Mutation::Strategic(patch) => patch::strategic(&current, patch, &types)?,
-        Mutation::Apply(applied) => {
-            let mut applied = applied.clone();
-            if subresource.is_none()
-                && served.has_status()
-                && let Some(fields) = applied.as_object_mut()
-            {
-                fields.remove("status");
-            }
-            ownership::apply(Some(&current), &applied, &write, call.flag("force"), &types)?
-        }
-    };
-    object = identify(object, target, served)?;
+    let object = change.of(&current, served, &write, call.flag("force"), &types)?;
+    let mut object = identify(object, target, served)?;
     check_preconditions(served, &object, &current)?;
     metadata::keep(&mut object, &current);
     object = part(object, &current, served, subresource);
@@ -311,7 +322,7 @@ fn counts(object: &Value) -> Value {
     object
 }
 
-fn after_write(server: &Server, served: &ServedResource, name: &str) {
+fn after_write(server: &ApiServer, served: &ServedResource, name: &str) {
     if served.kind == "CustomResourceDefinition" {
         server.take_up(name);
     }

@@ -13,7 +13,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::WebhookClientConfig;
+use super::target::WebhookClientConfig;
 
 /// An open connection.
 pub(super) struct Connection {

@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use serde_json::Value;
 
-use super::{CallError, Endpoints};
+use super::{endpoints::Endpoints, error::CallError};
 
 /// The port of a webhook's Service when none is named.
 const DEFAULT_PORT: i64 = 443;
@@ -70,51 +70,11 @@ impl WebhookClientConfig {
             let problem = "unable to load root certificates: unable to parse bytes as PEM block";
             return Err(CallError::Client(problem.to_owned()));
         }
-        let url = text("/url");
-        if url.is_empty() {
-            let service = config.get("service").filter(|service| service.is_object());
-            let Some(service) = service else {
-                return Err(CallError::Client("must specify a service or a URL".to_owned()));
-            };
-            let field = |name: &str| {
-                service
-                    .get(name)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let port = service
-                .get("port")
-                .and_then(Value::as_i64)
-                .unwrap_or(DEFAULT_PORT);
-            let place = Place::Service {
-                namespace: field("namespace"),
-                name: field("name"),
-                port,
-            };
-            return Ok(Self {
-                place,
-                path: absolute(&field("path")),
-                bundle,
-            });
-        }
-        let parsed: http::Uri = url
-            .parse()
-            .map_err(|error| CallError::Client(format!("parse {url:?}: {error}")))?;
-        let Some(host) = parsed.host().filter(|_| parsed.scheme_str() == Some("https")) else {
-            return Err(CallError::Client(format!(
-                "the URL {url:?} is not an https URL with a host"
-            )));
+        let (place, path) = match text("/url") {
+            "" => service_place(config)?,
+            url => url_place(url)?,
         };
-        let place = Place::Url {
-            host: host.to_owned(),
-            port: parsed.port_u16().unwrap_or(443),
-        };
-        Ok(Self {
-            place,
-            path: absolute(parsed.path()),
-            bundle,
-        })
+        Ok(Self { place, path, bundle })
     }
 
     /// The URL that is called, as error messages show it.
@@ -142,7 +102,7 @@ impl WebhookClientConfig {
         }
     }
 
-    /// [`Target::host`] for TLS.
+    /// [`Self::host`] for TLS.
     pub(super) fn server_name(&self) -> Result<ServerName<'static>, String> {
         let host = self.host();
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -184,6 +144,48 @@ impl WebhookClientConfig {
             }
         }
     }
+}
+
+/// The Service that a `clientConfig` names, and the path.
+fn service_place(config: &Value) -> Result<(Place, String), CallError> {
+    let service = config.get("service").filter(|service| service.is_object());
+    let Some(service) = service else {
+        return Err(CallError::Client("must specify a service or a URL".to_owned()));
+    };
+    let field = |name: &str| {
+        service
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let port = service
+        .get("port")
+        .and_then(Value::as_i64)
+        .unwrap_or(DEFAULT_PORT);
+    let place = Place::Service {
+        namespace: field("namespace"),
+        name: field("name"),
+        port,
+    };
+    Ok((place, absolute(&field("path"))))
+}
+
+/// Where a URL leads, and the path.
+fn url_place(url: &str) -> Result<(Place, String), CallError> {
+    let parsed: http::Uri = url
+        .parse()
+        .map_err(|error| CallError::Client(format!("parse {url:?}: {error}")))?;
+    let Some(host) = parsed.host().filter(|_| parsed.scheme_str() == Some("https")) else {
+        return Err(CallError::Client(format!(
+            "the URL {url:?} is not an https URL with a host"
+        )));
+    };
+    let place = Place::Url {
+        host: host.to_owned(),
+        port: parsed.port_u16().unwrap_or(443),
+    };
+    Ok((place, absolute(parsed.path())))
 }
 
 /// The certificates of a PEM bundle.

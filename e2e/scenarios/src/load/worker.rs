@@ -9,7 +9,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Clients, Counters, pace::Pace};
+use super::{counters::Counters, pace::Pace};
 use crate::{
     request::{self, Answer},
     resource::{Expectation, Resource},
@@ -21,6 +21,15 @@ const OUTAGE_PAUSE: Duration = Duration::from_millis(200);
 
 /// What a request does that a webhook must refuse.
 const DENY: &str = "deny";
+
+/// Whom the API server itself may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// Nobody: no answer, or one that it is down, is a failure.
+    Strict,
+    /// Clients that send a request again while the API server itself is down, as controllers do. That is counted apart.
+    OutlastOutages,
+}
 
 /// One request.
 struct Call<'a> {

@@ -75,51 +75,51 @@ pub fn manifest() -> anyhow::Result<Value> {
 /// # Errors
 ///
 /// When it cannot be copied or changed.
-pub fn storing_newest(bed: &TestCluster) -> anyhow::Result<String> {
+pub fn storing_newest(cluster: &TestCluster) -> anyhow::Result<String> {
     let name = "sample.v2-storing-v2";
-    let folder = bed.add_bundle(&bundle("sample.v2"), name)?;
+    let folder = cluster.add_bundle(&bundle("sample.v2"), name)?;
     for (version, is_stored) in [("v1", false), ("v2", true)] {
         let line = |stored| format!("- name: {version}\n    served: true\n    storage: {stored}");
-        bed.edit(&folder, &line(!is_stored), &line(is_stored))?;
+        cluster.edit(&folder, &line(!is_stored), &line(is_stored))?;
     }
     Ok(name.to_owned())
 }
 
 /// Installs one of the sample bundles, and waits until it is ready.
-pub async fn install(bed: &TestCluster, name: &str) -> anyhow::Result<Value> {
-    steps::install(&bed.client, "sample", NAMESPACE, &bed.bundle(name)?).await
+pub async fn install(cluster: &TestCluster, name: &str) -> anyhow::Result<Value> {
+    steps::install(&cluster.client, "sample", NAMESPACE, &cluster.bundle(name)?).await
 }
 
 /// Asks for another bundle, which must be in the operator's bundle folder.
-pub async fn set_source(bed: &TestCluster, folder: &str) -> anyhow::Result<()> {
-    steps::set_source(&bed.client, "sample", folder).await
+pub async fn set_source(cluster: &TestCluster, folder: &str) -> anyhow::Result<()> {
+    steps::set_source(&cluster.client, "sample", folder).await
 }
 
 /// Its CRD as it is now.
-pub async fn crd(bed: &TestCluster) -> anyhow::Result<Value> {
-    get(&bed.client, DEFINITION).await?.context("no CRD")
+pub async fn crd(cluster: &TestCluster) -> anyhow::Result<Value> {
+    get(&cluster.client, DEFINITION).await?.context("no CRD")
 }
 
 /// Waits until its ServingCertificate is stable, with every endpoint and every target current.
-pub async fn settled(bed: &TestCluster) -> anyhow::Result<Value> {
-    bed.settled(NAMESPACE, CERTIFICATE).await
+pub async fn settled(cluster: &TestCluster) -> anyhow::Result<Value> {
+    cluster.settled(NAMESPACE, CERTIFICATE).await
 }
 
 /// Its trust bundle, in base64.
-pub async fn trust_bundle(bed: &TestCluster) -> anyhow::Result<String> {
-    let secret = get(&bed.client, SERVING_SECRET).await?.context("no Secret")?;
+pub async fn trust_bundle(cluster: &TestCluster) -> anyhow::Result<String> {
+    let secret = get(&cluster.client, SERVING_SECRET).await?.context("no Secret")?;
     let bundle = text(&secret, "/data/ca.crt");
     anyhow::ensure!(!bundle.is_empty(), "{SERVING_SECRET} has no ca.crt");
     Ok(bundle.to_owned())
 }
 
 /// Asks for a rotation (`leaf` or `ca`) of its certificate.
-pub async fn ask_for_rotation(bed: &TestCluster, what: &str) -> anyhow::Result<()> {
-    steps::ask_for_rotation(&bed.client, NAMESPACE, CERTIFICATE, what).await?;
+pub async fn ask_for_rotation(cluster: &TestCluster, what: &str) -> anyhow::Result<()> {
+    steps::ask_for_rotation(&cluster.client, NAMESPACE, CERTIFICATE, what).await?;
     Ok(())
 }
 
 /// Asks for a rotation (`leaf` or `ca`) of its certificate, and waits until it is done.
-pub async fn rotate(bed: &TestCluster, what: &str) -> anyhow::Result<()> {
-    steps::rotate(&bed.client, NAMESPACE, CERTIFICATE, what, PATIENCE).await
+pub async fn rotate(cluster: &TestCluster, what: &str) -> anyhow::Result<()> {
+    steps::rotate(&cluster.client, NAMESPACE, CERTIFICATE, what, PATIENCE).await
 }

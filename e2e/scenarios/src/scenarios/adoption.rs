@@ -8,7 +8,9 @@ use crate::{
     command::argument,
     request,
     sample::{self, WIDGETS},
-    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, succeed, until},
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, check, condition, conditions, delete, get, succeed, until,
+    },
     test_cluster::TestCluster,
 };
 
@@ -22,23 +24,19 @@ fn crd(metadata: &Value) -> anyhow::Result<Value> {
 }
 
 /// Waits until the BundleDeployment is refused with these words.
-async fn refused(bed: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
+async fn refused(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(&format!("it is refused with {words:?}"), PATIENCE, async || {
-        let said = conditions(&get(&bed.client, path).await?.context("no BundleDeployment")?);
+        let said = conditions(&get(&cluster.client, path).await?.context("no BundleDeployment")?);
         let all = words.iter().all(|word| said.contains(word));
-        Ok(if all && said.contains("Accepted=False") {
-            Ok(())
-        } else {
-            Err(said)
-        })
+        Ok(check(all && said.contains("Accepted=False"), || said))
     })
     .await
 }
 
-pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    bed.bundle("sample.v1")?;
+pub(super) async fn an_api_of_others_is_refused_with_their_name(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    cluster.bundle("sample.v1")?;
     let path = sample::DEFINITION;
     for (metadata, owner) in [
         (json!({}), "not by Windlass"),
@@ -58,38 +56,38 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(bed: &TestCluste
             "OLM's ClusterExtension widgets",
         ),
     ] {
-        succeed(&bed.client, "POST", CRDS, Some(&crd(&metadata)?)).await?;
+        succeed(&cluster.client, "POST", CRDS, Some(&crd(&metadata)?)).await?;
         let object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
-        succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-        refused(bed, &["ApiOwned", WIDGETS, owner, "spec.adopt"]).await?;
-        let there = get(&bed.client, path).await?.context("no CRD")?;
+        succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+        refused(cluster, &["ApiOwned", WIDGETS, owner, "spec.adopt"]).await?;
+        let there = get(&cluster.client, path).await?.context("no CRD")?;
         anyhow::ensure!(
             there["metadata"]["generation"] == 1
                 && there["metadata"]["labels"] == metadata.get("labels").cloned().unwrap_or(Value::Null),
             "it was changed: {}",
             there["metadata"]
         );
-        let namespace = get(&bed.client, "/api/v1/namespaces/sample-system").await?;
+        let namespace = get(&cluster.client, "/api/v1/namespaces/sample-system").await?;
         anyhow::ensure!(namespace.is_none(), "something was written before the refusal");
         // A BundleDeployment that was refused takes nothing of others with it.
-        delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
+        delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
         anyhow::ensure!(
-            get(&bed.client, path).await?.is_some(),
+            get(&cluster.client, path).await?.is_some(),
             "the CRD of {owner} was deleted"
         );
-        delete(&bed.client, path).await?;
+        delete(&cluster.client, path).await?;
     }
     Ok(())
 }
 
 pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
+    let _operator = cluster.operator.start()?;
     // Of an installer whose objects the garbage collector takes.
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let role = json!({"metadata": {"name": "former-owner"}, "rules": []});
-    let role = succeed(&bed.client, "POST", roles, Some(&role)).await?.body;
+    let role = succeed(&cluster.client, "POST", roles, Some(&role)).await?.body;
     let metadata = json!({
         "labels": {"olm.operatorframework.io/owner-kind": "ClusterExtension",
             "olm.operatorframework.io/owner-name": "widgets"},
@@ -100,18 +98,14 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
     for version in theirs["spec"]["versions"].as_array_mut().into_iter().flatten() {
         version["served"] = version["storage"].clone();
     }
-    succeed(&bed.client, "POST", CRDS, Some(&theirs)).await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    succeed(&cluster.client, "POST", CRDS, Some(&theirs)).await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
     let widgets = |version| sample::widgets(traffic::NAMESPACE, version);
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": "kept"}, "spec": {"size": 3}});
     until("the API is served", PATIENCE, async || {
-        let answer = request::send(&bed.client, "POST", &widgets("v1"), Some(&object)).await?;
-        Ok(if answer.code == 201 {
-            Ok(())
-        } else {
-            Err(answer.to_string())
-        })
+        let answer = request::send(&cluster.client, "POST", &widgets("v1"), Some(&object)).await?;
+        Ok(check(answer.code == 201, || answer.to_string()))
     })
     .await?;
     let bundle = sample::bundle("sample.v1");
@@ -123,15 +117,18 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
         "--name",
         "sample",
     ];
-    let said = bed.command.fail(&install).await?;
+    let said = cluster.command.fail(&install).await?;
     anyhow::ensure!(
         said.contains("OLM's ClusterExtension widgets") && said.contains("--adopt"),
         "{said}"
     );
     let name = format!("CustomResourceDefinition/{WIDGETS}");
     let adopting = ["--adopt", &name, "--deletion-policy", "delete-crds"];
-    bed.command.succeed(&[&install[..], &adopting].concat()).await?;
-    let adopted = sample::crd(bed).await?;
+    cluster
+        .command
+        .succeed(&[&install[..], &adopting].concat())
+        .await?;
+    let adopted = sample::crd(cluster).await?;
     anyhow::ensure!(
         adopted["metadata"]["labels"]["windlass.dev/bundle-deployment"] == "sample"
             && adopted["metadata"]
@@ -141,11 +138,11 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
         "{adopted}"
     );
     // Its former owner goes, and takes nothing with it.
-    delete(&bed.client, &format!("{roles}/former-owner")).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    delete(&cluster.client, &format!("{roles}/former-owner")).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(100).await?;
     traffic::finish(load).await?;
-    let converted = get(&bed.client, &format!("{}/kept", widgets("v1beta1"))).await?;
+    let converted = get(&cluster.client, &format!("{}/kept", widgets("v1beta1"))).await?;
     anyhow::ensure!(
         converted
             .as_ref()
@@ -153,8 +150,8 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
         "not converted: {converted:?}"
     );
     // What was adopted is removed as it was asked for.
-    bed.command.succeed(&["uninstall", "sample"]).await?;
-    let left = get(&bed.client, sample::DEFINITION).await?;
+    cluster.command.succeed(&["uninstall", "sample"]).await?;
+    let left = get(&cluster.client, sample::DEFINITION).await?;
     anyhow::ensure!(
         left.is_none(),
         "the CRD stayed although the deletion policy is DeleteCRDs"
@@ -163,15 +160,28 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
 }
 
 pub(super) async fn what_a_bundle_deployment_has_is_adopted_by_no_other(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    steps::install(&bed.client, "first", "first-system", &bed.bundle("sample.v1")?).await?;
+    let _operator = cluster.operator.start()?;
+    steps::install(
+        &cluster.client,
+        "first",
+        "first-system",
+        &cluster.bundle("sample.v1")?,
+    )
+    .await?;
     let mut second = steps::bundle_deployment("sample", "sample-system", "sample.v1");
     second["spec"]["adopt"] = json!([{"kind": "CustomResourceDefinition", "name": WIDGETS}]);
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&second)).await?;
-    refused(bed, &["ConversionClaimed", "BundleDeployment first"]).await?;
-    delete(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/first")).await?;
-    condition(&bed.client, sample::BUNDLE_DEPLOYMENT, "Ready", "True", PATIENCE).await?;
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&second)).await?;
+    refused(cluster, &["ConversionClaimed", "BundleDeployment first"]).await?;
+    delete(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/first")).await?;
+    condition(
+        &cluster.client,
+        sample::BUNDLE_DEPLOYMENT,
+        "Ready",
+        "True",
+        PATIENCE,
+    )
+    .await?;
     Ok(())
 }

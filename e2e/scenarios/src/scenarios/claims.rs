@@ -9,7 +9,8 @@ use crate::{
     resource::Expectation,
     sample,
     steps::{
-        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, condition, conditions, delete, get, ready, succeed, until,
+        self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, check, condition, conditions, delete, get, ready, succeed,
+        until,
     },
     test_cluster::TestCluster,
 };
@@ -18,15 +19,15 @@ use crate::{
 const RIVAL_NAMESPACE: &str = "/api/v1/namespaces/rival-system";
 
 pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is_gone(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    bed.bundle("rival")?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    cluster.bundle("rival")?;
     let rival = steps::bundle_deployment("rival", "rival-system", "rival");
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&rival)).await?;
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&rival)).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/rival");
-    let words = conditions(&condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?);
+    let words = conditions(&condition(&cluster.client, &path, "Accepted", "False", PATIENCE).await?);
     for part in [
         "ConversionClaimed",
         "sample",
@@ -36,121 +37,125 @@ pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is
         anyhow::ensure!(words.contains(part), "the refusal does not say {part}: {words}");
     }
     anyhow::ensure!(
-        get(&bed.client, RIVAL_NAMESPACE).await?.is_none(),
+        get(&cluster.client, RIVAL_NAMESPACE).await?.is_none(),
         "something was written for a claim that is refused"
     );
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
-    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
-    ready(&bed.client, "rival", PATIENCE).await?;
+    delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
+    ready(&cluster.client, "rival", PATIENCE).await?;
     // The rival converts, and admits whatever comes.
-    let load = traffic::start_expecting(bed, &["v1", "v1beta1"], Expectation::Converted).await?;
+    let load = traffic::start_expecting(cluster, &["v1", "v1beta1"], Expectation::Converted).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
 pub(super) async fn the_older_claim_holds_whatever_the_operator_sees_first(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    bed.bundle("sample.v1")?;
-    bed.bundle("rival")?;
+    cluster.bundle("sample.v1")?;
+    cluster.bundle("rival")?;
     // The younger one comes first in the alphabet, and in every list.
     let elder = steps::bundle_deployment("zebra", "zebra-system", "sample.v1");
-    let elder = succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&elder))
+    let elder = succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&elder))
         .await?
         .body;
     let created = request::text(&elder, "/metadata/creationTimestamp").to_owned();
     let younger = steps::bundle_deployment("aardvark", "rival-system", "rival");
     let path = format!("{BUNDLE_DEPLOYMENTS}/aardvark");
     until("the second is younger by a second", PATIENCE, async || {
-        let answer = succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&younger)).await?;
+        let answer = succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&younger)).await?;
         if request::text(&answer.body, "/metadata/creationTimestamp") != created {
             return Ok(Ok(()));
         }
-        delete(&bed.client, &path).await?;
+        delete(&cluster.client, &path).await?;
         Ok(Err("as old as the first".to_owned()))
     })
     .await?;
-    let _operator = bed.operator.start()?;
-    ready(&bed.client, "zebra", PATIENCE).await?;
-    let words = conditions(&condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?);
+    let _operator = cluster.operator.start()?;
+    ready(&cluster.client, "zebra", PATIENCE).await?;
+    let words = conditions(&condition(&cluster.client, &path, "Accepted", "False", PATIENCE).await?);
     anyhow::ensure!(
         words.contains("ConversionClaimed") && words.contains("zebra") && words.contains("aardvark"),
         "{words}"
     );
     anyhow::ensure!(
-        get(&bed.client, RIVAL_NAMESPACE).await?.is_none(),
+        get(&cluster.client, RIVAL_NAMESPACE).await?.is_none(),
         "something was written for a claim that is refused"
     );
     Ok(())
 }
 
-pub(super) async fn a_kind_is_claimed_under_whatever_name(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let bundle = bed.bundle("rival")?;
-    bed.edit(
+pub(super) async fn a_kind_is_claimed_under_whatever_name(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let bundle = cluster.bundle("rival")?;
+    cluster.edit(
         &bundle,
         "widgets.sample.windlass.dev",
         "widgetry.sample.windlass.dev",
     )?;
-    bed.edit(&bundle, "plural: widgets", "plural: widgetry")?;
+    cluster.edit(&bundle, "plural: widgets", "plural: widgetry")?;
     let rival = steps::bundle_deployment("rival", "rival-system", "rival");
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&rival)).await?;
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&rival)).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/rival");
-    let words = conditions(&condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?);
+    let words = conditions(&condition(&cluster.client, &path, "Accepted", "False", PATIENCE).await?);
     anyhow::ensure!(
         words.contains("ConversionClaimed") && words.contains("BundleDeployment sample"),
         "{words}"
     );
     // Its CRD stays when it is gone, and still has the kind.
-    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
+    delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
     until("the definition that stayed is in the way", PATIENCE, async || {
-        let words = conditions(&get(&bed.client, &path).await?.context("no BundleDeployment")?);
+        let words = conditions(
+            &get(&cluster.client, &path)
+                .await?
+                .context("no BundleDeployment")?,
+        );
         let said = words.contains("ApiOwned") && words.contains("widgets.sample.windlass.dev");
-        Ok(if said { Ok(()) } else { Err(words) })
+        Ok(check(said, || words))
     })
     .await?;
     anyhow::ensure!(
-        get(&bed.client, RIVAL_NAMESPACE).await?.is_none(),
+        get(&cluster.client, RIVAL_NAMESPACE).await?.is_none(),
         "something was written for a claim that is refused"
     );
-    delete(&bed.client, sample::DEFINITION).await?;
-    ready(&bed.client, "rival", PATIENCE).await?;
+    delete(&cluster.client, sample::DEFINITION).await?;
+    ready(&cluster.client, "rival", PATIENCE).await?;
     Ok(())
 }
 
-pub(super) async fn bundles_that_may_not_convert_are_refused(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
+pub(super) async fn bundles_that_may_not_convert_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
     for (bundle, expected) in [
         ("conversion-install-modes", "AllNamespaces"),
         ("conversion-crd-duplicate", "same custom resource definition"),
         ("crd-duplicate", "duplicate custom resource definition"),
         ("crd-kind-clash", "is also that of"),
     ] {
-        bed.add_bundle(&sample::bundle("broken").join(bundle), bundle)?;
+        cluster.add_bundle(&sample::bundle("broken").join(bundle), bundle)?;
         let namespace = format!("{bundle}-system");
         let object = steps::bundle_deployment(bundle, &namespace, bundle);
-        succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+        succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
         let path = format!("{BUNDLE_DEPLOYMENTS}/{bundle}");
-        let refused = condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?;
+        let refused = condition(&cluster.client, &path, "Accepted", "False", PATIENCE).await?;
         let words = conditions(&refused);
         anyhow::ensure!(
             words.contains("BundleInvalid") && words.contains(expected),
             "{words}"
         );
         anyhow::ensure!(
-            get(&bed.client, &format!("/api/v1/namespaces/{namespace}"))
+            get(&cluster.client, &format!("/api/v1/namespaces/{namespace}"))
                 .await?
                 .is_none(),
             "something was written for {bundle}"
         );
         // What is refused is also deleted without leaving anything.
-        delete(&bed.client, &path).await?;
+        delete(&cluster.client, &path).await?;
     }
-    let crds = steps::list(&bed.client, CRDS).await?;
+    let crds = steps::list(&cluster.client, CRDS).await?;
     let foreign: Vec<_> = crds
         .iter()
         .filter(|crd| crd["spec"]["group"] != json!("windlass.dev"))

@@ -17,38 +17,39 @@ use crate::{
 
 const INSTALL: [&str; 4] = ["--namespace", "sample-system", "--name", "sample"];
 
-pub(super) async fn the_command_installs_upgrades_and_removes(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    let installed = install(bed, &sample::bundle("sample.v1")).await?;
+pub(super) async fn the_command_installs_upgrades_and_removes(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let installed = install(cluster, &sample::bundle("sample.v1")).await?;
     anyhow::ensure!(
         installed
             == "sample.v1 is installed in sample-system; armed: 1 conversion, 2 webhook configurations\n",
         "{installed}"
     );
-    let first = parts(bed).await?;
+    let first = parts(cluster).await?;
     anyhow::ensure!(!first.is_empty(), "the bundle is in no ConfigMap");
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
 
     // The same again changes nothing; another bundle is another set of ConfigMaps, and the first set goes.
     let path = sample::BUNDLE_DEPLOYMENT;
-    let before = get(&bed.client, path).await?.context("no BundleDeployment")?;
-    install(bed, &sample::bundle("sample.v1")).await?;
-    let after = get(&bed.client, path).await?.context("no BundleDeployment")?;
+    let before = get(&cluster.client, path).await?.context("no BundleDeployment")?;
+    install(cluster, &sample::bundle("sample.v1")).await?;
+    let after = get(&cluster.client, path).await?.context("no BundleDeployment")?;
     anyhow::ensure!(
         before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
-            && parts(bed).await? == first,
+            && parts(cluster).await? == first,
         "an install of what is installed has written something"
     );
-    install(bed, &sample::bundle("sample.v2")).await?;
-    let second = parts(bed).await?;
+    install(cluster, &sample::bundle("sample.v2")).await?;
+    let second = parts(cluster).await?;
     anyhow::ensure!(
         !second.is_empty() && !second.iter().any(|part| first.contains(part)),
         "{first:?} became {second:?}"
     );
     load.at_least(100).await?;
 
-    bed.command
+    cluster
+        .command
         .succeed(&[
             "rotate",
             &format!("sample-system/{CERTIFICATE}"),
@@ -56,88 +57,92 @@ pub(super) async fn the_command_installs_upgrades_and_removes(bed: &TestCluster)
             "--wait",
         ])
         .await?;
-    check_views(bed).await?;
+    check_views(cluster).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
 
-    let removed = bed.command.succeed(&["uninstall", "sample"]).await?;
+    let removed = cluster.command.succeed(&["uninstall", "sample"]).await?;
     anyhow::ensure!(
         removed.starts_with("BundleDeployment sample is removed\n")
             && removed.contains("CustomResourceDefinition widgets.sample.windlass.dev"),
         "{removed}"
     );
-    anyhow::ensure!(get(&bed.client, path).await?.is_none(), "it is still there");
-    let left = parts(bed).await?;
+    anyhow::ensure!(get(&cluster.client, path).await?.is_none(), "it is still there");
+    let left = parts(cluster).await?;
     anyhow::ensure!(left.is_empty(), "{left:?} were left");
-    let said = bed.command.fail(&["uninstall", "sample"]).await?;
+    let said = cluster.command.fail(&["uninstall", "sample"]).await?;
     anyhow::ensure!(said.contains("there is no BundleDeployment sample"), "{said}");
     Ok(())
 }
 
-pub(super) async fn the_command_installs_nothing_of_a_broken_bundle(bed: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn the_command_installs_nothing_of_a_broken_bundle(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let broken = sample::bundle("broken").join("webhook-deployment");
     let arguments = [&["install", argument(&broken)?], &INSTALL[..]].concat();
-    let said = bed.command.fail(&arguments).await?;
+    let said = cluster.command.fail(&arguments).await?;
     anyhow::ensure!(
         said.starts_with("manifests/csv.yaml: $.spec.webhookdefinitions[0].deploymentName: "),
         "{said}"
     );
-    let written = list(&bed.client, BUNDLE_DEPLOYMENTS).await?;
+    let written = list(&cluster.client, BUNDLE_DEPLOYMENTS).await?;
     anyhow::ensure!(
-        written.is_empty() && parts(bed).await?.is_empty(),
+        written.is_empty() && parts(cluster).await?.is_empty(),
         "something was written of a bundle that is broken"
     );
     Ok(())
 }
 
-pub(super) async fn the_command_ends_when_the_operator_refuses(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    traffic::namespace(bed, "sample-system").await?;
+pub(super) async fn the_command_ends_when_the_operator_refuses(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    traffic::namespace(cluster, "sample-system").await?;
     let accounts = "/api/v1/namespaces/sample-system/serviceaccounts";
     let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
-    succeed(&bed.client, "POST", accounts, Some(&account)).await?;
+    succeed(&cluster.client, "POST", accounts, Some(&account)).await?;
     let bundle = sample::bundle("sample.v1");
     let arguments = [&["install", argument(&bundle)?], &INSTALL[..]].concat();
-    let said = bed.command.fail(&arguments).await?;
+    let said = cluster.command.fail(&arguments).await?;
     anyhow::ensure!(
         said.contains(
             "Error: the install is refused: Accepted: ServiceAccount sample-system/sample-operator"
         ),
         "{said}"
     );
-    let crd = get(&bed.client, sample::DEFINITION).await?;
+    let crd = get(&cluster.client, sample::DEFINITION).await?;
     anyhow::ensure!(crd.is_none(), "something was installed before the refusal");
 
     // What stood in the way goes, and the same command goes on.
-    crate::steps::delete(&bed.client, &format!("{accounts}/sample-operator")).await?;
-    bed.command.succeed(&arguments).await?;
+    crate::steps::delete(&cluster.client, &format!("{accounts}/sample-operator")).await?;
+    cluster.command.succeed(&arguments).await?;
     Ok(())
 }
 
-async fn install(bed: &TestCluster, bundle: &Path) -> anyhow::Result<String> {
+async fn install(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<String> {
     let arguments = [&["install", argument(bundle)?], &INSTALL[..]].concat();
-    bed.command.succeed(&arguments).await
+    cluster.command.succeed(&arguments).await
 }
 
-pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    install(bed, &sample::bundle("sample.v1")).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    install(cluster, &sample::bundle("sample.v1")).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     let bundle = sample::bundle("sample.v2");
     let arguments = [&["install", argument(&bundle)?], &INSTALL[..]].concat();
     let cuts = (1..).flat_map(|number| [(number, Cut::Before), (number, Cut::After)]);
     for (number, cut) in cuts {
-        let gate = Proxy::open(bed.client.clone()).await?;
-        gate.cut_at(number, cut);
+        let proxy = Proxy::open(cluster.client.clone()).await?;
+        proxy.cut_at(number, cut);
         let interrupted = Command {
-            kubeconfig: bed.write("gate.kubeconfig", &gate.kubeconfig())?,
-            ..bed.command.clone()
+            kubeconfig: cluster.write("proxy.kubeconfig", &proxy.kubeconfig())?,
+            ..cluster.command.clone()
         };
         let output = tokio::select! {
             output = interrupted.run(&arguments, |_| {}) => Some(output?),
-            () = gate.closed() => None,
+            () = proxy.closed() => None,
         };
-        check_source(bed)
+        check_source(cluster)
             .await
             .with_context(|| format!("cut at write {number}, {cut:?}"))?;
         if let Some(output) = output {
@@ -146,7 +151,7 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &TestClu
             break;
         }
     }
-    let left = parts(bed).await?;
+    let left = parts(cluster).await?;
     anyhow::ensure!(left.len() == 1, "{left:?} were left");
     load.at_least(50).await?;
     traffic::finish(load).await?;
@@ -154,10 +159,10 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(bed: &TestClu
 }
 
 /// Every ConfigMap that the BundleDeployment refers to must be there.
-async fn check_source(bed: &TestCluster) -> anyhow::Result<()> {
+async fn check_source(cluster: &TestCluster) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
-    let deployment = get(&bed.client, path).await?.context("no BundleDeployment")?;
-    let there = parts(bed).await?;
+    let deployment = get(&cluster.client, path).await?.context("no BundleDeployment")?;
+    let there = parts(cluster).await?;
     let referred = deployment["spec"]["source"]["configMaps"].as_array();
     for config_map in referred.context("no source")? {
         let name = crate::request::text(config_map, "/name");
@@ -170,13 +175,13 @@ async fn check_source(bed: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// What `status` and `certs` say about the sample that has been upgraded and rotated once.
-async fn check_views(bed: &TestCluster) -> anyhow::Result<()> {
-    let status = bed.command.found(&["status", "sample"]).await?;
+async fn check_views(cluster: &TestCluster) -> anyhow::Result<()> {
+    let status = cluster.command.found(&["status", "sample"]).await?;
     anyhow::ensure!(
         status["ready"] == true && status["bundle"]["name"] == "sample.v2",
         "{status}"
     );
-    let certificates = bed
+    let certificates = cluster
         .command
         .found(&["certs", "--namespace", "sample-system"])
         .await?;
@@ -186,7 +191,7 @@ async fn check_views(bed: &TestCluster) -> anyhow::Result<()> {
         "{certificates}"
     );
     for arguments in [&["status"][..], &["status", "sample"], &["certs"]] {
-        let table = bed.command.succeed(arguments).await?;
+        let table = cluster.command.succeed(arguments).await?;
         anyhow::ensure!(
             table.contains("sample") && table.lines().all(|line| line.chars().count() <= 120),
             "{table}"
@@ -196,12 +201,12 @@ async fn check_views(bed: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// The names of the ConfigMaps with bundles.
-async fn parts(bed: &TestCluster) -> anyhow::Result<Vec<String>> {
+async fn parts(cluster: &TestCluster) -> anyhow::Result<Vec<String>> {
     let path = format!(
         "/api/v1/namespaces/{}/configmaps?labelSelector=windlass.dev%2Fbundle-source%3Dsample",
         operator::NAMESPACE
     );
-    let listed = list(&bed.client, &path).await?;
+    let listed = list(&cluster.client, &path).await?;
     let names = listed
         .iter()
         .map(|object| crate::request::text(object, "/metadata/name"));

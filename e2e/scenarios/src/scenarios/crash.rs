@@ -7,7 +7,12 @@
 use std::time::{Duration, Instant};
 
 use super::operation::{self, Operation};
-use crate::{proxy::Cut, snapshot::Snapshot, steps::until, test_cluster::TestCluster};
+use crate::{
+    proxy::Cut,
+    snapshot::Snapshot,
+    steps::{check, until},
+    test_cluster::TestCluster,
+};
 
 /// More lives than any operation has positions.
 const MOST_LIVES: usize = 400;
@@ -19,55 +24,19 @@ const LOOK: Duration = Duration::from_millis(400);
 /// namespace tries again after up to a minute.
 const LONGEST_LIFE: Duration = Duration::from_secs(120);
 
-pub(super) async fn an_install_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
-    resumes(bed, Operation::Install).await
-}
-
-pub(super) async fn an_upgrade_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
-    resumes(bed, Operation::Upgrade).await
-}
-
-pub(super) async fn a_storage_migration_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
-    resumes(bed, Operation::Migration).await
-}
-
-pub(super) async fn a_leaf_rotation_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
-    resumes(bed, Operation::LeafRotation).await
-}
-
-pub(super) async fn a_ca_rotation_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
-    resumes(bed, Operation::CaRotation).await
-}
-
-pub(super) async fn a_removal_resumes_from_every_write(bed: &TestCluster) -> anyhow::Result<()> {
-    resumes(bed, Operation::Removal).await
-}
-
-pub(super) async fn a_removal_with_definitions_resumes_from_every_write(
-    bed: &TestCluster,
-) -> anyhow::Result<()> {
-    resumes(bed, Operation::RemovalWithCrds).await
-}
-
-pub(super) async fn a_removal_after_its_namespace_resumes_from_every_write(
-    bed: &TestCluster,
-) -> anyhow::Result<()> {
-    resumes(bed, Operation::RemovalAfterNamespace).await
-}
-
 /// Carries `operation` out undisturbed, and then killed at every position: it must end the same.
-async fn resumes(bed: &TestCluster, operation: Operation) -> anyhow::Result<()> {
-    let empty = bed.inventory().await?;
-    let (end, writes) = undisturbed(bed, operation).await?;
+pub(super) async fn resumes(cluster: &TestCluster, operation: Operation) -> anyhow::Result<()> {
+    let empty = cluster.inventory().await?;
+    let (end, writes) = undisturbed(cluster, operation).await?;
     if !operation.is_repeatable() {
-        empty.restore(&bed.client).await?;
-        let running = bed.operator.start()?;
-        operation.prepare(bed).await?;
+        empty.restore(&cluster.client).await?;
+        let running = cluster.operator.start()?;
+        operation.prepare(cluster).await?;
         running.kill().await?;
     }
-    let users = operation.users(bed).await?;
+    let users = operation.users(cluster).await?;
     let started = Instant::now();
-    let positions = killed_at_every_write(bed, operation, &end).await?;
+    let positions = killed_at_every_write(cluster, operation, &end).await?;
     users.finish().await?;
     tracing::info!(
         ?operation,
@@ -81,22 +50,22 @@ async fn resumes(bed: &TestCluster, operation: Operation) -> anyhow::Result<()> 
 }
 
 /// How the operation ends when nobody disturbs it, and in how many writes.
-async fn undisturbed(bed: &TestCluster, operation: Operation) -> anyhow::Result<(Snapshot, u64)> {
-    let (operator, gate) = bed.gated(&bed.operator).await?;
+async fn undisturbed(cluster: &TestCluster, operation: Operation) -> anyhow::Result<(Snapshot, u64)> {
+    let (operator, proxy) = cluster.gated(&cluster.operator).await?;
     let running = operator.start()?;
-    operation.prepare(bed).await?;
-    operation::settled(bed).await?;
-    let writes = gate.writes();
-    let before = operation.ask(bed).await?;
+    operation.prepare(cluster).await?;
+    operation::settled(cluster).await?;
+    let writes = proxy.writes();
+    let before = operation.ask(cluster).await?;
     until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
-        let done = operation.is_done(bed, &before).await?;
-        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+        let done = operation.is_done(cluster, &before).await?;
+        Ok(check(done, || "not done".to_owned()))
     })
     .await?;
-    let end = operation::settled(bed).await?;
-    operation.check(bed, &before).await?;
-    let writes = gate.writes() - writes;
-    operation.undo(bed).await?;
+    let end = operation::settled(cluster).await?;
+    operation.check(cluster, &before).await?;
+    let writes = proxy.writes() - writes;
+    operation.undo(cluster).await?;
     running.kill().await?;
     Ok((end, writes))
 }
@@ -104,36 +73,36 @@ async fn undisturbed(bed: &TestCluster, operation: Operation) -> anyhow::Result<
 /// Starts the operator again and again, cutting each life off at its first write, alternately before and after it is
 /// carried out, until the cluster is as `end` says and nothing more is written. The positions.
 async fn killed_at_every_write(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     operation: Operation,
     end: &Snapshot,
 ) -> anyhow::Result<Vec<String>> {
-    let before = operation.ask(bed).await?;
+    let before = operation.ask(cluster).await?;
     let mut positions = Vec::new();
     for life in 0..MOST_LIVES {
         let cut = if life % 2 == 0 { Cut::Before } else { Cut::After };
-        // Each life has a gate of its own: what a dead one still had under way reaches nobody.
-        let (operator, gate) = bed.gated(&bed.operator).await?;
-        gate.cut_at(1, cut);
+        // Each life has a proxy of its own: what a dead one still had under way reaches nobody.
+        let (operator, proxy) = cluster.gated(&cluster.operator).await?;
+        proxy.cut_at(1, cut);
         let running = operator.start()?;
         let ended = tokio::select! {
-            () = gate.closed() => None,
-            ended = ends(bed, operation, &before, end) => Some(ended),
+            () = proxy.closed() => None,
+            ended = ends(cluster, operation, &before, end) => Some(ended),
         };
         if let Some(ended) = ended {
             ended?;
             // What is still written then is one more position.
-            if tokio::time::timeout(operation::QUIET, gate.closed())
+            if tokio::time::timeout(operation::QUIET, proxy.closed())
                 .await
                 .is_err()
             {
-                operation.check(bed, &before).await?;
+                operation.check(cluster, &before).await?;
                 running.kill().await?;
                 return Ok(positions);
             }
         }
         running.kill().await?;
-        positions.push(format!("{cut:?} {}", gate.log().join(", ")));
+        positions.push(format!("{cut:?} {}", proxy.log().join(", ")));
     }
     let last = &positions[positions.len().saturating_sub(6)..];
     anyhow::bail!("not done after {MOST_LIVES} lives; the last were cut: {last:?}")
@@ -142,16 +111,16 @@ async fn killed_at_every_write(
 /// Waits until the operation is done and the cluster as `end` says. Most lives end before it has looked once, and every
 /// look would slow them down.
 async fn ends(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     operation: Operation,
     before: &operation::Before,
     end: &Snapshot,
 ) -> anyhow::Result<()> {
     until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
         tokio::time::sleep(LOOK).await;
-        let done = operation.is_done(bed, before).await?;
-        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+        let done = operation.is_done(cluster, before).await?;
+        Ok(check(done, || "not done".to_owned()))
     })
     .await?;
-    operation::ends_as(bed, end).await
+    operation::ends_as(cluster, end).await
 }

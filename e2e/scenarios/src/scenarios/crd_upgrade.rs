@@ -7,31 +7,31 @@ use super::{traffic, upgrade};
 use crate::{
     request::text,
     sample::{self, WIDGETS},
-    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, get, install, ready, succeed},
+    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, check, get, install, ready, succeed},
     test_cluster::TestCluster,
 };
 
 /// Removes the field `^.status.phase` from both versions, and a color.
-fn unsafe_bundle(bed: &TestCluster) -> anyhow::Result<()> {
-    let bundle = bed.add_bundle(&crate::sample::bundle("sample.v1"), "unsafe")?;
-    bed.edit(&bundle, "enum: [blue, green, red]", "enum: [blue, green]")?;
-    bed.edit(&bundle, "              phase:", "              stage:")
+fn unsafe_bundle(cluster: &TestCluster) -> anyhow::Result<()> {
+    let bundle = cluster.add_bundle(&crate::sample::bundle("sample.v1"), "unsafe")?;
+    cluster.edit(&bundle, "enum: [blue, green, red]", "enum: [blue, green]")?;
+    cluster.edit(&bundle, "              phase:", "              stage:")
 }
 
 /// Changes the spec, and waits until the upgrade is refused; the message.
-async fn refused(bed: &TestCluster, spec: &Value) -> anyhow::Result<String> {
+async fn refused(cluster: &TestCluster, spec: &Value) -> anyhow::Result<String> {
     let path = sample::BUNDLE_DEPLOYMENT;
-    succeed(&bed.client, "PATCH", path, Some(&json!({"spec": spec}))).await?;
-    let object = steps::condition(&bed.client, path, "Accepted", "False", PATIENCE).await?;
+    succeed(&cluster.client, "PATCH", path, Some(&json!({"spec": spec}))).await?;
+    let object = steps::condition(&cluster.client, path, "Accepted", "False", PATIENCE).await?;
     let accepted = steps::current(&object, "Accepted", "False").context("not said whether it is accepted")?;
     anyhow::ensure!(accepted["reason"] == "UnsafeCrdUpgrade", "{accepted}");
     Ok(text(accepted, "/message").to_owned())
 }
 
-async fn written(bed: &TestCluster) -> anyhow::Result<Vec<Value>> {
+async fn written(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
     let mut versions = Vec::new();
     for path in [sample::DEFINITION, sample::DEPLOYMENT] {
-        let object = get(&bed.client, path).await?.context("an object is gone")?;
+        let object = get(&cluster.client, path).await?.context("an object is gone")?;
         versions.push(object["spec"].clone());
         versions.push(object["metadata"]["annotations"].clone());
     }
@@ -39,14 +39,14 @@ async fn written(bed: &TestCluster) -> anyhow::Result<Vec<Value>> {
 }
 
 pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allowed(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let before = written(bed).await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let before = written(cluster).await?;
 
-    unsafe_bundle(bed)?;
-    let message = refused(bed, &json!({"source": {"directory": {"path": "unsafe"}}})).await?;
+    unsafe_bundle(cluster)?;
+    let message = refused(cluster, &json!({"source": {"directory": {"path": "unsafe"}}})).await?;
     for version in ["v1", "v1beta1"] {
         for finding in [
             "^.spec.color enum: allowed enum values removed : [\"red\"]".to_owned(),
@@ -56,29 +56,29 @@ pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allo
             anyhow::ensure!(message.contains(&line), "{line} is not in: {message}");
         }
     }
-    anyhow::ensure!(written(bed).await? == before, "something was written");
+    anyhow::ensure!(written(cluster).await? == before, "something was written");
 
     // An exception for the one does not allow the other.
     let field = json!({"crd": WIDGETS, "field": "^.status", "enforcement": "None"});
-    let message = refused(bed, &json!({"crdUpgradeExceptions": [field]})).await?;
+    let message = refused(cluster, &json!({"crdUpgradeExceptions": [field]})).await?;
     anyhow::ensure!(
         message.contains("enum") && !message.contains("existingFieldRemoval"),
         "{message}"
     );
-    anyhow::ensure!(written(bed).await? == before, "something was written");
+    anyhow::ensure!(written(cluster).await? == before, "something was written");
 
     let rule = json!({"rule": "enum", "enforcement": "Warn"});
     let patch = json!({"spec": {"crdUpgradeExceptions": [field, rule]}});
     let path = sample::BUNDLE_DEPLOYMENT;
-    succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
-    let crd = sample::crd(bed).await?;
+    succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    let crd = sample::crd(cluster).await?;
     let properties = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
     anyhow::ensure!(
         properties["spec"]["properties"]["color"]["enum"] == json!(["blue", "green"]),
         "the change was not made: {properties}"
     );
-    warned(bed).await
+    warned(cluster).await
 }
 
 /// The collection of widgets at v1 that scenarios write to.
@@ -87,22 +87,22 @@ fn widgets() -> String {
 }
 
 /// Creates a widget with these fields.
-async fn create(bed: &TestCluster, name: &str, spec: &Value) -> anyhow::Result<()> {
+async fn create(cluster: &TestCluster, name: &str, spec: &Value) -> anyhow::Result<()> {
     let widget = json!({"apiVersion": format!("{}/v1", sample::GROUP), "kind": "Widget", "metadata": {"name": name},
         "spec": spec});
-    succeed(&bed.client, "POST", &widgets(), Some(&widget)).await?;
+    succeed(&cluster.client, "POST", &widgets(), Some(&widget)).await?;
     Ok(())
 }
 
-async fn change(bed: &TestCluster, name: &str, spec: &Value) -> anyhow::Result<()> {
+async fn change(cluster: &TestCluster, name: &str, spec: &Value) -> anyhow::Result<()> {
     let path = format!("{}/{name}", widgets());
-    succeed(&bed.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
+    succeed(&cluster.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
     Ok(())
 }
 
 /// What the schema of widgets at v1 says of `^.spec`.
-async fn spec_of_v1(bed: &TestCluster) -> anyhow::Result<Value> {
-    let crd = get(&bed.client, &format!("{CRDS}/{WIDGETS}"))
+async fn spec_of_v1(cluster: &TestCluster) -> anyhow::Result<Value> {
+    let crd = get(&cluster.client, &format!("{CRDS}/{WIDGETS}"))
         .await?
         .context("no CRD")?;
     let versions = crd["spec"]["versions"].as_array().context("no versions")?;
@@ -114,9 +114,9 @@ async fn spec_of_v1(bed: &TestCluster) -> anyhow::Result<Value> {
 }
 
 /// A bundle that knows no sizes above 99, and the spec that asks for it.
-fn tighter(bed: &TestCluster) -> anyhow::Result<Value> {
-    let tighter = bed.add_bundle(&sample::bundle("sample.v1"), "tighter")?;
-    bed.edit(
+fn tighter(cluster: &TestCluster) -> anyhow::Result<Value> {
+    let tighter = cluster.add_bundle(&sample::bundle("sample.v1"), "tighter")?;
+    cluster.edit(
         &tighter,
         "type: integer",
         "type: integer\n                maximum: 99",
@@ -126,16 +126,22 @@ fn tighter(bed: &TestCluster) -> anyhow::Result<Value> {
 }
 
 pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is_mended(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
-    create(bed, "small", &json!({"size": 1})).await?;
-    create(bed, "tall", &json!({"size": 100})).await?;
-    let before = written(bed).await?;
+    let _operator = cluster.operator.start()?;
+    install(
+        &cluster.client,
+        "sample",
+        "sample-system",
+        &cluster.bundle("sample.v1")?,
+    )
+    .await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    create(cluster, "small", &json!({"size": 1})).await?;
+    create(cluster, "tall", &json!({"size": 100})).await?;
+    let before = written(cluster).await?;
 
-    let message = refused(bed, &tighter(bed)?).await?;
+    let message = refused(cluster, &tighter(cluster)?).await?;
     let line = format!(
         "{WIDGETS} v1 ^.spec.size storedObjects: 1 of 2 objects would become invalid: traffic/tall (spec.size: "
     );
@@ -144,93 +150,105 @@ pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is
         !message.contains("traffic/small") && !message.contains(" maximum: "),
         "{message}"
     );
-    anyhow::ensure!(written(bed).await? == before, "something was written");
+    anyhow::ensure!(written(cluster).await? == before, "something was written");
 
-    change(bed, "tall", &json!({"size": 99})).await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
-    let spec = spec_of_v1(bed).await?;
+    change(cluster, "tall", &json!({"size": 99})).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    let spec = spec_of_v1(cluster).await?;
     anyhow::ensure!(spec["size"]["maximum"] == 99, "the change was not made: {spec}");
     Ok(())
 }
 
 pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
-    create(bed, "tall", &json!({"size": 100})).await?;
-    let before = written(bed).await?;
+    let _operator = cluster.operator.start()?;
+    install(
+        &cluster.client,
+        "sample",
+        "sample-system",
+        &cluster.bundle("sample.v1")?,
+    )
+    .await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    create(cluster, "tall", &json!({"size": 100})).await?;
+    let before = written(cluster).await?;
 
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
-    let rules = get(&bed.client, role).await?.context("no ClusterRole")?["rules"].clone();
+    let rules = get(&cluster.client, role).await?.context("no ClusterRole")?["rules"].clone();
     let all = rules.as_array().context("no rules")?;
     let less: Vec<_> = all
         .iter()
         .filter(|rule| rule["resources"] != json!(["*"]))
         .collect();
     anyhow::ensure!(less.len() < all.len(), "no rule is about everything");
-    succeed(&bed.client, "PATCH", role, Some(&json!({"rules": less}))).await?;
+    succeed(&cluster.client, "PATCH", role, Some(&json!({"rules": less}))).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let spec = json!({"spec": tighter(bed)?});
-    succeed(&bed.client, "PATCH", &path, Some(&spec)).await?;
-    upgrade::stopped(bed, "StoredObjectsUnread", "cannot list resource").await?;
-    anyhow::ensure!(written(bed).await? == before, "something was written");
+    let spec = json!({"spec": tighter(cluster)?});
+    succeed(&cluster.client, "PATCH", &path, Some(&spec)).await?;
+    upgrade::stopped(cluster, "StoredObjectsUnread", "cannot list resource").await?;
+    anyhow::ensure!(written(cluster).await? == before, "something was written");
 
-    succeed(&bed.client, "PATCH", role, Some(&json!({"rules": rules}))).await?;
-    upgrade::stopped(bed, "UnsafeCrdUpgrade", "traffic/tall").await?;
-    anyhow::ensure!(written(bed).await? == before, "something was written");
+    succeed(&cluster.client, "PATCH", role, Some(&json!({"rules": rules}))).await?;
+    upgrade::stopped(cluster, "UnsafeCrdUpgrade", "traffic/tall").await?;
+    anyhow::ensure!(written(cluster).await? == before, "something was written");
     Ok(())
 }
 
 pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses_it(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    install(&bed.client, "sample", "sample-system", &bed.bundle("sample.v1")?).await?;
-    let before = spec_of_v1(bed).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let _operator = cluster.operator.start()?;
+    install(
+        &cluster.client,
+        "sample",
+        "sample-system",
+        &cluster.bundle("sample.v1")?,
+    )
+    .await?;
+    let before = spec_of_v1(cluster).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
 
-    let broken = bed.add_bundle(&sample::bundle("sample.v2"), "broken")?;
+    let broken = cluster.add_bundle(&sample::bundle("sample.v2"), "broken")?;
     let image = format!("image: {}:v2", sample::IMAGE);
     let crashing = format!("{image}\n                args: [--fault=crash]");
-    bed.edit(&broken, &image, &crashing)?;
+    cluster.edit(&broken, &image, &crashing)?;
     let size = "\n              size:\n";
     let and_note = format!("\n              note:\n                type: string{size}");
-    bed.edit(&broken, size, &and_note)?;
+    cluster.edit(&broken, size, &and_note)?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
     let broken = json!({"spec": {
         "source": {"directory": {"path": "broken"}}, "config": {"windlass": {"canary": false}}}});
-    succeed(&bed.client, "PATCH", &path, Some(&broken)).await?;
-    upgrade::stopped(bed, "RollingOut", "crashes").await?;
+    succeed(&cluster.client, "PATCH", &path, Some(&broken)).await?;
+    upgrade::stopped(cluster, "RollingOut", "crashes").await?;
     load.at_least(50).await?;
-    create(bed, "noted", &json!({"size": 1, "note": "kept"})).await?;
+    create(cluster, "noted", &json!({"size": 1, "note": "kept"})).await?;
 
     let back = json!({"source": {"directory": {"path": "sample.v1"}}});
-    let message = refused(bed, &back).await?;
+    let message = refused(cluster, &back).await?;
     anyhow::ensure!(
         message.contains("v1 ^.spec.note storedObjects: 1 of ")
             && message.contains(" objects would lose what is in this field: traffic/noted (spec.note)")
             && !message.contains("existingFieldRemoval"),
         "{message}"
     );
-    let noted = get(&bed.client, &format!("{}/noted", widgets())).await?;
+    let noted = get(&cluster.client, &format!("{}/noted", widgets())).await?;
     anyhow::ensure!(
         noted.is_some_and(|widget| widget["spec"]["note"] == "kept"),
         "the note is lost"
     );
     load.at_least(50).await?;
 
-    change(bed, "noted", &json!({"note": null})).await?;
-    let settled = ready(&bed.client, "sample", PATIENCE).await?;
+    change(cluster, "noted", &json!({"note": null})).await?;
+    let settled = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
         settled["status"]["installing"].is_null(),
         "still installing {}",
         settled["status"]["installing"]
     );
     anyhow::ensure!(
-        spec_of_v1(bed).await? == before,
+        spec_of_v1(cluster).await? == before,
         "the schema is not what it was before"
     );
     load.at_least(50).await?;
@@ -239,20 +257,16 @@ pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses
 }
 
 /// The change that was only warned of is told in an event.
-async fn warned(bed: &TestCluster) -> anyhow::Result<()> {
+async fn warned(cluster: &TestCluster) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events";
     steps::until("the change is told in an event", PATIENCE, async || {
-        let events = steps::list(&bed.client, path).await?;
+        let events = steps::list(&cluster.client, path).await?;
         let warnings = events
             .iter()
             .filter(|event| event["reason"] == "CrdUpgradeWarnings");
         let notes: Vec<_> = warnings.map(|event| text(event, "/note")).collect();
         let is_told = |note: &&str| note.contains("enum") && note.contains("(warning)");
-        Ok(if notes.iter().any(is_told) {
-            Ok(())
-        } else {
-            Err(format!("{notes:?}"))
-        })
+        Ok(check(notes.iter().any(is_told), || format!("{notes:?}")))
     })
     .await
 }

@@ -1,7 +1,7 @@
-//! The cluster itself is in trouble while an install, a rotation and an upgrade go on: its API server restarts, its
+//! The cluster itself is disrupted while an install, a rotation and an upgrade go on: its API server restarts, its
 //! storage hangs, requests fail at random.
 //!
-//! Nothing may be lost, and it must end as if there had been no trouble. Requests that only the API server itself turned
+//! Nothing may be lost, and it must end as if nothing had been disrupted. Requests that only the API server itself turned
 //! away are sent again and counted apart (see [`crate::request::Answer::is_outage`]); all others must succeed.
 
 use std::time::Duration;
@@ -13,7 +13,13 @@ use super::{
     operation::{self, Before, Operation},
     traffic,
 };
-use crate::{cluster::Disruption, operator, snapshot::Snapshot, steps::until, test_cluster::TestCluster};
+use crate::{
+    cluster::Disruption,
+    operator,
+    snapshot::Snapshot,
+    steps::{check, until},
+    test_cluster::TestCluster,
+};
 
 /// What is done, one after the other.
 const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, Operation::Upgrade];
@@ -29,103 +35,87 @@ const CUT: Duration = Duration::from_secs(1);
 const CODES: [u16; 4] = [409, 410, 429, 500];
 const PROBABILITY: f64 = 0.01;
 
-/// How long an operation may take with all its trouble.
+/// How long an operation may take with all disruptions.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) async fn restarts_of_the_api_server_lose_nothing(bed: &TestCluster) -> anyhow::Result<()> {
-    survives(bed, Disruption::Restart).await
-}
-
-pub(super) async fn storage_that_hangs_loses_nothing(bed: &TestCluster) -> anyhow::Result<()> {
-    survives(bed, Disruption::Pause).await
-}
-
-pub(super) async fn errors_at_random_and_cut_watches_lose_nothing(bed: &TestCluster) -> anyhow::Result<()> {
-    survives(bed, Disruption::Faults).await
-}
-
-/// Does everything without trouble, and then with: it must end the same.
-async fn survives(bed: &TestCluster, trouble: Disruption) -> anyhow::Result<()> {
-    let empty = bed.inventory().await?;
-    let end = untroubled(bed).await?;
-    empty.restore(&bed.client).await?;
-    let kept = Box::pin(bed.operator.keep_running());
-    match select(Box::pin(suffers(bed, trouble, &end)), kept).await {
+/// Does everything undisturbed, and then disrupted: it must end the same.
+pub(super) async fn survives(cluster: &TestCluster, disruption: Disruption) -> anyhow::Result<()> {
+    let empty = cluster.inventory().await?;
+    let end = undisturbed(cluster).await?;
+    empty.restore(&cluster.client).await?;
+    let kept = Box::pin(cluster.operator.keep_running());
+    match select(Box::pin(disrupted(cluster, disruption, &end)), kept).await {
         Either::Left((outcome, _)) => outcome,
         Either::Right((ended, _)) => ended.map(drop),
     }
 }
 
-/// Does everything with trouble: it must end as `end`.
-async fn suffers(bed: &TestCluster, trouble: Disruption, end: &Snapshot) -> anyhow::Result<()> {
+/// Does everything disrupted: it must end as `end`.
+async fn disrupted(cluster: &TestCluster, disruption: Disruption, end: &Snapshot) -> anyhow::Result<()> {
     let mut load = None;
     for operation in OPERATIONS {
-        let before = operation.ask(bed).await?;
-        inflict(bed, trouble, operation, &before).await?;
-        done(bed, operation, &before).await?;
-        operation.check(bed, &before).await?;
+        let before = operation.ask(cluster).await?;
+        inflict(cluster, disruption, operation, &before).await?;
+        done(cluster, operation, &before).await?;
+        operation.check(cluster, &before).await?;
         if load.is_none() {
-            load = Some(traffic::start_outlasting(bed, &["v1", "v1beta1"]).await?);
+            load = Some(traffic::start_outlasting(cluster, &["v1", "v1beta1"]).await?);
         }
     }
-    operation::ends_as(bed, end).await?;
+    operation::ends_as(cluster, end).await?;
     if let Some(load) = load {
         load.at_least(50).await?;
         let report = traffic::finish(load).await?;
         tracing::info!(
-            ?trouble,
+            ?disruption,
             requests = report.requests,
             failed = report.failed,
             turned_away_by_the_api_server_itself = report.outages,
             for_at_most = ?report.longest_outage,
-            "It ended as if there had been no trouble"
+            "It ended as if nothing had been disrupted"
         );
     }
     Ok(())
 }
 
-/// How everything ends without trouble; nothing stays installed.
-async fn untroubled(bed: &TestCluster) -> anyhow::Result<Snapshot> {
-    let running = bed.operator.start()?;
+/// How everything ends undisturbed; nothing stays installed.
+async fn undisturbed(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
+    let running = cluster.operator.start()?;
     for operation in OPERATIONS {
-        let before = operation.ask(bed).await?;
-        done(bed, operation, &before).await?;
+        let before = operation.ask(cluster).await?;
+        done(cluster, operation, &before).await?;
     }
-    let end = operation::settled(bed).await?;
-    Operation::Upgrade.undo(bed).await?;
+    let end = operation::settled(cluster).await?;
+    Operation::Upgrade.undo(cluster).await?;
     running.kill().await?;
     Ok(end)
 }
 
-async fn done(bed: &TestCluster, operation: Operation, before: &Before) -> anyhow::Result<()> {
+async fn done(cluster: &TestCluster, operation: Operation, before: &Before) -> anyhow::Result<()> {
     until(&format!("{operation:?} is done"), PATIENCE, async || {
-        let done = operation.is_done(bed, before).await?;
-        Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+        let done = operation.is_done(cluster, before).await?;
+        Ok(check(done, || "not done".to_owned()))
     })
     .await
 }
 
-/// Makes the cluster suffer once the operation is under way.
+/// Inflicts the disruption once the operation is under way.
 async fn inflict(
-    bed: &TestCluster,
-    trouble: Disruption,
+    cluster: &TestCluster,
+    disruption: Disruption,
     operation: Operation,
     before: &Before,
 ) -> anyhow::Result<()> {
     until(&format!("{operation:?} is under way"), PATIENCE, async || {
-        let begun = operation::has_begun(bed, before).await?;
-        Ok(if begun {
-            Ok(())
-        } else {
-            Err("not begun".to_owned())
-        })
+        let begun = operation::has_begun(cluster, before).await?;
+        Ok(check(begun, || "not begun".to_owned()))
     })
     .await?;
-    match trouble {
-        Disruption::Restart => bed.cluster.restart_api_server(&bed.client).await,
-        Disruption::Pause => bed.cluster.pause_storage(PAUSE).await,
+    match disruption {
+        Disruption::Restart => cluster.backing.restart_api_server(&cluster.client).await,
+        Disruption::Pause => cluster.backing.pause_storage(PAUSE).await,
         Disruption::Faults => {
-            let faults = bed.cluster.faults()?;
+            let faults = cluster.backing.faults()?;
             for code in CODES {
                 for carried_out in [false, true] {
                     faults.add(Fault {
@@ -142,7 +132,7 @@ async fn inflict(
                     tokio::time::sleep(CUT).await;
                 }
             });
-            let outcome = match select(Box::pin(done(bed, operation, before)), cuts).await {
+            let outcome = match select(Box::pin(done(cluster, operation, before)), cuts).await {
                 Either::Left((outcome, _)) => outcome,
                 Either::Right(((), _)) => Ok(()),
             };

@@ -28,8 +28,8 @@ pub(super) fn crd(api_version: &str, kind: &str, plural: &str, namespaced: bool)
 }
 
 /// Creates a CustomResourceDefinition and waits until it is served.
-pub(super) async fn define(bed: &TestCluster, crd: &Value) -> anyhow::Result<()> {
-    succeed(&bed.client, "POST", CRDS, Some(crd)).await?;
+pub(super) async fn define(cluster: &TestCluster, crd: &Value) -> anyhow::Result<()> {
+    succeed(&cluster.client, "POST", CRDS, Some(crd)).await?;
     let part = |pointer| text(crd, pointer);
     let collection = format!(
         "/apis/{}/{}/{}",
@@ -38,7 +38,7 @@ pub(super) async fn define(bed: &TestCluster, crd: &Value) -> anyhow::Result<()>
         part("/spec/names/plural")
     );
     until(&format!("{collection} is served"), PATIENCE, async || {
-        let found = get(&bed.client, &collection).await?;
+        let found = get(&cluster.client, &collection).await?;
         Ok(found.map(drop).ok_or_else(|| "404".to_owned()))
     })
     .await

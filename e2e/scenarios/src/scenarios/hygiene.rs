@@ -13,8 +13,8 @@ use super::{operation::Operation, traffic};
 use crate::{
     dump,
     operator::Running,
-    secret_scan::Leaks,
-    steps::{PATIENCE, get, serving_certificates, succeed, until},
+    secret_scan::SecretScan,
+    steps::{PATIENCE, check, get, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -33,29 +33,31 @@ const FEWEST_KEYS: usize = 7;
 /// The PEM blocks of every private key that any Secret ever held.
 type Keys = Arc<Mutex<BTreeSet<String>>>;
 
-pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(bed: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let keys = Keys::default();
     let stop = CancellationToken::new();
     let gathering = tokio::spawn(
         stop.clone()
-            .run_until_cancelled_owned(gather(bed.client.clone(), keys.clone())),
+            .run_until_cancelled_owned(gather(cluster.client.clone(), keys.clone())),
     );
-    let running = bed.operator.with_log_filter("trace").start()?;
+    let running = cluster.operator.with_log_filter("trace").start()?;
     let mut seen = Vec::new();
-    with_rsa(bed).await?;
+    with_rsa(cluster).await?;
     for operation in OPERATIONS {
-        let before = operation.ask(bed).await?;
+        let before = operation.ask(cluster).await?;
         until(&format!("{operation:?} is done"), PATIENCE, async || {
-            let done = operation.is_done(bed, &before).await?;
-            Ok(if done { Ok(()) } else { Err("not done".to_owned()) })
+            let done = operation.is_done(cluster, &before).await?;
+            Ok(check(done, || "not done".to_owned()))
         })
         .await?;
-        seen.extend(look(bed, &running, operation).await?);
+        seen.extend(look(cluster, &running, operation).await?);
     }
     running.kill().await?;
     stop.cancel();
     gathering.await?;
-    let log = std::fs::read(&bed.operator.log)?;
+    let log = std::fs::read(&cluster.operator.log)?;
     anyhow::ensure!(
         String::from_utf8_lossy(&log).contains("\"level\":\"TRACE\""),
         "nothing was logged at level trace"
@@ -68,12 +70,12 @@ pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(bed: &TestClust
         "only {} keys were gathered",
         keys.len()
     );
-    let leaks = Leaks::of(keys.iter().map(String::as_str))?;
+    let scan = SecretScan::of(keys.iter().map(String::as_str))?;
     let bytes: usize = seen.iter().map(|(_, text)| text.len()).sum();
     let found: Vec<String> = seen
         .iter()
         .flat_map(|(place, text)| {
-            let found = leaks.find(text).into_iter();
+            let found = scan.find(text).into_iter();
             found.map(move |what| format!("{place} {what}"))
         })
         .collect();
@@ -92,21 +94,21 @@ pub(super) async fn no_private_key_is_anywhere_but_in_its_secret(bed: &TestClust
 }
 
 /// A certificate with an RSA key, beside those of the bundle.
-async fn with_rsa(bed: &TestCluster) -> anyhow::Result<()> {
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
+async fn with_rsa(cluster: &TestCluster) -> anyhow::Result<()> {
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
     let services = format!("/api/v1/namespaces/{}/services", traffic::NAMESPACE);
     let service = json!({"metadata": {"name": "rsa"}, "spec": {"ports": [{"port": 443}]}});
-    succeed(&bed.client, "POST", &services, Some(&service)).await?;
+    succeed(&cluster.client, "POST", &services, Some(&service)).await?;
     let certificates = serving_certificates(traffic::NAMESPACE);
     let certificate = json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "rsa"},
         "spec": {"serviceName": "rsa", "secretName": "rsa-cert", "privateKey": {"algorithm": "RSA"}},
     });
-    succeed(&bed.client, "POST", &certificates, Some(&certificate)).await?;
+    succeed(&cluster.client, "POST", &certificates, Some(&certificate)).await?;
     // It serves nobody, so it is never ready; its key is made all the same.
     let secret = format!("/api/v1/namespaces/{}/secrets/rsa-cert", traffic::NAMESPACE);
     until("the RSA key is there", PATIENCE, async || {
-        let secret = get(&bed.client, &secret).await?;
+        let secret = get(&cluster.client, &secret).await?;
         Ok(secret.map(drop).ok_or_else(|| "no Secret".to_owned()))
     })
     .await
@@ -130,13 +132,13 @@ async fn gather(client: Client, keys: Keys) {
 
 /// All that there is to see but Secrets: objects, their status, events, metrics.
 async fn look(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     running: &Running,
     operation: Operation,
 ) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let metrics = running.ask("/metrics").await?;
     anyhow::ensure!(metrics.contains(" 200 "), "no metrics: {metrics}");
-    let objects = dump::objects(&bed.client, |collection| collection.resource != "secrets").await?;
+    let objects = dump::objects(&cluster.client, |collection| collection.resource != "secrets").await?;
     let objects: Vec<_> = objects.into_iter().map(|(_, object)| object).collect();
     Ok(vec![
         (

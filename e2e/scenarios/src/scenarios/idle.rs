@@ -5,49 +5,47 @@ use std::time::Duration;
 use crate::{
     proxy::Proxy,
     sample,
-    steps::{PATIENCE, until},
+    steps::{PATIENCE, check, until},
     test_cluster::TestCluster,
 };
 
-/// How long no write may come before the bed counts as settled.
+/// How long no write may come before the test cluster counts as settled.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// How long it is watched then.
 const IDLE: Duration = Duration::from_secs(10);
 
-pub(super) async fn nothing_is_written_when_nothing_changes(bed: &TestCluster) -> anyhow::Result<()> {
-    let (operator, gate) = bed.gated(&bed.operator).await?;
+pub(super) async fn nothing_is_written_when_nothing_changes(cluster: &TestCluster) -> anyhow::Result<()> {
+    let (operator, proxy) = cluster.gated(&cluster.operator).await?;
     let running = operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    settled(&gate).await?;
-    let before = gate.writes();
+    sample::install(cluster, "sample.v1").await?;
+    settled(&proxy).await?;
+    let before = proxy.writes();
     tokio::time::sleep(IDLE).await;
     anyhow::ensure!(
-        gate.writes() == before,
+        proxy.writes() == before,
         "written while idle: {:?}",
-        &gate.log()[count(before)..]
+        &proxy.log()[count(before)..]
     );
     running.kill().await?;
     let _running = operator.start()?;
-    sample::settled(bed).await?;
+    sample::settled(cluster).await?;
     tokio::time::sleep(IDLE).await;
     anyhow::ensure!(
-        gate.writes() == before,
+        proxy.writes() == before,
         "written after a restart: {:?}",
-        &gate.log()[count(before)..]
+        &proxy.log()[count(before)..]
     );
     Ok(())
 }
 
-async fn settled(gate: &Proxy) -> anyhow::Result<()> {
+async fn settled(proxy: &Proxy) -> anyhow::Result<()> {
     until("the operator stops writing", PATIENCE, async || {
-        let before = gate.writes();
+        let before = proxy.writes();
         tokio::time::sleep(QUIET).await;
-        Ok(if gate.writes() == before {
-            Ok(())
-        } else {
-            Err(format!("{} writes", gate.writes()))
-        })
+        Ok(check(proxy.writes() == before, || {
+            format!("{} writes", proxy.writes())
+        }))
     })
     .await
 }

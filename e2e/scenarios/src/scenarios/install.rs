@@ -8,13 +8,15 @@ use crate::{
     request::{self, text},
     resource::Expectation,
     sample,
-    steps::{BUNDLE_DEPLOYMENTS, MUTATING, PATIENCE, VALIDATING, get, install, list, ready, succeed, until},
+    steps::{
+        BUNDLE_DEPLOYMENTS, MUTATING, PATIENCE, VALIDATING, check, get, install, list, ready, succeed, until,
+    },
     test_cluster::TestCluster,
 };
 
-pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    let deployed = sample::install(bed, "sample.v1").await?;
+pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let deployed = sample::install(cluster, "sample.v1").await?;
     for field in ["conversions", "webhooks"] {
         let states = deployed["status"][field]
             .as_array()
@@ -26,52 +28,54 @@ pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(bed: &TestCluste
         );
     }
     anyhow::ensure!(
-        list(&bed.client, VALIDATING).await?.len() == 1,
+        list(&cluster.client, VALIDATING).await?.len() == 1,
         "one validating configuration"
     );
     anyhow::ensure!(
-        list(&bed.client, MUTATING).await?.len() == 1,
+        list(&cluster.client, MUTATING).await?.len() == 1,
         "one mutating configuration"
     );
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(200).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-pub(super) async fn conversion_alone_is_armed(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
+pub(super) async fn conversion_alone_is_armed(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
     install(
-        &bed.client,
+        &cluster.client,
         "gadgets",
         "gadgets-system",
-        &bed.bundle("conversion-only")?,
+        &cluster.bundle("conversion-only")?,
     )
     .await?;
     let gadget = json!({
         "apiVersion": "sample.windlass.dev/v1", "kind": "Gadget", "metadata": {"name": "one"}, "spec": {"size": 7},
     });
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
     let collection = |version| format!("/apis/{}/{version}/namespaces/traffic/gadgets", sample::GROUP);
-    succeed(&bed.client, "POST", &collection("v1"), Some(&gadget)).await?;
-    let converted = get(&bed.client, &format!("{}/one", collection("v1beta1"))).await?;
+    succeed(&cluster.client, "POST", &collection("v1"), Some(&gadget)).await?;
+    let converted = get(&cluster.client, &format!("{}/one", collection("v1beta1"))).await?;
     let width = converted.map(|object| object["spec"]["width"].clone());
     anyhow::ensure!(width == Some(json!("7")), "converted to width {width:?}");
     Ok(())
 }
 
-pub(super) async fn admission_of_one_namespace_leaves_others_alone(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    let directory = bed.bundle("own-namespace")?;
+pub(super) async fn admission_of_one_namespace_leaves_others_alone(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let directory = cluster.bundle("own-namespace")?;
     let folder = directory
         .file_name()
         .and_then(|name| name.to_str())
         .context("the bundle has no name")?;
     let mut object = crate::steps::bundle_deployment("own", "own-system", folder);
     object["spec"]["watchNamespaces"] = json!(["own-system"]);
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    ready(&bed.client, "own", PATIENCE).await?;
-    let configurations = list(&bed.client, VALIDATING).await?;
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    let configurations = list(&cluster.client, VALIDATING).await?;
     let selector = &configurations.first().context("no configuration")?["webhooks"][0]["namespaceSelector"];
     let expected = json!({"matchExpressions": [
         {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["own-system"]},
@@ -80,32 +84,28 @@ pub(super) async fn admission_of_one_namespace_leaves_others_alone(bed: &TestClu
     Ok(())
 }
 
-pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+pub(super) async fn the_newer_bundle_takes_over_under_load(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    bed.bundle("sample.v2")?;
-    sample::set_source(bed, "sample.v2").await?;
+    cluster.bundle("sample.v2")?;
+    sample::set_source(cluster, "sample.v2").await?;
     // A client may use the new version as soon as it is served.
     let collection = sample::widgets(traffic::NAMESPACE, "v2");
     until("v2 is served", PATIENCE, async || {
-        let answer = request::send(&bed.client, "GET", &collection, None).await?;
-        Ok(if answer.code == 404 {
-            Err(answer.to_string())
-        } else {
-            Ok(())
-        })
+        let answer = request::send(&cluster.client, "GET", &collection, None).await?;
+        Ok(check(answer.code != 404, || answer.to_string()))
     })
     .await?;
     let newest = traffic::start_in(
-        bed,
+        cluster,
         "traffic-v2",
         &["v1", "v1beta1", "v2"],
         Expectation::Converted,
     )
     .await?;
-    let upgraded = ready(&bed.client, "sample", PATIENCE).await?;
+    let upgraded = ready(&cluster.client, "sample", PATIENCE).await?;
     newest.at_least(100).await?;
     traffic::finish(newest).await?;
     anyhow::ensure!(
@@ -115,23 +115,29 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(bed: &TestCluster) ->
     );
     load.at_least(100).await?;
     traffic::finish(load).await?;
-    let events = list(&bed.client, "/apis/events.k8s.io/v1/events").await?;
+    let events = list(&cluster.client, "/apis/events.k8s.io/v1/events").await?;
     anyhow::ensure!(
         events
             .iter()
             .any(|event| text(event, "/reason") == "CanaryStarting"),
         "the new revision was not tried out"
     );
-    let crd = sample::crd(bed).await?;
+    let crd = sample::crd(cluster).await?;
     anyhow::ensure!(
         serves(&crd, "v2"),
         "the new version is not served: {}",
         crd["spec"]["versions"]
     );
-    let load = traffic::start(bed, &["v1", "v1beta1", "v2"]).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1", "v2"]).await?;
     load.at_least(100).await?;
     traffic::finish(load).await?;
-    let unknown = request::send(&bed.client, "GET", "/apis/sample.windlass.dev/v3/widgets", None).await?;
+    let unknown = request::send(
+        &cluster.client,
+        "GET",
+        "/apis/sample.windlass.dev/v3/widgets",
+        None,
+    )
+    .await?;
     anyhow::ensure!(
         unknown.code == 404,
         "a version that nobody declared is served: {unknown}"

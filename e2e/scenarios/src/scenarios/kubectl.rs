@@ -7,8 +7,8 @@ use crate::{
     request::{self, text},
     sample::{self, NAMESPACE},
     steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, get, list, ready, serving_certificates, succeed,
-        until,
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, get, list, ready, serving_certificates,
+        succeed, until,
     },
     test_cluster::TestCluster,
 };
@@ -80,11 +80,11 @@ impl Shown {
     }
 }
 
-pub(super) async fn get_shows_what_the_objects_say(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    sample::settled(bed).await?;
-    names_are_short(bed).await?;
+pub(super) async fn get_shows_what_the_objects_say(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
+    names_are_short(cluster).await?;
     let certificates = serving_certificates(NAMESPACE);
     for (collection, columns) in [
         (BUNDLE_DEPLOYMENTS, BUNDLE_DEPLOYMENT),
@@ -96,24 +96,24 @@ pub(super) async fn get_shows_what_the_objects_say(bed: &TestCluster) -> anyhow:
     ] {
         // The status may change between the two answers: then both are asked for again.
         until(&format!("{collection} is shown as it is"), PATIENCE, async || {
-            let table = request::read_as(&bed.client, collection, TABLE).await?;
+            let table = request::read_as(&cluster.client, collection, TABLE).await?;
             let table = table.first().context("no table")?;
-            Ok(difference(table, &list(&bed.client, collection).await?, columns)?.map_or(Ok(()), Err))
+            Ok(difference(table, &list(&cluster.client, collection).await?, columns)?.map_or(Ok(()), Err))
         })
         .await?;
     }
-    bed.bundle("sample.v2")?;
+    cluster.bundle("sample.v2")?;
     let patch = json!({"spec": {"source": {"directory": {"path": "sample.v2"}}}});
     let path = sample::BUNDLE_DEPLOYMENT;
-    let before = get(&bed.client, path).await?.context("no BundleDeployment")?;
-    succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
+    let before = get(&cluster.client, path).await?.context("no BundleDeployment")?;
+    succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
     // What `kubectl get --watch` has shown meanwhile.
     let watch = format!(
         "{BUNDLE_DEPLOYMENTS}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dsample&resourceVersion={}",
         text(&before, "/metadata/resourceVersion")
     );
-    let shown = request::read_as(&bed.client, &watch, TABLE).await?;
+    let shown = request::read_as(&cluster.client, &watch, TABLE).await?;
     let column = |name: &str| BUNDLE_DEPLOYMENT.iter().position(|(known, ..)| *known == name);
     let (version, is_ready) = column("Version")
         .zip(column("Ready"))
@@ -172,8 +172,8 @@ fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::R
 }
 
 /// `kubectl get bd`, `kubectl get scert` and `kubectl get windlass` are understood.
-async fn names_are_short(bed: &TestCluster) -> anyhow::Result<()> {
-    let served = get(&bed.client, "/apis/windlass.dev/v1alpha1")
+async fn names_are_short(cluster: &TestCluster) -> anyhow::Result<()> {
+    let served = get(&cluster.client, "/apis/windlass.dev/v1alpha1")
         .await?
         .context("not served")?;
     for (plural, short) in [("bundledeployments", "bd"), ("servingcertificates", "scert")] {
@@ -191,11 +191,11 @@ async fn names_are_short(bed: &TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn describe_finds_the_events(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    let deployed = sample::install(bed, "sample.v1").await?;
+pub(super) async fn describe_finds_the_events(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let deployed = sample::install(cluster, "sample.v1").await?;
     has_event(
-        bed,
+        cluster,
         &deployed,
         "Normal",
         "Ready",
@@ -204,11 +204,13 @@ pub(super) async fn describe_finds_the_events(bed: &TestCluster) -> anyhow::Resu
     .await?;
     let path = sample::SERVING_CERTIFICATE;
     for what in ["leaf", "ca"] {
-        sample::rotate(bed, what).await?;
-        let certificate = get(&bed.client, path).await?.context("no ServingCertificate")?;
+        sample::rotate(cluster, what).await?;
+        let certificate = get(&cluster.client, path)
+            .await?
+            .context("no ServingCertificate")?;
         // Each is told apart, although both have one reason.
         has_event(
-            bed,
+            cluster,
             &certificate,
             "Normal",
             "RotationStarted",
@@ -216,15 +218,15 @@ pub(super) async fn describe_finds_the_events(bed: &TestCluster) -> anyhow::Resu
         )
         .await?;
         let until = text(&certificate, "/status/notAfter");
-        has_event(bed, &certificate, "Normal", "CertificateIssued", until).await?;
+        has_event(cluster, &certificate, "Normal", "CertificateIssued", until).await?;
     }
     let broken = steps::bundle_deployment("broken", "broken-system", "nowhere");
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&broken)).await?;
-    let broken = get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/broken"))
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&broken)).await?;
+    let broken = get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/broken"))
         .await?
         .context("no BundleDeployment")?;
     has_event(
-        bed,
+        cluster,
         &broken,
         "Warning",
         "SourceInvalid",
@@ -234,41 +236,37 @@ pub(super) async fn describe_finds_the_events(bed: &TestCluster) -> anyhow::Resu
     // What happens again is counted, not repeated.
     let elsewhere =
         json!({"spec": {"source": {"directory": {"path": "sample.v1"}}, "watchNamespaces": ["one"]}});
-    refuse(bed, &elsewhere, "InstallUnsupported").await?;
+    refuse(cluster, &elsewhere, "InstallUnsupported").await?;
     let nowhere = json!({"spec": {"source": {"directory": {"path": "nowhere"}}}});
-    refuse(bed, &nowhere, "SourceInvalid").await?;
+    refuse(cluster, &nowhere, "SourceInvalid").await?;
     until("the refusal is counted twice", PATIENCE, async || {
-        let events = events_of(bed, &broken).await?;
+        let events = events_of(cluster, &broken).await?;
         let mut refusals = events.iter().filter(|event| event["reason"] == "SourceInvalid");
         let counted = refusals.next().is_some_and(|event| event["series"]["count"] == 2);
-        Ok(if counted && refusals.next().is_none() {
-            Ok(())
-        } else {
-            Err(json!(events).to_string())
-        })
+        Ok(check(counted && refusals.next().is_none(), || {
+            json!(events).to_string()
+        }))
     })
     .await
 }
 
 /// Changes the broken BundleDeployment into what is refused for `reason`, and waits for that.
-async fn refuse(bed: &TestCluster, change: &Value, reason: &str) -> anyhow::Result<()> {
+async fn refuse(cluster: &TestCluster, change: &Value, reason: &str) -> anyhow::Result<()> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/broken");
-    succeed(&bed.client, "PATCH", &path, Some(change)).await?;
+    succeed(&cluster.client, "PATCH", &path, Some(change)).await?;
     until(&format!("it is refused for {reason}"), PATIENCE, async || {
-        let object = get(&bed.client, &path).await?.context("no BundleDeployment")?;
+        let object = get(&cluster.client, &path)
+            .await?
+            .context("no BundleDeployment")?;
         let words = conditions(&object);
-        Ok(if words.contains(&format!("Ready=False {reason}")) {
-            Ok(())
-        } else {
-            Err(words)
-        })
+        Ok(check(words.contains(&format!("Ready=False {reason}")), || words))
     })
     .await
 }
 
 /// Waits until an object has an event whose message contains `words`, told as kubectl shows it.
 async fn has_event(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     about: &Value,
     event_type: &str,
     reason: &str,
@@ -279,7 +277,7 @@ async fn has_event(
         text(about, "/metadata/name")
     );
     until(&what, PATIENCE, async || {
-        let events = events_of(bed, about).await?;
+        let events = events_of(cluster, about).await?;
         let found = events.iter().any(|event| {
             event["type"] == event_type
                 && event["reason"] == reason
@@ -287,18 +285,14 @@ async fn has_event(
                 && event["reportingComponent"] == "windlass.dev/operator"
                 && event["eventTime"].is_string()
         });
-        Ok(if found {
-            Ok(())
-        } else {
-            Err(json!(events).to_string())
-        })
+        Ok(check(found, || json!(events).to_string()))
     })
     .await
 }
 
 /// The events that `kubectl describe` lists below an object: of the core group, by the object's name, namespace, kind
 /// and uid, and in all namespaces if it has none.
-async fn events_of(bed: &TestCluster, about: &Value) -> anyhow::Result<Vec<Value>> {
+async fn events_of(cluster: &TestCluster, about: &Value) -> anyhow::Result<Vec<Value>> {
     let [name, namespace, uid] =
         ["name", "namespace", "uid"].map(|field| text(&about["metadata"], &format!("/{field}")));
     let root = match namespace {
@@ -311,7 +305,7 @@ async fn events_of(bed: &TestCluster, about: &Value) -> anyhow::Result<Vec<Value
     );
     let selector = selector.replace('=', "%3D").replace(',', "%2C");
     list(
-        &bed.client,
+        &cluster.client,
         &format!("{root}/events?fieldSelector={selector}&limit=500"),
     )
     .await

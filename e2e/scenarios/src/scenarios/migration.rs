@@ -11,8 +11,8 @@ use crate::{
     resource::Expectation,
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, conditions, delete, get, list, ready, set_source, succeed,
-        until,
+        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, delete, get, list, ready, set_source,
+        succeed, until,
     },
     stored::{compare, is_stored_as_v2, read, store},
     test_cluster::TestCluster,
@@ -50,33 +50,29 @@ struct Seen {
     migrations: Vec<Value>,
 }
 
-pub(super) async fn stored_objects_follow_the_storage_version(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    traffic::namespace(bed, KEPT).await?;
-    store(&bed.client, KEPT, COUNT).await?;
+pub(super) async fn stored_objects_follow_the_storage_version(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    traffic::namespace(cluster, KEPT).await?;
+    store(&cluster.client, KEPT, COUNT).await?;
     let old = ["v1", "v1beta1"];
-    let before = read(&bed.client, KEPT, "v1").await?;
-    let load = traffic::start_at(bed, traffic::NAMESPACE, &old, Expectation::Admitted).await?;
+    let before = read(&cluster.client, KEPT, "v1").await?;
+    let load = traffic::start_at(cluster, traffic::NAMESPACE, &old, Expectation::Admitted).await?;
     load.at_least(100).await?;
 
-    let sightings = Sightings::begin(bed);
-    upgrade(bed, &sample::storing_newest(bed)?).await?;
+    let sightings = Sightings::begin(cluster);
+    upgrade(cluster, &sample::storing_newest(cluster)?).await?;
     until("v2 is served", LOADED, async || {
         let path = format!("/apis/{}/v2/widgets?limit=1", sample::GROUP);
-        let answer = request::send(&bed.client, "GET", &path, None).await?;
-        Ok(if answer.code == 404 {
-            Err(answer.to_string())
-        } else {
-            Ok(())
-        })
+        let answer = request::send(&cluster.client, "GET", &path, None).await?;
+        Ok(check(answer.code != 404, || answer.to_string()))
     })
     .await?;
     let all = ["v1", "v1beta1", "v2"];
-    let newest = traffic::start_at(bed, "traffic-v2", &all, Expectation::Converted).await?;
+    let newest = traffic::start_at(cluster, "traffic-v2", &all, Expectation::Converted).await?;
     newest.at_least(100).await?;
     traffic::finish_at(load, &old).await?;
-    ready(&bed.client, "sample", LOADED).await?;
+    ready(&cluster.client, "sample", LOADED).await?;
     let seen = sightings.end().await?;
     anyhow::ensure!(
         seen.stored == [json!(["v1"]), json!(["v1", "v2"]), json!(["v2"])],
@@ -94,34 +90,34 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &TestCluster)
         "the status did not say how many objects there are: {:?}",
         seen.migrations
     );
-    for (object, after) in compare(&before, &read(&bed.client, KEPT, "v1").await?)? {
+    for (object, after) in compare(&before, &read(&cluster.client, KEPT, "v1").await?)? {
         anyhow::ensure!(
             object["metadata"]["resourceVersion"] != after["metadata"]["resourceVersion"],
             "{} was not stored anew",
             object["metadata"]["name"]
         );
     }
-    nothing_is_left(bed).await?;
+    nothing_is_left(cluster).await?;
     newest.at_least(100).await?;
     traffic::finish_at(newest, &all).await?;
 
-    let before = read(&bed.client, KEPT, "v2").await?;
-    let load = traffic::start_at(bed, traffic::NAMESPACE, &["v2"], Expectation::Admitted).await?;
+    let before = read(&cluster.client, KEPT, "v2").await?;
+    let load = traffic::start_at(cluster, traffic::NAMESPACE, &["v2"], Expectation::Admitted).await?;
     load.at_least(100).await?;
-    let sightings = Sightings::begin(bed);
-    bed.bundle("sample.v3")?;
-    upgrade(bed, "sample.v3").await?;
-    ready(&bed.client, "sample", LOADED).await?;
+    let sightings = Sightings::begin(cluster);
+    cluster.bundle("sample.v3")?;
+    upgrade(cluster, "sample.v3").await?;
+    ready(&cluster.client, "sample", LOADED).await?;
     let seen = sightings.end().await?;
     anyhow::ensure!(
         seen.stored == [json!(["v2"])],
         "storedVersions were {:?}",
         seen.stored
     );
-    has_versions(bed, &["v2"]).await?;
+    has_versions(cluster, &["v2"]).await?;
     load.at_least(100).await?;
     traffic::finish_at(load, &["v2"]).await?;
-    for (object, after) in compare(&before, &read(&bed.client, KEPT, "v2").await?)? {
+    for (object, after) in compare(&before, &read(&cluster.client, KEPT, "v2").await?)? {
         anyhow::ensure!(
             object == after,
             "changed, though it was stored as v2: {object} became {after}"
@@ -131,99 +127,91 @@ pub(super) async fn stored_objects_follow_the_storage_version(bed: &TestCluster)
 }
 
 pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    traffic::namespace(bed, KEPT).await?;
-    store(&bed.client, KEPT, COUNT).await?;
-    bed.bundle("sample.v3")?;
-    upgrade(bed, "sample.v3").await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    traffic::namespace(cluster, KEPT).await?;
+    store(&cluster.client, KEPT, COUNT).await?;
+    cluster.bundle("sample.v3")?;
+    upgrade(cluster, "sample.v3").await?;
     until("it is refused", PATIENCE, async || {
-        let object = deployed(bed).await?;
+        let object = deployed(cluster).await?;
         let said = conditions(&object);
-        Ok(if said.contains("storedVersionRemoval") {
-            Ok(())
-        } else {
-            Err(said)
-        })
+        Ok(check(said.contains("storedVersionRemoval"), || said))
     })
     .await?;
-    is_stored_as(bed, &["v1"]).await?;
-    upgrade(bed, &sample::storing_newest(bed)?).await?;
+    is_stored_as(cluster, &["v1"]).await?;
+    upgrade(cluster, &sample::storing_newest(cluster)?).await?;
     until("the storage version has moved", PATIENCE, async || {
-        let stored = sample::crd(bed).await?["status"]["storedVersions"].clone();
-        Ok(if stored == json!(["v1", "v2"]) {
-            Ok(())
-        } else {
-            Err(stored.to_string())
-        })
+        let stored = sample::crd(cluster).await?["status"]["storedVersions"].clone();
+        Ok(check(stored == json!(["v1", "v2"]), || stored.to_string()))
     })
     .await?;
     // What was begun goes on, though the next bundle is refused because of it.
-    upgrade(bed, "sample.v3").await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
-    is_stored_as(bed, &["v2"]).await?;
-    has_versions(bed, &["v2"]).await?;
+    upgrade(cluster, "sample.v3").await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    is_stored_as(cluster, &["v2"]).await?;
+    has_versions(cluster, &["v2"]).await?;
     anyhow::ensure!(
-        read(&bed.client, KEPT, "v2").await?.len() == COUNT,
+        read(&cluster.client, KEPT, "v2").await?.len() == COUNT,
         "objects are lost"
     );
-    nothing_is_left(bed).await
+    nothing_is_left(cluster).await
 }
 
-pub(super) async fn objects_that_cannot_be_rewritten_are_named(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    traffic::namespace(bed, KEPT).await?;
-    store(&bed.client, KEPT, 3).await?;
-    hold(bed, "stored-1").await?;
-    upgrade(bed, &sample::storing_newest(bed)?).await?;
-    held_up(bed, "stored-1").await?;
-    is_stored_as(bed, &["v1", "v2"]).await?;
-    let_go(bed).await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
-    is_stored_as(bed, &["v2"]).await
+pub(super) async fn objects_that_cannot_be_rewritten_are_named(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    traffic::namespace(cluster, KEPT).await?;
+    store(&cluster.client, KEPT, 3).await?;
+    hold(cluster, "stored-1").await?;
+    upgrade(cluster, &sample::storing_newest(cluster)?).await?;
+    held_up(cluster, "stored-1").await?;
+    is_stored_as(cluster, &["v1", "v2"]).await?;
+    let_go(cluster).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    is_stored_as(cluster, &["v2"]).await
 }
 
 /// The last page waits for an object that cannot be written, and meanwhile the CA is rotated, twice: when the object can
 /// be written, the last page is next.
-pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &TestCluster) -> anyhow::Result<()> {
-    let running = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    traffic::namespace(bed, KEPT).await?;
-    store(&bed.client, KEPT, PAGES).await?;
-    hold(bed, LAST).await?;
-    let before = read(&bed.client, KEPT, "v1").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let running = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    traffic::namespace(cluster, KEPT).await?;
+    store(&cluster.client, KEPT, PAGES).await?;
+    hold(cluster, LAST).await?;
+    let before = read(&cluster.client, KEPT, "v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let sightings = Sightings::begin(bed);
-    upgrade(bed, &sample::storing_newest(bed)?).await?;
-    held_up(bed, LAST).await?;
-    let trust = sample::trust_bundle(bed).await?;
+    let sightings = Sightings::begin(cluster);
+    upgrade(cluster, &sample::storing_newest(cluster)?).await?;
+    held_up(cluster, LAST).await?;
+    let trust = sample::trust_bundle(cluster).await?;
     for _ in 0..2 {
-        sample::rotate(bed, "ca").await?;
+        sample::rotate(cluster, "ca").await?;
     }
     anyhow::ensure!(
-        sample::trust_bundle(bed).await? != trust,
+        sample::trust_bundle(cluster).await? != trust,
         "the definition trusts what it did"
     );
-    held_up(bed, LAST).await?;
-    is_stored_as(bed, &["v1", "v2"]).await?;
-    let generation = sample::crd(bed).await?["metadata"]["generation"].clone();
+    held_up(cluster, LAST).await?;
+    is_stored_as(cluster, &["v1", "v2"]).await?;
+    let generation = sample::crd(cluster).await?["metadata"]["generation"].clone();
     until("the migration knows of the rotations", PATIENCE, async || {
-        let known = deployed(bed).await?["status"]["storageMigrations"][0]["generation"].clone();
-        Ok(if known == generation {
-            Ok(())
-        } else {
-            Err(format!("{known} is not {generation}"))
-        })
+        let known = deployed(cluster).await?["status"]["storageMigrations"][0]["generation"].clone();
+        Ok(check(known == generation, || {
+            format!("{known} is not {generation}")
+        }))
     })
     .await?;
-    let_go(bed).await?;
-    ready(&bed.client, "sample", LOADED).await?;
+    let_go(cluster).await?;
+    ready(&cluster.client, "sample", LOADED).await?;
     sightings.end().await?.goes_on()?;
-    is_stored_as(bed, &["v2"]).await?;
+    is_stored_as(cluster, &["v2"]).await?;
     load.at_least(50).await?;
     let report = traffic::finish(load).await?;
     tracing::info!(
@@ -231,16 +219,16 @@ pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(bed: &TestClus
         failed = report.failed,
         "Rotated twice while objects were rewritten under load"
     );
-    compare(&before, &read(&bed.client, KEPT, "v1").await?)?;
+    compare(&before, &read(&cluster.client, KEPT, "v1").await?)?;
     running.stop().await?;
-    is_stored_as_v2(&bed.client, KEPT).await
+    is_stored_as_v2(&cluster.client, KEPT).await
 }
 
 // === impl Sightings ===
 
 impl Sightings {
-    fn begin(bed: &TestCluster) -> Self {
-        let (client, stop) = (bed.client.clone(), CancellationToken::new());
+    fn begin(cluster: &TestCluster) -> Self {
+        let (client, stop) = (cluster.client.clone(), CancellationToken::new());
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
             let mut seen = Seen::default();
@@ -294,11 +282,11 @@ impl Seen {
 }
 
 /// Deletes the widgets of a namespace.
-pub(super) async fn discard(bed: &TestCluster, namespace: &str) -> anyhow::Result<()> {
+pub(super) async fn discard(cluster: &TestCluster, namespace: &str) -> anyhow::Result<()> {
     let path = sample::widgets(namespace, "v1");
-    for widget in list(&bed.client, &path).await? {
+    for widget in list(&cluster.client, &path).await? {
         delete(
-            &bed.client,
+            &cluster.client,
             &format!("{path}/{}", text(&widget, "/metadata/name")),
         )
         .await?;
@@ -307,13 +295,13 @@ pub(super) async fn discard(bed: &TestCluster, namespace: &str) -> anyhow::Resul
 }
 
 /// Asks for another bundle.
-async fn upgrade(bed: &TestCluster, folder: &str) -> anyhow::Result<()> {
-    set_source(&bed.client, "sample", folder).await
+async fn upgrade(cluster: &TestCluster, folder: &str) -> anyhow::Result<()> {
+    set_source(&cluster.client, "sample", folder).await
 }
 
 /// Checks in which versions objects may be stored.
-pub(super) async fn is_stored_as(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
-    let stored = sample::crd(bed).await?["status"]["storedVersions"].clone();
+pub(super) async fn is_stored_as(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
+    let stored = sample::crd(cluster).await?["status"]["storedVersions"].clone();
     anyhow::ensure!(
         stored == json!(versions),
         "storedVersions are {stored}, not {versions:?}"
@@ -321,8 +309,8 @@ pub(super) async fn is_stored_as(bed: &TestCluster, versions: &[&str]) -> anyhow
     Ok(())
 }
 
-async fn has_versions(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
-    let crd = sample::crd(bed).await?;
+async fn has_versions(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
+    let crd = sample::crd(cluster).await?;
     let names = crd["spec"]["versions"].as_array().into_iter().flatten();
     let names: Vec<_> = names.map(|version| text(version, "/name")).collect();
     anyhow::ensure!(
@@ -333,30 +321,30 @@ async fn has_versions(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<()
 }
 
 /// The right that was granted for it is gone, and so is what the status said.
-async fn nothing_is_left(bed: &TestCluster) -> anyhow::Result<()> {
+async fn nothing_is_left(cluster: &TestCluster) -> anyhow::Result<()> {
     for collection in ["clusterroles", "clusterrolebindings"] {
         let path = format!("/apis/rbac.authorization.k8s.io/v1/{collection}");
-        let left = list(&bed.client, &path).await?;
+        let left = list(&cluster.client, &path).await?;
         let left = left.iter().map(|object| text(object, "/metadata/name"));
         let left: Vec<_> = left.filter(|name| name.contains("storage-migration")).collect();
         anyhow::ensure!(left.is_empty(), "{collection} are left: {left:?}");
     }
-    let told = deployed(bed).await?["status"]["storageMigrations"].clone();
+    let told = deployed(cluster).await?["status"]["storageMigrations"].clone();
     anyhow::ensure!(told.is_null(), "the status still tells of {told}");
     Ok(())
 }
 
-async fn deployed(bed: &TestCluster) -> anyhow::Result<Value> {
-    get(&bed.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
+async fn deployed(cluster: &TestCluster) -> anyhow::Result<Value> {
+    get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
         .await?
         .context("no BundleDeployment")
 }
 
 /// Somebody's webhook that cannot be called keeps an object as it is.
-async fn hold(bed: &TestCluster, name: &str) -> anyhow::Result<()> {
+async fn hold(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     let held = format!("{}/{name}", sample::widgets(KEPT, "v1"));
     let label = json!({"metadata": {"labels": {"held": "true"}}});
-    succeed(&bed.client, "PATCH", &held, Some(&label)).await?;
+    succeed(&cluster.client, "PATCH", &held, Some(&label)).await?;
     let stranger = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": "stranger"},
@@ -368,21 +356,21 @@ async fn hold(bed: &TestCluster, name: &str) -> anyhow::Result<()> {
                 "resources": ["widgets"]}],
         }],
     });
-    succeed(&bed.client, "POST", VALIDATING, Some(&stranger)).await?;
+    succeed(&cluster.client, "POST", VALIDATING, Some(&stranger)).await?;
     Ok(())
 }
 
 /// Waits until the status names what is held.
-async fn held_up(bed: &TestCluster, name: &str) -> anyhow::Result<()> {
+async fn held_up(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     let named = format!("Widget {KEPT}/{name}");
     until("the status names the object", LOADED, async || {
-        let said = conditions(&deployed(bed).await?);
+        let said = conditions(&deployed(cluster).await?);
         let names_it = said.contains("Migrated=False RewritingPaused") && said.contains(&named);
-        Ok(if names_it { Ok(()) } else { Err(said) })
+        Ok(check(names_it, || said))
     })
     .await
 }
 
-async fn let_go(bed: &TestCluster) -> anyhow::Result<()> {
-    delete(&bed.client, &format!("{VALIDATING}/stranger")).await
+async fn let_go(cluster: &TestCluster) -> anyhow::Result<()> {
+    delete(&cluster.client, &format!("{VALIDATING}/stranger")).await
 }

@@ -1,6 +1,6 @@
 //! The scenarios, each written once and run on every kind of cluster.
 //!
-//! A scenario gets a bed of its own: a cluster with Windlass's CRDs and RBAC, a node, an operator that is not
+//! A scenario gets a test cluster of its own: a cluster with Windlass's CRDs and RBAC, a node, an operator that is not
 //! started yet, and an empty bundle folder.
 
 mod adoption;
@@ -35,6 +35,7 @@ mod upgrade;
 
 use std::pin::Pin;
 
+use self::operation::Operation;
 use crate::{cluster::Disruption, test_cluster::TestCluster};
 
 /// What a scenario returns. It stays on the thread that began it.
@@ -45,7 +46,7 @@ type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 pub struct Scenario {
     /// The name that selects it.
     pub name: &'static str,
-    /// What the cluster must be able to suffer for it.
+    /// What it inflicts on its cluster, which must allow that.
     pub needs: &'static [Disruption],
     run: for<'a> fn(&'a TestCluster) -> Outcome<'a>,
 }
@@ -56,8 +57,8 @@ impl Scenario {
     /// # Errors
     ///
     /// What the scenario found wrong.
-    pub async fn run(&self, bed: &TestCluster) -> anyhow::Result<()> {
-        (self.run)(bed).await
+    pub async fn run(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+        (self.run)(cluster).await
     }
 }
 
@@ -67,15 +68,26 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Declares [`SCENARIOS`] from `module::function` paths, each with what it `needs`.
+/// How a row of [`SCENARIOS`] runs: as the function of its name, or as a function that several rows call.
+macro_rules! run {
+    ($module:ident::$name:ident) => {
+        |cluster| Box::pin($module::$name(cluster))
+    };
+    ($module:ident::$name:ident $function:ident($argument:expr)) => {
+        |cluster| Box::pin($module::$function(cluster, $argument))
+    };
+}
+
+/// Declares [`SCENARIOS`] from `module::name` paths, each with the call that it is where that has another name, and with
+/// what it `needs`.
 macro_rules! scenarios {
-    ($($module:ident::$function:ident $(needs $disruption:ident)?),* $(,)?) => {
+    ($($module:ident::$name:ident $(= $function:ident($argument:expr))? $(needs $disruption:ident)?),* $(,)?) => {
         /// Every scenario.
         pub static SCENARIOS: &[Scenario] = &[
             $(Scenario {
-                name: stringify!($function),
+                name: stringify!($name),
                 needs: &[$(Disruption::$disruption)?],
-                run: |bed| Box::pin($module::$function(bed)),
+                run: run!($module::$name $($function($argument))?),
             }),*
         ];
     };
@@ -132,17 +144,17 @@ scenarios! {
     service::a_certificate_follows_its_service,
     service::endpoints_that_do_not_serve_are_named,
     service::endpoints_that_kubernetes_forgets_are_refreshed needs Faults,
-    crash::an_install_resumes_from_every_write,
-    crash::an_upgrade_resumes_from_every_write,
-    crash::a_storage_migration_resumes_from_every_write,
-    crash::a_leaf_rotation_resumes_from_every_write,
-    crash::a_ca_rotation_resumes_from_every_write,
-    crash::a_removal_resumes_from_every_write,
-    crash::a_removal_with_definitions_resumes_from_every_write,
-    crash::a_removal_after_its_namespace_resumes_from_every_write,
-    disruption::restarts_of_the_api_server_lose_nothing needs Restart,
-    disruption::storage_that_hangs_loses_nothing needs Pause,
-    disruption::errors_at_random_and_cut_watches_lose_nothing needs Faults,
+    crash::an_install_resumes_from_every_write = resumes(Operation::Install),
+    crash::an_upgrade_resumes_from_every_write = resumes(Operation::Upgrade),
+    crash::a_storage_migration_resumes_from_every_write = resumes(Operation::Migration),
+    crash::a_leaf_rotation_resumes_from_every_write = resumes(Operation::LeafRotation),
+    crash::a_ca_rotation_resumes_from_every_write = resumes(Operation::CaRotation),
+    crash::a_removal_resumes_from_every_write = resumes(Operation::Removal),
+    crash::a_removal_with_definitions_resumes_from_every_write = resumes(Operation::RemovalWithCrds),
+    crash::a_removal_after_its_namespace_resumes_from_every_write = resumes(Operation::RemovalAfterNamespace),
+    disruption::restarts_of_the_api_server_lose_nothing = survives(Disruption::Restart) needs Restart,
+    disruption::storage_that_hangs_loses_nothing = survives(Disruption::Pause) needs Pause,
+    disruption::errors_at_random_and_cut_watches_lose_nothing = survives(Disruption::Faults) needs Faults,
     hygiene::no_private_key_is_anywhere_but_in_its_secret,
     guard::every_forbidden_write_is_refused_by_every_replica,
     guard::the_guards_own_certificate_rotates_without_a_gap,

@@ -19,16 +19,16 @@ const SYSTEM: &str = "/api/v1/namespaces/sample-system";
 const LONG: Duration = Duration::from_secs(120);
 
 /// Waits until the namespace and the BundleDeployment are gone; the object at `kept` must have stayed as it was.
-async fn both_go(bed: &TestCluster, kept: &str) -> anyhow::Result<()> {
+async fn both_go(cluster: &TestCluster, kept: &str) -> anyhow::Result<()> {
     until("the namespace is gone", LONG, async || {
-        Ok(match get(&bed.client, SYSTEM).await? {
+        Ok(match get(&cluster.client, SYSTEM).await? {
             None => Ok(()),
             Some(there) => Err(there["status"].to_string()),
         })
     })
     .await?;
-    gone(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
-    let object = get(&bed.client, kept)
+    gone(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
+    let object = get(&cluster.client, kept)
         .await?
         .context("the object outside is lost")?;
     anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
@@ -36,50 +36,50 @@ async fn both_go(bed: &TestCluster, kept: &str) -> anyhow::Result<()> {
 }
 
 pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
+    let _operator = cluster.operator.start()?;
     // Its preferred version is not the one that is stored: whatever deletes all objects asks for a conversion.
-    sample::install(bed, "sample.v2").await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
-    let kept = removal::widget(bed, traffic::NAMESPACE, "kept").await?;
-    removal::widget(bed, "sample-system", "inside").await?;
-    succeed(&bed.client, "DELETE", SYSTEM, None).await?;
+    sample::install(cluster, "sample.v2").await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    let kept = removal::widget(cluster, traffic::NAMESPACE, "kept").await?;
+    removal::widget(cluster, "sample-system", "inside").await?;
+    succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
     // Wanted again: everything comes back by itself.
     let uid = |object: &Value| object["metadata"]["uid"].clone();
-    let before = get(&bed.client, SYSTEM).await?.as_ref().map(uid);
+    let before = get(&cluster.client, SYSTEM).await?.as_ref().map(uid);
     until("the namespace is another one", LONG, async || {
-        let now = get(&bed.client, SYSTEM).await?;
+        let now = get(&cluster.client, SYSTEM).await?;
         Ok(match now {
             Some(now) if Some(uid(&now)) != before => Ok(()),
             now => Err(format!("{:?}", now.map(|now| now["status"].to_string()))),
         })
     })
     .await?;
-    ready(&bed.client, "sample", LONG).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    ready(&cluster.client, "sample", LONG).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
-    let object = get(&bed.client, &kept.replace("/v1/", "/v2/")).await?;
+    let object = get(&cluster.client, &kept.replace("/v1/", "/v2/")).await?;
     anyhow::ensure!(
         object.is_some(),
         "the object outside is not served at its new version"
     );
 
     // No longer desired: the namespace first, then what installs into it.
-    removal::widget(bed, "sample-system", "inside").await?;
-    succeed(&bed.client, "DELETE", SYSTEM, None).await?;
+    removal::widget(cluster, "sample-system", "inside").await?;
+    succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
-    succeed(&bed.client, "DELETE", path, None).await?;
+    succeed(&cluster.client, "DELETE", path, None).await?;
     until("the namespace is gone", LONG, async || {
-        Ok(match get(&bed.client, SYSTEM).await? {
+        Ok(match get(&cluster.client, SYSTEM).await? {
             None => Ok(()),
             Some(there) => Err(there["status"].to_string()),
         })
     })
     .await?;
-    gone(&bed.client, path).await?;
-    let object = get(&bed.client, &kept)
+    gone(&cluster.client, path).await?;
+    let object = get(&cluster.client, &kept)
         .await?
         .context("the object outside is lost")?;
     anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
@@ -87,19 +87,19 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
 }
 
 pub(super) async fn what_is_deleted_while_the_operator_is_down_goes_when_it_is_back(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let operator = bed.operator.start()?;
-    sample::install(bed, "sample.v2").await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
-    let kept = removal::widget(bed, traffic::NAMESPACE, "kept").await?;
-    removal::widget(bed, "sample-system", "inside").await?;
+    let operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v2").await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    let kept = removal::widget(cluster, traffic::NAMESPACE, "kept").await?;
+    removal::widget(cluster, "sample-system", "inside").await?;
     operator.kill().await?;
-    succeed(&bed.client, "DELETE", SYSTEM, None).await?;
+    succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
-    succeed(&bed.client, "DELETE", path, None).await?;
+    succeed(&cluster.client, "DELETE", path, None).await?;
     // Nobody converts any more, and nobody is there yet to say so.
-    gone(&bed.client, sample::DEPLOYMENT).await?;
-    let _operator = bed.operator.start()?;
-    both_go(bed, &kept).await
+    gone(&cluster.client, sample::DEPLOYMENT).await?;
+    let _operator = cluster.operator.start()?;
+    both_go(cluster, &kept).await
 }

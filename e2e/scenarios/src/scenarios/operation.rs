@@ -78,7 +78,7 @@ pub(super) enum Users {
 
 impl Operation {
     /// Brings the cluster to where the operation begins, from where nothing is installed. The operator must be running.
-    pub(super) async fn prepare(self, bed: &TestCluster) -> anyhow::Result<()> {
+    pub(super) async fn prepare(self, cluster: &TestCluster) -> anyhow::Result<()> {
         if self == Self::Install {
             return Ok(());
         }
@@ -88,24 +88,24 @@ impl Operation {
             Self::RemovalAfterNamespace => "sample.v2",
             _ => "sample.v1",
         };
-        sample::install(bed, bundle).await?;
-        sample::settled(bed).await?;
+        sample::install(cluster, bundle).await?;
+        sample::settled(cluster).await?;
         if matches!(
             self,
             Self::Migration | Self::RemovalWithCrds | Self::RemovalAfterNamespace
         ) {
-            stored::store(&bed.client, NAMESPACE, STORED).await?;
+            stored::store(&cluster.client, NAMESPACE, STORED).await?;
         }
         if matches!(self, Self::RemovalWithCrds | Self::RemovalAfterNamespace) {
-            traffic::namespace(bed, OUTSIDE).await?;
-            stored::store(&bed.client, OUTSIDE, STORED).await?;
+            traffic::namespace(cluster, OUTSIDE).await?;
+            stored::store(&cluster.client, OUTSIDE, STORED).await?;
             let neighbour = json!({"metadata": {"name": "neighbour"}, "data": {"a": "b"}});
             let path = format!("/api/v1/namespaces/{OUTSIDE}/configmaps");
-            succeed(&bed.client, "POST", &path, Some(&neighbour)).await?;
+            succeed(&cluster.client, "POST", &path, Some(&neighbour)).await?;
         }
         if self == Self::CaRotation {
             // Every rotation but the first finds the cross certificate of the one before.
-            sample::rotate(bed, "ca").await?;
+            sample::rotate(cluster, "ca").await?;
         }
         Ok(())
     }
@@ -116,83 +116,83 @@ impl Operation {
     }
 
     /// Removes what it installed, where it cannot be done again otherwise. The operator must be running.
-    pub(super) async fn undo(self, bed: &TestCluster) -> anyhow::Result<()> {
+    pub(super) async fn undo(self, cluster: &TestCluster) -> anyhow::Result<()> {
         match self {
-            Self::Install | Self::Upgrade => delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await,
+            Self::Install | Self::Upgrade => delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await,
             Self::Migration => {
                 // Objects that need their conversion would hold the removal up.
-                migration::discard(bed, NAMESPACE).await?;
-                delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await
+                migration::discard(cluster, NAMESPACE).await?;
+                delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await
             }
             _ => Ok(()),
         }
     }
 
     /// Asks for it.
-    pub(super) async fn ask(self, bed: &TestCluster) -> anyhow::Result<Before> {
-        let mut before = Before::take(bed).await?;
+    pub(super) async fn ask(self, cluster: &TestCluster) -> anyhow::Result<Before> {
+        let mut before = Before::take(cluster).await?;
         match self {
             Self::Install => {
-                bed.bundle("sample.v1")?;
+                cluster.bundle("sample.v1")?;
                 let object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
-                succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+                succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
             }
             Self::Upgrade => {
-                bed.bundle("sample.v2")?;
-                sample::set_source(bed, "sample.v2").await?;
+                cluster.bundle("sample.v2")?;
+                sample::set_source(cluster, "sample.v2").await?;
             }
             Self::Migration => {
-                let folder = sample::storing_newest(bed)?;
-                sample::set_source(bed, &folder).await?;
+                let folder = sample::storing_newest(cluster)?;
+                sample::set_source(cluster, &folder).await?;
             }
-            Self::LeafRotation => sample::ask_for_rotation(bed, "leaf").await?,
-            Self::CaRotation => sample::ask_for_rotation(bed, "ca").await?,
+            Self::LeafRotation => sample::ask_for_rotation(cluster, "leaf").await?,
+            Self::CaRotation => sample::ask_for_rotation(cluster, "ca").await?,
             Self::Removal => {
-                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
+                succeed(&cluster.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
             Self::RemovalWithCrds => {
-                before.outside = outside(bed).await?;
+                before.outside = outside(cluster).await?;
                 let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
-                succeed(&bed.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
-                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
+                succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
+                succeed(&cluster.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
             Self::RemovalAfterNamespace => {
-                before.outside = outside(bed).await?;
-                succeed(&bed.client, "DELETE", SYSTEM, None).await?;
-                succeed(&bed.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
+                before.outside = outside(cluster).await?;
+                succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
+                succeed(&cluster.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
         }
-        before.versions = Before::take(bed).await?.versions;
+        before.versions = Before::take(cluster).await?.versions;
         Ok(before)
     }
 
     /// Whether all that a user sees says that it is done.
-    pub(super) async fn is_done(self, bed: &TestCluster, before: &Before) -> anyhow::Result<bool> {
-        let now = Before::take(bed).await?;
+    pub(super) async fn is_done(self, cluster: &TestCluster, before: &Before) -> anyhow::Result<bool> {
+        let now = Before::take(cluster).await?;
         Ok(match self {
             Self::Install | Self::Upgrade | Self::Migration => {
-                let object = get(&bed.client, sample::BUNDLE_DEPLOYMENT)
+                let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
                     .await?
                     .unwrap_or_default();
                 steps::current(&object, "Ready", "True").is_some()
             }
-            Self::LeafRotation => now.leaf != before.leaf && is_settled(bed).await?,
-            Self::CaRotation => now.authority > before.authority && is_settled(bed).await?,
+            Self::LeafRotation => now.leaf != before.leaf && is_settled(cluster).await?,
+            Self::CaRotation => now.authority > before.authority && is_settled(cluster).await?,
             Self::Removal | Self::RemovalWithCrds => {
-                get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
+                get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
             }
             Self::RemovalAfterNamespace => {
-                get(&bed.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
-                    && get(&bed.client, SYSTEM).await?.is_none()
+                get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?.is_none()
+                    && get(&cluster.client, SYSTEM).await?.is_none()
             }
         })
     }
 
     /// What it must have done exactly once, beyond the state in which it ends.
-    pub(super) async fn check(self, bed: &TestCluster, before: &Before) -> anyhow::Result<()> {
-        let now = Before::take(bed).await?;
+    pub(super) async fn check(self, cluster: &TestCluster, before: &Before) -> anyhow::Result<()> {
+        let now = Before::take(cluster).await?;
         if self == Self::Migration {
-            migration::is_stored_as(bed, &["v2"]).await?;
+            migration::is_stored_as(cluster, &["v2"]).await?;
         }
         if self == Self::CaRotation {
             anyhow::ensure!(
@@ -216,7 +216,7 @@ impl Operation {
                 .filter(|object| !goes(object))
                 .cloned()
                 .collect();
-            let now = outside(bed).await?;
+            let now = outside(cluster).await?;
             anyhow::ensure!(now == stays, "what is outside was {stays:?}, and is {now:?}");
         }
         if self == Self::LeafRotation {
@@ -229,22 +229,22 @@ impl Operation {
     }
 
     /// Starts to use what is installed while it goes on.
-    pub(super) async fn users(self, bed: &TestCluster) -> anyhow::Result<Users> {
+    pub(super) async fn users(self, cluster: &TestCluster) -> anyhow::Result<Users> {
         Ok(match self {
             Self::Install | Self::RemovalAfterNamespace => Users::Nobody,
-            Self::Removal | Self::RemovalWithCrds => Users::Visits(traffic::visit(bed).await?),
-            _ => Users::Load(traffic::start_slowly(bed, &["v1", "v1beta1"]).await?),
+            Self::Removal | Self::RemovalWithCrds => Users::Visits(traffic::visit(cluster).await?),
+            _ => Users::Load(traffic::start_slowly(cluster, &["v1", "v1beta1"]).await?),
         })
     }
 }
 
 /// Waits until the cluster is as `end` says.
-pub(super) async fn ends_as(bed: &TestCluster, end: &Snapshot) -> anyhow::Result<()> {
+pub(super) async fn ends_as(cluster: &TestCluster, end: &Snapshot) -> anyhow::Result<()> {
     until(
         "the cluster is as after an undisturbed run",
         PATIENCE,
         async || {
-            let differences = end.differences(&take(bed).await?);
+            let differences = end.differences(&take(cluster).await?);
             if differences.is_empty() {
                 return Ok(Ok(()));
             }
@@ -256,11 +256,11 @@ pub(super) async fn ends_as(bed: &TestCluster, end: &Snapshot) -> anyhow::Result
 }
 
 /// The cluster, once nothing changes in it.
-pub(super) async fn settled(bed: &TestCluster) -> anyhow::Result<Snapshot> {
+pub(super) async fn settled(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
     until("nothing changes any more", PATIENCE, async || {
-        let before = take(bed).await?;
+        let before = take(cluster).await?;
         tokio::time::sleep(QUIET).await;
-        let after = take(bed).await?;
+        let after = take(cluster).await?;
         let mut changes = before.differences(&after);
         changes.extend(after.ending().iter().map(|place| format!("{place} is ending")));
         Ok(if changes.is_empty() {
@@ -273,27 +273,27 @@ pub(super) async fn settled(bed: &TestCluster) -> anyhow::Result<Snapshot> {
 }
 
 /// Whether the operator has begun with what was asked for.
-pub(super) async fn has_begun(bed: &TestCluster, before: &Before) -> anyhow::Result<bool> {
-    Ok(Before::take(bed).await?.versions != before.versions)
+pub(super) async fn has_begun(cluster: &TestCluster, before: &Before) -> anyhow::Result<bool> {
+    Ok(Before::take(cluster).await?.versions != before.versions)
 }
 
 /// What is in the cluster, but for what its users leave.
-pub(super) async fn take(bed: &TestCluster) -> anyhow::Result<Snapshot> {
-    Snapshot::take(&bed.client, &[traffic::NAMESPACE]).await
+pub(super) async fn take(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
+    Snapshot::take(&cluster.client, &[traffic::NAMESPACE]).await
 }
 
-async fn is_settled(bed: &TestCluster) -> anyhow::Result<bool> {
-    let object = get(&bed.client, sample::SERVING_CERTIFICATE)
+async fn is_settled(cluster: &TestCluster) -> anyhow::Result<bool> {
+    let object = get(&cluster.client, sample::SERVING_CERTIFICATE)
         .await?
         .unwrap_or_default();
     Ok(steps::is_settled(&object))
 }
 
 /// The objects in a namespace that is none of the sample's business.
-async fn outside(bed: &TestCluster) -> anyhow::Result<Vec<Value>> {
-    let mut objects: Vec<_> = get(&bed.client, NEIGHBOUR).await?.into_iter().collect();
+async fn outside(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
+    let mut objects: Vec<_> = get(&cluster.client, NEIGHBOUR).await?.into_iter().collect();
     let widgets = sample::widgets(OUTSIDE, "v1");
-    let listed = get(&bed.client, &widgets).await?.unwrap_or_default();
+    let listed = get(&cluster.client, &widgets).await?.unwrap_or_default();
     for mut widget in listed["items"].as_array().cloned().unwrap_or_default() {
         // The items of a list need not say what they are.
         widget["kind"] = json!("Widget");
@@ -305,17 +305,19 @@ async fn outside(bed: &TestCluster) -> anyhow::Result<Vec<Value>> {
 // === impl Before ===
 
 impl Before {
-    async fn take(bed: &TestCluster) -> anyhow::Result<Self> {
-        let secret = get(&bed.client, sample::SERVING_SECRET)
+    async fn take(cluster: &TestCluster) -> anyhow::Result<Self> {
+        let secret = get(&cluster.client, sample::SERVING_SECRET)
             .await?
             .unwrap_or_default();
-        let object = get(&bed.client, sample::SERVING_CERTIFICATE)
+        let object = get(&cluster.client, sample::SERVING_CERTIFICATE)
             .await?
             .unwrap_or_default();
-        let deployed = get(&bed.client, sample::BUNDLE_DEPLOYMENT)
+        let deployed = get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
             .await?
             .unwrap_or_default();
-        let crd = get(&bed.client, sample::DEFINITION).await?.unwrap_or_default();
+        let crd = get(&cluster.client, sample::DEFINITION)
+            .await?
+            .unwrap_or_default();
         Ok(Self {
             leaf: secret["data"]["tls.crt"].clone(),
             authority: object["status"]["ca"]["current"]["generation"].as_i64(),

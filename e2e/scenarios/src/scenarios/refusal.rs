@@ -11,26 +11,26 @@ use crate::{
 };
 
 /// Creates a BundleDeployment that must be refused; its conditions in words.
-async fn refused(bed: &TestCluster, object: &serde_json::Value) -> anyhow::Result<String> {
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(object)).await?;
+async fn refused(cluster: &TestCluster, object: &serde_json::Value) -> anyhow::Result<String> {
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(object)).await?;
     let name = crate::request::text(object, "/metadata/name");
     let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
-    let object = steps::condition(&bed.client, &path, "Accepted", "False", PATIENCE).await?;
+    let object = steps::condition(&cluster.client, &path, "Accepted", "False", PATIENCE).await?;
     Ok(conditions(&object))
 }
 
 pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    let bundle = bed.bundle("sample.v1")?;
-    bed.edit(
+    let _operator = cluster.operator.start()?;
+    let bundle = cluster.bundle("sample.v1")?;
+    cluster.edit(
         &bundle,
         "deploymentName: sample-operator",
         "deploymentName: no-such-deployment",
     )?;
     let words = refused(
-        bed,
+        cluster,
         &steps::bundle_deployment("broken", "broken-system", "sample.v1"),
     )
     .await?;
@@ -39,20 +39,20 @@ pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(
         "{words}"
     );
     for path in ["/api/v1/namespaces/broken-system", sample::DEFINITION] {
-        anyhow::ensure!(get(&bed.client, path).await?.is_none(), "{path} was written");
+        anyhow::ensure!(get(&cluster.client, path).await?.is_none(), "{path} was written");
     }
     Ok(())
 }
 
-pub(super) async fn a_foreign_object_is_not_adopted(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    traffic::namespace(bed, "sample-system").await?;
+pub(super) async fn a_foreign_object_is_not_adopted(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    traffic::namespace(cluster, "sample-system").await?;
     let path = "/api/v1/namespaces/sample-system/serviceaccounts";
     let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
-    succeed(&bed.client, "POST", path, Some(&account)).await?;
-    bed.bundle("sample.v1")?;
+    succeed(&cluster.client, "POST", path, Some(&account)).await?;
+    cluster.bundle("sample.v1")?;
     let words = refused(
-        bed,
+        cluster,
         &steps::bundle_deployment("sample", "sample-system", "sample.v1"),
     )
     .await?;
@@ -60,26 +60,26 @@ pub(super) async fn a_foreign_object_is_not_adopted(bed: &TestCluster) -> anyhow
         words.contains("sample-operator"),
         "the message does not name the object: {words}"
     );
-    let after = get(&bed.client, &format!("{path}/sample-operator"))
+    let after = get(&cluster.client, &format!("{path}/sample-operator"))
         .await?
         .context("it is gone")?;
     anyhow::ensure!(
         after["metadata"]["labels"] == json!({"owner": "somebody"}),
         "it was changed: {after}"
     );
-    let crd = get(&bed.client, sample::DEFINITION).await?;
+    let crd = get(&cluster.client, sample::DEFINITION).await?;
     anyhow::ensure!(crd.is_none(), "something was written before the refusal");
     Ok(())
 }
 
 pub(super) async fn an_install_mode_that_is_not_supported_is_refused(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    bed.bundle("sample.v1")?;
+    let _operator = cluster.operator.start()?;
+    cluster.bundle("sample.v1")?;
     let mut object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
     object["spec"]["watchNamespaces"] = json!(["elsewhere"]);
-    let words = refused(bed, &object).await?;
+    let words = refused(cluster, &object).await?;
     anyhow::ensure!(words.contains("invalid target namespaces [elsewhere]"), "{words}");
     Ok(())
 }

@@ -6,31 +6,31 @@ use serde_json::json;
 use super::traffic;
 use crate::{
     sample,
-    steps::{MUTATING, PATIENCE, VALIDATING, conditions, delete, get, gone, list, succeed, until},
+    steps::{MUTATING, PATIENCE, VALIDATING, check, conditions, delete, get, gone, list, succeed, until},
     test_cluster::TestCluster,
 };
 
 /// A kind without webhooks of the CRD: what it needs must work all the time.
 const CONFIG_MAPS: &str = "/api/v1/namespaces/traffic/configmaps";
 
-pub(super) async fn webhooks_go_before_their_servers(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let visits = traffic::visit(bed).await?;
-    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
+pub(super) async fn webhooks_go_before_their_servers(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let visits = traffic::visit(cluster).await?;
+    delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
     visits.finish().await?;
     anyhow::ensure!(
-        list(&bed.client, VALIDATING).await?.is_empty(),
+        list(&cluster.client, VALIDATING).await?.is_empty(),
         "a validating configuration stayed"
     );
     anyhow::ensure!(
-        list(&bed.client, MUTATING).await?.is_empty(),
+        list(&cluster.client, MUTATING).await?.is_empty(),
         "a mutating configuration stayed"
     );
-    gone(&bed.client, sample::DEPLOYMENT).await?;
-    gone(&bed.client, sample::SERVICE).await?;
+    gone(&cluster.client, sample::DEPLOYMENT).await?;
+    gone(&cluster.client, sample::SERVICE).await?;
     succeed(
-        &bed.client,
+        &cluster.client,
         "POST",
         CONFIG_MAPS,
         Some(&json!({"metadata": {"name": "afterwards"}})),
@@ -40,11 +40,11 @@ pub(super) async fn webhooks_go_before_their_servers(bed: &TestCluster) -> anyho
 }
 
 /// Creates a widget.
-pub(super) async fn widget(bed: &TestCluster, namespace: &str, name: &str) -> anyhow::Result<String> {
+pub(super) async fn widget(cluster: &TestCluster, namespace: &str, name: &str) -> anyhow::Result<String> {
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": name}, "spec": {"size": 3}});
     succeed(
-        &bed.client,
+        &cluster.client,
         "POST",
         &sample::widgets(namespace, "v1"),
         Some(&object),
@@ -54,32 +54,32 @@ pub(super) async fn widget(bed: &TestCluster, namespace: &str, name: &str) -> an
 }
 
 /// Waits until the BundleDeployment says all of these words.
-async fn says(bed: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
+async fn says(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(&format!("the removal says {words:?}"), PATIENCE, async || {
-        let deployed = get(&bed.client, path).await?;
+        let deployed = get(&cluster.client, path).await?;
         let said = conditions(&deployed.context("it was removed although something blocks it")?);
         let all = words.iter().all(|word| said.contains(word));
-        Ok(if all { Ok(()) } else { Err(said) })
+        Ok(check(all, || said))
     })
     .await
 }
 
-pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
+pub(super) async fn conversion_that_stored_objects_need_is_kept(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
     let widgets = |version| sample::widgets(traffic::NAMESPACE, version);
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": "kept"}, "spec": {"size": 3}});
-    succeed(&bed.client, "POST", &widgets("v1"), Some(&object)).await?;
+    succeed(&cluster.client, "POST", &widgets("v1"), Some(&object)).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
-    succeed(&bed.client, "DELETE", path, None).await?;
+    succeed(&cluster.client, "DELETE", path, None).await?;
     let words = crate::steps::until(
         "the removal says what blocks it",
         crate::steps::PATIENCE,
         async || {
-            let deployed = get(&bed.client, path)
+            let deployed = get(&cluster.client, path)
                 .await?
                 .context("it was removed although objects need it")?;
             let words = crate::steps::conditions(&deployed);
@@ -93,40 +93,46 @@ pub(super) async fn conversion_that_stored_objects_need_is_kept(bed: &TestCluste
         },
     )
     .await?;
-    let crd = sample::crd(bed).await?;
+    let crd = sample::crd(cluster).await?;
     anyhow::ensure!(
         crd["spec"]["conversion"]["strategy"] == "Webhook",
         "disarmed although: {words}"
     );
-    let converted = get(&bed.client, &format!("{}/kept", widgets("v1beta1"))).await?;
+    let converted = get(&cluster.client, &format!("{}/kept", widgets("v1beta1"))).await?;
     anyhow::ensure!(
         converted.is_some_and(|object| object["spec"]["width"] == "3"),
         "no longer converted"
     );
     // The obstacle goes, and the removal goes on by itself.
-    succeed(&bed.client, "DELETE", &format!("{}/kept", widgets("v1")), None).await?;
-    gone(&bed.client, path).await
+    succeed(
+        &cluster.client,
+        "DELETE",
+        &format!("{}/kept", widgets("v1")),
+        None,
+    )
+    .await?;
+    gone(&cluster.client, path).await
 }
 
 pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
-    let kept = widget(bed, traffic::NAMESPACE, "kept").await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    let kept = widget(cluster, traffic::NAMESPACE, "kept").await?;
     let path = sample::BUNDLE_DEPLOYMENT;
     let crd = sample::DEFINITION;
-    succeed(&bed.client, "DELETE", path, None).await?;
+    succeed(&cluster.client, "DELETE", path, None).await?;
     says(
-        bed,
+        cluster,
         &["ConversionInUse", "widgets.sample.windlass.dev", "DeleteCRDs"],
     )
     .await?;
     // Some objects may still be stored as v1beta1: nobody may be served them unconverted.
     let stored = json!({"status": {"storedVersions": ["v1beta1", "v1"]}});
-    succeed(&bed.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
-    let mut definition = get(&bed.client, crd).await?.context("no CRD")?;
+    succeed(&cluster.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
+    let mut definition = get(&cluster.client, crd).await?.context("no CRD")?;
     for version in definition["spec"]["versions"]
         .as_array_mut()
         .into_iter()
@@ -135,96 +141,103 @@ pub(super) async fn stored_old_versions_are_rewritten_before_conversion_ends(
         version["served"] = version["storage"].clone();
     }
     let served = json!({"spec": {"versions": definition["spec"]["versions"]}});
-    succeed(&bed.client, "PATCH", crd, Some(&served)).await?;
-    says(bed, &["ConversionInUse"]).await?;
-    let converts = get(&bed.client, crd).await?.context("no CRD")?;
+    succeed(&cluster.client, "PATCH", crd, Some(&served)).await?;
+    says(cluster, &["ConversionInUse"]).await?;
+    let converts = get(&cluster.client, crd).await?.context("no CRD")?;
     anyhow::ensure!(
         converts["spec"]["conversion"]["strategy"] == "Webhook",
         "{converts}"
     );
     // Rewritten and noted, as storage version migration does.
-    let object = get(&bed.client, &kept).await?.context("the object is gone")?;
-    succeed(&bed.client, "PUT", &kept, Some(&object)).await?;
+    let object = get(&cluster.client, &kept).await?.context("the object is gone")?;
+    succeed(&cluster.client, "PUT", &kept, Some(&object)).await?;
     let stored = json!({"status": {"storedVersions": ["v1"]}});
-    succeed(&bed.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
-    gone(&bed.client, path).await?;
-    let definition = get(&bed.client, crd).await?.context("no CRD")?;
+    succeed(&cluster.client, "PATCH", &format!("{crd}/status"), Some(&stored)).await?;
+    gone(&cluster.client, path).await?;
+    let definition = get(&cluster.client, crd).await?.context("no CRD")?;
     anyhow::ensure!(
         definition["spec"]["conversion"]["strategy"] == "None",
         "{definition}"
     );
-    let object = get(&bed.client, &kept).await?.context("the object is gone")?;
+    let object = get(&cluster.client, &kept).await?.context("the object is gone")?;
     anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
     Ok(())
 }
 
 pub(super) async fn definitions_go_only_when_asked_for_and_with_every_object(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
-    widget(bed, traffic::NAMESPACE, "free").await?;
-    let held = widget(bed, traffic::NAMESPACE, "held").await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    widget(cluster, traffic::NAMESPACE, "free").await?;
+    let held = widget(cluster, traffic::NAMESPACE, "held").await?;
     let hold = json!({"metadata": {"finalizers": ["sample.windlass.dev/hold"]}});
-    succeed(&bed.client, "PATCH", &held, Some(&hold)).await?;
+    succeed(&cluster.client, "PATCH", &held, Some(&hold)).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
     let crd = sample::DEFINITION;
-    succeed(&bed.client, "DELETE", path, None).await?;
-    says(bed, &["ConversionInUse"]).await?;
+    succeed(&cluster.client, "DELETE", path, None).await?;
+    says(cluster, &["ConversionInUse"]).await?;
     // Asked for only now. The operator of the widgets runs until the last of them is gone.
     let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
-    succeed(&bed.client, "PATCH", path, Some(&policy)).await?;
-    says(bed, &["DeletingCRDs", "traffic/held", "sample.windlass.dev/hold"]).await?;
+    succeed(&cluster.client, "PATCH", path, Some(&policy)).await?;
+    says(
+        cluster,
+        &["DeletingCRDs", "traffic/held", "sample.windlass.dev/hold"],
+    )
+    .await?;
     let deployment = sample::DEPLOYMENT;
-    let ready = &get(&bed.client, deployment)
+    let ready = &get(&cluster.client, deployment)
         .await?
         .context("its operator is gone")?["status"]["readyReplicas"];
     anyhow::ensure!(ready.as_u64() > Some(0), "its operator does not run");
     let release = json!({"metadata": {"finalizers": null}});
-    succeed(&bed.client, "PATCH", &held, Some(&release)).await?;
-    gone(&bed.client, path).await?;
-    anyhow::ensure!(get(&bed.client, crd).await?.is_none(), "the CRD stayed");
+    succeed(&cluster.client, "PATCH", &held, Some(&release)).await?;
+    gone(&cluster.client, path).await?;
+    anyhow::ensure!(get(&cluster.client, crd).await?.is_none(), "the CRD stayed");
     anyhow::ensure!(
-        get(&bed.client, deployment).await?.is_none(),
+        get(&cluster.client, deployment).await?.is_none(),
         "the Deployment stayed"
     );
     // Nothing is left that would be in the way of the next install.
-    sample::install(bed, "sample.v1").await?;
-    let removed = bed
+    sample::install(cluster, "sample.v1").await?;
+    let removed = cluster
         .command
         .succeed(&["uninstall", "sample", "--delete-crds"])
         .await?;
     anyhow::ensure!(!removed.contains("CustomResourceDefinition"), "{removed}");
-    anyhow::ensure!(get(&bed.client, crd).await?.is_none(), "the command left the CRD");
+    anyhow::ensure!(
+        get(&cluster.client, crd).await?.is_none(),
+        "the command left the CRD"
+    );
     Ok(())
 }
 
 pub(super) async fn a_deletion_while_the_operator_is_down_waits_for_it(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
+    let operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
     operator.kill().await?;
     let path = sample::BUNDLE_DEPLOYMENT;
-    succeed(&bed.client, "DELETE", path, None).await?;
+    succeed(&cluster.client, "DELETE", path, None).await?;
     // The webhooks are served, and called, until somebody takes them away in order.
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     anyhow::ensure!(
-        get(&bed.client, path).await?.is_some(),
+        get(&cluster.client, path).await?.is_some(),
         "it went without its objects"
     );
-    let _operator = bed.operator.start()?;
-    gone(&bed.client, path).await?;
+    let _operator = cluster.operator.start()?;
+    gone(&cluster.client, path).await?;
     for path in [VALIDATING, MUTATING] {
         anyhow::ensure!(
-            list(&bed.client, path).await?.is_empty(),
+            list(&cluster.client, path).await?.is_empty(),
             "a configuration stayed in {path}"
         );
     }
-    let crd = get(&bed.client, sample::DEFINITION).await?;
+    let crd = get(&cluster.client, sample::DEFINITION).await?;
     let crd = crd.context("the CRD is gone")?;
     anyhow::ensure!(crd["spec"]["conversion"]["strategy"] == "None", "{crd}");
     Ok(())

@@ -7,38 +7,38 @@ use super::{drift, foreign, traffic};
 use crate::{
     request::text,
     sample,
-    steps::{CRDS, PATIENCE, get, install, succeed, until},
+    steps::{CRDS, PATIENCE, check, get, install, succeed, until},
     test_cluster::TestCluster,
 };
 
-pub(super) async fn the_leaf_rotates_under_load(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+pub(super) async fn the_leaf_rotates_under_load(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let before = generation(bed).await?;
-    sample::rotate(bed, "leaf").await?;
+    let before = generation(cluster).await?;
+    sample::rotate(cluster, "leaf").await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     anyhow::ensure!(
-        generation(bed).await? == before,
+        generation(cluster).await? == before,
         "the leaf's renewal touched a target"
     );
     Ok(())
 }
 
-pub(super) async fn the_ca_rotates_under_load(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+pub(super) async fn the_ca_rotates_under_load(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let before = generation(bed).await?;
+    let before = generation(cluster).await?;
     for _ in 0..2 {
-        sample::rotate(bed, "ca").await?;
+        sample::rotate(cluster, "ca").await?;
     }
     load.at_least(50).await?;
     traffic::finish(load).await?;
-    let writes = generation(bed).await? - before;
+    let writes = generation(cluster).await? - before;
     anyhow::ensure!(
         writes == 2,
         "two CA rotations changed the CRD's spec {writes} times"
@@ -47,24 +47,24 @@ pub(super) async fn the_ca_rotates_under_load(bed: &TestCluster) -> anyhow::Resu
 }
 
 pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_call(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    let bundle = bed.bundle("sample.v1")?;
-    bed.edit(
+    let _operator = cluster.operator.start()?;
+    let bundle = cluster.bundle("sample.v1")?;
+    cluster.edit(
         &bundle,
         "- name: POD_IP",
         "- name: RELOAD\n                  value: \"false\"\n                - name: POD_IP",
     )?;
-    install(&bed.client, "sample", "sample-system", &bundle).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    install(&cluster.client, "sample", "sample-system", &bundle).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    sample::rotate(bed, "leaf").await?;
-    sample::rotate(bed, "ca").await?;
+    sample::rotate(cluster, "leaf").await?;
+    sample::rotate(cluster, "ca").await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     let path = sample::DEPLOYMENT;
-    let deployment = get(&bed.client, path).await?.context("no Deployment")?;
+    let deployment = get(&cluster.client, path).await?.context("no Deployment")?;
     let restarts = &deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"];
     anyhow::ensure!(
         *restarts == json!("3"),
@@ -75,60 +75,52 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
 
 /// One target comes to take no other trust bundle: it is named, the others get theirs, and once it can, it does.
 pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
     let (mut open, mut closed) = (drift::extension_config_crd(), drift::extension_config_crd());
     let schema = "/spec/versions/0/schema/openAPIV3Schema";
     for (crd, longest) in [(&mut closed, 10), (&mut open, 51_200)] {
         *crd.pointer_mut(schema).context("no schema")? = short_trust_bundles(longest);
     }
-    foreign::define(bed, &open).await?;
+    foreign::define(cluster, &open).await?;
     let refusing = drift::extension_config();
-    succeed(&bed.client, "POST", drift::EXTENSION_CONFIGS, Some(&refusing)).await?;
+    succeed(&cluster.client, "POST", drift::EXTENSION_CONFIGS, Some(&refusing)).await?;
     let path = sample::SERVING_CERTIFICATE;
-    one_more_target(bed).await?;
+    one_more_target(cluster).await?;
     // What it carries it may keep, but it can take nothing else.
     let definition = format!("{CRDS}/{}", text(&open, "/metadata/name"));
     let replace =
         |crd: &Value| json!([{"op": "replace", "path": "/spec/versions", "value": crd["spec"]["versions"]}]);
-    succeed(&bed.client, "PATCH", &definition, Some(&replace(&closed))).await?;
+    succeed(&cluster.client, "PATCH", &definition, Some(&replace(&closed))).await?;
 
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let trust = sample::trust_bundle(bed).await?;
-    sample::ask_for_rotation(bed, "ca").await?;
+    let trust = sample::trust_bundle(cluster).await?;
+    sample::ask_for_rotation(cluster, "ca").await?;
     let crd = sample::DEFINITION;
     until("the others have the next CA", PATIENCE, async || {
-        let crd = get(&bed.client, crd).await?.context("no CRD")?;
+        let crd = get(&cluster.client, crd).await?.context("no CRD")?;
         let carried = text(&crd, "/spec/conversion/webhook/clientConfig/caBundle");
-        Ok(if carried == trust {
-            Err("they carry what they did".to_owned())
-        } else {
-            Ok(())
-        })
+        Ok(check(carried != trust, || "they carry what they did".to_owned()))
     })
     .await?;
-    blocked(bed, path, "hooks").await?;
+    blocked(cluster, path, "hooks").await?;
 
-    succeed(&bed.client, "PATCH", &definition, Some(&replace(&open))).await?;
-    sample::settled(bed).await?;
+    succeed(&cluster.client, "PATCH", &definition, Some(&replace(&open))).await?;
+    sample::settled(cluster).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
 /// Waits until the sample's three targets and one more carry its trust bundle.
-pub(super) async fn one_more_target(bed: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn one_more_target(cluster: &TestCluster) -> anyhow::Result<()> {
     let path = sample::SERVING_CERTIFICATE;
     until("there are four targets", PATIENCE, async || {
-        let targets = get(&bed.client, path).await?.unwrap_or_default()["status"]["targets"].take();
-        Ok(if targets["current"] == 4 {
-            Ok(())
-        } else {
-            Err(targets.to_string())
-        })
+        let targets = get(&cluster.client, path).await?.unwrap_or_default()["status"]["targets"].take();
+        Ok(check(targets["current"] == 4, || targets.to_string()))
     })
     .await
 }
@@ -141,26 +133,22 @@ fn short_trust_bundles(longest: u32) -> Value {
 }
 
 /// Waits until a ServingCertificate names a target that refuses, in its condition and in its list.
-async fn blocked(bed: &TestCluster, path: &str, target: &str) -> anyhow::Result<()> {
+async fn blocked(cluster: &TestCluster, path: &str, target: &str) -> anyhow::Result<()> {
     until(&format!("{target} is named"), PATIENCE, async || {
-        let object = get(&bed.client, path).await?.unwrap_or_default();
+        let object = get(&cluster.client, path).await?.unwrap_or_default();
         let conditions = crate::steps::conditions(&object);
         let failing = &object["status"]["targets"]["failing"];
         let is_said = conditions.contains("Ready=False Blocked: ")
             && conditions.contains(target)
             && failing[0]["name"] == target;
-        Ok(if is_said {
-            Ok(())
-        } else {
-            Err(format!("{conditions}; {failing}"))
-        })
+        Ok(check(is_said, || format!("{conditions}; {failing}")))
     })
     .await
 }
 
 /// How often the spec of the sample's CRD was written.
-async fn generation(bed: &TestCluster) -> anyhow::Result<i64> {
-    let crd = sample::crd(bed).await?;
+async fn generation(cluster: &TestCluster) -> anyhow::Result<i64> {
+    let crd = sample::crd(cluster).await?;
     crd["metadata"]["generation"]
         .as_i64()
         .context("the CRD has no generation")

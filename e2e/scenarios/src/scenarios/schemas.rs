@@ -13,24 +13,30 @@ use crate::{
 type Case = (Value, &'static str);
 
 /// Sends each changed object, which must be refused with its words.
-async fn refused(bed: &TestCluster, path: &str, good: &Value, cases: &[Case]) -> anyhow::Result<()> {
+async fn refused(cluster: &TestCluster, path: &str, good: &Value, cases: &[Case]) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     for (change, words) in cases {
         let mut object = good.clone();
         json_patch::merge(&mut object, change);
-        let answer = request::send(&bed.client, "POST", &format!("{path}?dryRun=All"), Some(&object)).await?;
+        let answer = request::send(
+            &cluster.client,
+            "POST",
+            &format!("{path}?dryRun=All"),
+            Some(&object),
+        )
+        .await?;
         if answer.code != 422 || !answer.message().contains(words) {
             wrong.push(format!("{change} should be refused with {words:?}: {answer}"));
         }
     }
     anyhow::ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     // What is changed must have been good.
-    succeed(&bed.client, "POST", &format!("{path}?dryRun=All"), Some(good)).await?;
+    succeed(&cluster.client, "POST", &format!("{path}?dryRun=All"), Some(good)).await?;
     Ok(())
 }
 
 pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let good = steps::bundle_deployment("sample", "sample-system", "sample.v1");
     let long = "a".repeat(64);
@@ -94,11 +100,11 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(
             "duration must be at least 10m45s",
         ),
     ];
-    refused(bed, BUNDLE_DEPLOYMENTS, &good, cases).await?;
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&good)).await?;
+    refused(cluster, BUNDLE_DEPLOYMENTS, &good, cases).await?;
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&good)).await?;
     let moved = json!({"spec": {"namespace": "elsewhere"}});
     let path = sample::BUNDLE_DEPLOYMENT;
-    let answer = request::send(&bed.client, "PATCH", path, Some(&moved)).await?;
+    let answer = request::send(&cluster.client, "PATCH", path, Some(&moved)).await?;
     anyhow::ensure!(
         answer.code == 422 && answer.message().contains("an installed operator cannot move"),
         "an operator was moved: {answer}"
@@ -107,9 +113,9 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(
 }
 
 pub(super) async fn serving_certificates_that_make_no_sense_are_refused(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    traffic::namespace(bed, traffic::NAMESPACE).await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
     let path = serving_certificates(traffic::NAMESPACE);
     let good = json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "one"},
@@ -151,10 +157,10 @@ pub(super) async fn serving_certificates_that_make_no_sense_are_refused(
         ),
         (json!({"spec": {"dnsNames": [""]}}), "spec.dnsNames[0]"),
     ];
-    refused(bed, &path, &good, cases).await?;
-    succeed(&bed.client, "POST", &path, Some(&good)).await?;
+    refused(cluster, &path, &good, cases).await?;
+    succeed(&cluster.client, "POST", &path, Some(&good)).await?;
     let renamed = json!({"spec": {"secretName": "other"}});
-    let answer = request::send(&bed.client, "PATCH", &format!("{path}/one"), Some(&renamed)).await?;
+    let answer = request::send(&cluster.client, "PATCH", &format!("{path}/one"), Some(&renamed)).await?;
     anyhow::ensure!(
         answer.code == 422 && answer.message().contains("the Secret cannot change"),
         "a Secret was renamed: {answer}"

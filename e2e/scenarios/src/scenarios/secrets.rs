@@ -11,57 +11,59 @@ use crate::{
     operator,
     request::text,
     sample::{self, CERTIFICATE},
-    steps::{MUTATING, PATIENCE, VALIDATING, condition, get, list, succeed, until},
+    steps::{MUTATING, PATIENCE, VALIDATING, check, condition, get, list, succeed, until},
     test_cluster::TestCluster,
 };
 
-pub(super) async fn a_deleted_serving_secret_is_issued_again(bed: &TestCluster) -> anyhow::Result<()> {
-    deleted_under_load(bed, &serving_secret()).await
+pub(super) async fn a_deleted_serving_secret_is_issued_again(cluster: &TestCluster) -> anyhow::Result<()> {
+    deleted_under_load(cluster, &serving_secret()).await
 }
 
-pub(super) async fn a_deleted_ca_secret_is_made_again(bed: &TestCluster) -> anyhow::Result<()> {
-    deleted_under_load(bed, &authority_secret()).await
+pub(super) async fn a_deleted_ca_secret_is_made_again(cluster: &TestCluster) -> anyhow::Result<()> {
+    deleted_under_load(cluster, &authority_secret()).await
 }
 
-async fn deleted_under_load(bed: &TestCluster, path: &str) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+async fn deleted_under_load(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let before = get(&bed.client, path).await?.context("no such Secret")?["metadata"]["uid"].clone();
-    succeed(&bed.client, "DELETE", path, None).await?;
+    let before = get(&cluster.client, path).await?.context("no such Secret")?["metadata"]["uid"].clone();
+    succeed(&cluster.client, "DELETE", path, None).await?;
     until(&format!("{path} is there again"), PATIENCE, async || {
-        Ok(match get(&bed.client, path).await? {
+        Ok(match get(&cluster.client, path).await? {
             Some(secret) if secret["metadata"]["uid"] != before => Ok(()),
             _ => Err("gone".to_owned()),
         })
     })
     .await?;
-    sample::settled(bed).await?;
+    sample::settled(cluster).await?;
     load.at_least(100).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-pub(super) async fn a_key_that_is_not_the_certificates_is_replaced(bed: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_key_that_is_not_the_certificates_is_replaced(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let key = rcgen::KeyPair::generate()?.serialize_pem();
-    damaged_under_load(bed, &serving_secret(), "tls.key", key.as_bytes()).await
+    damaged_under_load(cluster, &serving_secret(), "tls.key", key.as_bytes()).await
 }
 
 pub(super) async fn a_garbage_trust_bundle_is_put_right_and_reaches_no_target(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    damaged_under_load(bed, &serving_secret(), "ca.crt", b"garbage").await
+    damaged_under_load(cluster, &serving_secret(), "ca.crt", b"garbage").await
 }
 
-pub(super) async fn a_damaged_ca_secret_is_replaced(bed: &TestCluster) -> anyhow::Result<()> {
-    damaged_under_load(bed, &authority_secret(), "state.json", b"{").await
+pub(super) async fn a_damaged_ca_secret_is_replaced(cluster: &TestCluster) -> anyhow::Result<()> {
+    damaged_under_load(cluster, &authority_secret(), "state.json", b"{").await
 }
 
 /// All that was issued ended while the operator was away: it begins anew, and publishes nothing that has ended.
-pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &TestCluster) -> anyhow::Result<()> {
-    let operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
+pub(super) async fn an_expired_ca_at_start_is_replaced(cluster: &TestCluster) -> anyhow::Result<()> {
+    let operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
     operator.kill().await?;
     let expired = expired::secrets(CERTIFICATE, "sample-system")?;
     for (path, data) in [
@@ -69,33 +71,29 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &TestCluster) -> any
         (serving_secret(), expired.serving),
     ] {
         let patch = json!([{"op": "replace", "path": "/data", "value": data}]);
-        succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
+        succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
     }
-    let _operator = bed.operator.start()?;
+    let _operator = cluster.operator.start()?;
     let is_replaced = "a certificate is issued that has not ended, and none that has ended is injected";
     until(is_replaced, PATIENCE, async || {
-        for bundle in injected(bed).await? {
+        for bundle in injected(cluster).await? {
             let ended = bundle
                 .iter()
                 .find(|authority| authority.not_after() < Timestamp::now());
             anyhow::ensure!(ended.is_none(), "{ended:?} was injected");
         }
-        let secret = get(&bed.client, &serving_secret())
+        let secret = get(&cluster.client, &serving_secret())
             .await?
             .context("no serving Secret")?;
         let credentials = Credentials::from_pem(&data(&secret, "tls.crt")?, &data(&secret, "tls.key")?)?;
         let end = credentials.leaf().not_after();
-        Ok(if end > Timestamp::now() {
-            Ok(())
-        } else {
-            Err(format!("ended {end}"))
-        })
+        Ok(check(end > Timestamp::now(), || format!("ended {end}")))
     })
     .await?;
     // Until then the status is that of before.
     let path = sample::SERVING_CERTIFICATE;
     until("the CA that signs is another", PATIENCE, async || {
-        let status = get(&bed.client, path).await?.unwrap_or_default()["status"].take();
+        let status = get(&cluster.client, path).await?.unwrap_or_default()["status"].take();
         Ok(
             if status["ca"]["current"]["generation"].as_i64() > Some(expired::GENERATION) {
                 Ok(())
@@ -105,9 +103,9 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &TestCluster) -> any
         )
     })
     .await?;
-    sample::settled(bed).await?;
-    condition(&bed.client, path, "Ready", "True", PATIENCE).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    sample::settled(cluster).await?;
+    condition(&cluster.client, path, "Ready", "True", PATIENCE).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
@@ -115,32 +113,35 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(bed: &TestCluster) -> any
 
 /// Damages one value of a Secret: what is in the Secret comes to make sense again, nothing else is ever injected, and no
 /// call fails.
-async fn damaged_under_load(bed: &TestCluster, path: &str, key: &str, garbage: &[u8]) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+async fn damaged_under_load(
+    cluster: &TestCluster,
+    path: &str,
+    key: &str,
+    garbage: &[u8],
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let garbage = STANDARD.encode(garbage);
     let patch = json!({"data": {key: garbage}});
-    succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
+    succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
     until(&format!("{key} of {path} is another"), PATIENCE, async || {
-        for bundle in injected(bed).await? {
+        for bundle in injected(cluster).await? {
             anyhow::ensure!(
                 !bundle.is_empty(),
                 "an empty or garbage trust bundle was injected"
             );
         }
-        let secret = get(&bed.client, path).await?.unwrap_or_default();
+        let secret = get(&cluster.client, path).await?.unwrap_or_default();
         let value = text(&secret["data"], &format!("/{key}"));
-        Ok(if value.is_empty() || value == garbage {
-            Err(value.to_owned())
-        } else {
-            Ok(())
-        })
+        Ok(check(!(value.is_empty() || value == garbage), || {
+            value.to_owned()
+        }))
     })
     .await?;
-    sample::settled(bed).await?;
-    let secret = get(&bed.client, &serving_secret())
+    sample::settled(cluster).await?;
+    let secret = get(&cluster.client, &serving_secret())
         .await?
         .context("no serving Secret")?;
     let credentials = Credentials::from_pem(&data(&secret, "tls.crt")?, &data(&secret, "tls.key")?)?;
@@ -157,11 +158,11 @@ async fn damaged_under_load(bed: &TestCluster, path: &str, key: &str, garbage: &
 }
 
 /// The certificates that each target of the sample carries.
-async fn injected(bed: &TestCluster) -> anyhow::Result<Vec<Vec<Certificate>>> {
-    let crd = sample::crd(bed).await?;
+async fn injected(cluster: &TestCluster) -> anyhow::Result<Vec<Vec<Certificate>>> {
+    let crd = sample::crd(cluster).await?;
     let mut bundles = vec![text(&crd, "/spec/conversion/webhook/clientConfig/caBundle").to_owned()];
     for collection in [VALIDATING, MUTATING] {
-        for configuration in list(&bed.client, collection).await? {
+        for configuration in list(&cluster.client, collection).await? {
             bundles.push(text(&configuration, "/webhooks/0/clientConfig/caBundle").to_owned());
         }
     }

@@ -14,7 +14,7 @@ use super::traffic;
 use crate::{
     request::text,
     sample::{self, CERTIFICATE},
-    steps::{PATIENCE, delete, get, ready, serving_certificates, succeed, until},
+    steps::{PATIENCE, check, delete, get, ready, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -24,62 +24,66 @@ const NAMESPACE: &str = "platform";
 /// Addresses where nobody is (RFC 5737).
 const NOWHERE: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
-pub(super) async fn a_certificate_follows_its_service(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    traffic::namespace(bed, NAMESPACE).await?;
+pub(super) async fn a_certificate_follows_its_service(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    traffic::namespace(cluster, NAMESPACE).await?;
     let certificates = serving_certificates(NAMESPACE);
     let certificate = json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "hook"},
         "spec": {"serviceName": "hook", "secretName": "hook-cert"},
     });
-    succeed(&bed.client, "POST", &certificates, Some(&certificate)).await?;
+    succeed(&cluster.client, "POST", &certificates, Some(&certificate)).await?;
     let path = format!("{certificates}/hook");
     // It is issued all the same: pods that mount the Secret wait for it.
-    served_as(bed, "hook").await?;
-    let is_not_ready = async |reason, name: &str| says(bed, &path, "Ready", "False", reason, name).await;
+    served_as(cluster, "hook").await?;
+    let is_not_ready = async |reason, name: &str| says(cluster, &path, "Ready", "False", reason, name).await;
     is_not_ready(Reason::NoService, "Service hook").await?;
 
     let services = format!("/api/v1/namespaces/{NAMESPACE}/services");
-    succeed(&bed.client, "POST", &services, Some(&service("hook"))).await?;
+    succeed(&cluster.client, "POST", &services, Some(&service("hook"))).await?;
     is_not_ready(Reason::NoReadyEndpoints, "Service hook").await?;
 
     let slices = slices(NAMESPACE);
-    succeed(&bed.client, "POST", &slices, Some(&slice("hook", "https"))).await?;
-    says(bed, &path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
-    delete(&bed.client, &format!("{slices}/nowhere")).await?;
+    succeed(&cluster.client, "POST", &slices, Some(&slice("hook", "https"))).await?;
+    says(cluster, &path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
+    delete(&cluster.client, &format!("{slices}/nowhere")).await?;
     is_not_ready(Reason::NoReadyEndpoints, "Service hook").await?;
 
-    delete(&bed.client, &format!("{services}/hook")).await?;
-    succeed(&bed.client, "POST", &services, Some(&service("renamed"))).await?;
+    delete(&cluster.client, &format!("{services}/hook")).await?;
+    succeed(&cluster.client, "POST", &services, Some(&service("renamed"))).await?;
     is_not_ready(Reason::NoService, "spec.serviceName").await?;
     let patch = json!({"spec": {"serviceName": "renamed"}});
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
-    served_as(bed, "renamed").await?;
+    succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
+    served_as(cluster, "renamed").await?;
     is_not_ready(Reason::NoReadyEndpoints, "Service renamed").await
 }
 
 /// Half of the endpoints of a Service do not answer: they are named, what the others serve goes on, and targets are
 /// repaired although dialling them takes its time.
-pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
+pub(super) async fn endpoints_that_do_not_serve_are_named(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
     let slices = slices("sample-system");
-    let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
+    let service = get(&cluster.client, sample::SERVICE)
+        .await?
+        .context("no Service")?;
     let nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
-    succeed(&bed.client, "POST", &slices, Some(&nowhere)).await?;
+    succeed(&cluster.client, "POST", &slices, Some(&nowhere)).await?;
     let path = sample::SERVING_CERTIFICATE;
-    says(bed, path, "Ready", "True", Reason::Updating, "").await?;
-    says(bed, path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
-    let certificate = get(&bed.client, path).await?.context("no ServingCertificate")?;
+    says(cluster, path, "Ready", "True", Reason::Updating, "").await?;
+    says(cluster, path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
+    let certificate = get(&cluster.client, path)
+        .await?
+        .context("no ServingCertificate")?;
     anyhow::ensure!(
         certificate["status"]["endpoints"] == json!({"ready": 4, "current": 2}),
         "{}",
         certificate["status"]["endpoints"]
     );
-    delete(&bed.client, &format!("{slices}/nowhere")).await?;
-    sample::settled(bed).await?;
-    says(bed, path, "Ready", "True", Reason::Current, "").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    delete(&cluster.client, &format!("{slices}/nowhere")).await?;
+    sample::settled(cluster).await?;
+    says(cluster, path, "Ready", "True", Reason::Current, "").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
@@ -87,23 +91,27 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(bed: &TestCluster) -> 
 
 /// Kubernetes stops looking after the endpoints of a Service just when its pods are replaced: it is made to look again, and
 /// the upgrade ends.
-pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    sample::settled(bed).await?;
-    let faults = bed.cluster.faults()?;
+pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
+    let faults = cluster.backing.faults()?;
     faults.ignore_pods();
-    bed.bundle("sample.v2")?;
-    sample::set_source(bed, "sample.v2").await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
+    cluster.bundle("sample.v2")?;
+    sample::set_source(cluster, "sample.v2").await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
     faults.resume_pods();
-    let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
+    let service = get(&cluster.client, sample::SERVICE)
+        .await?
+        .context("no Service")?;
     anyhow::ensure!(
         service["metadata"]["annotations"][names::ENDPOINTS_REFRESHED].is_string(),
         "nothing was forgotten: {}",
         service["metadata"]
     );
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
@@ -136,7 +144,7 @@ fn slice(service: &str, port: &str) -> Value {
 
 /// Waits until a condition has a status and a reason, and its message speaks of `name`.
 async fn says(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     path: &str,
     condition_type: &str,
     status: &str,
@@ -145,7 +153,7 @@ async fn says(
 ) -> anyhow::Result<()> {
     let what = format!("{path} says {condition_type}={status} {reason} about {name:?}");
     until(&what, PATIENCE, async || {
-        let object = get(&bed.client, path).await?.unwrap_or_default();
+        let object = get(&cluster.client, path).await?.unwrap_or_default();
         let conditions = object["status"]["conditions"].as_array();
         let is_said = conditions.into_iter().flatten().any(|condition| {
             condition["type"] == condition_type
@@ -153,32 +161,26 @@ async fn says(
                 && condition["reason"] == reason.to_string()
                 && text(condition, "/message").contains(name)
         });
-        Ok(if is_said {
-            Ok(())
-        } else {
-            Err(crate::steps::conditions(&object))
-        })
+        Ok(check(is_said, || crate::steps::conditions(&object)))
     })
     .await
 }
 
 /// Waits until the Secret holds a certificate for that Service. At no time does it hold garbage.
-async fn served_as(bed: &TestCluster, service: &str) -> anyhow::Result<()> {
+async fn served_as(cluster: &TestCluster, service: &str) -> anyhow::Result<()> {
     let names = DnsNames::of_service(service, NAMESPACE, &[])?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/hook-cert");
     until(&format!("a certificate is for {service}"), PATIENCE, async || {
-        let Some(secret) = get(&bed.client, &path).await? else {
+        let Some(secret) = get(&cluster.client, &path).await? else {
             return Ok(Err("no Secret".to_owned()));
         };
         let data = |key: &str| STANDARD.decode(text(&secret["data"], &format!("/{key}")));
         let credentials = Credentials::from_pem(&data("tls.crt")?, &data("tls.key")?)?;
         anyhow::ensure!(!pem::parse(&data("ca.crt")?)?.is_empty(), "no trust bundle");
         let leaf = credentials.leaf();
-        Ok(if leaf.is_for(&names) {
-            Ok(())
-        } else {
-            Err(format!("it is for {:?}", leaf.dns_names()))
-        })
+        Ok(check(leaf.is_for(&names), || {
+            format!("it is for {:?}", leaf.dns_names())
+        }))
     })
     .await
 }

@@ -48,39 +48,39 @@ pub(super) struct Visits {
 }
 
 /// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample.
-pub(super) async fn start(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
-    start_expecting(bed, versions, Expectation::Admitted).await
+pub(super) async fn start(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
+    start_expecting(cluster, versions, Expectation::Admitted).await
 }
 
 /// Sends requests to widgets at `versions` until stopped.
 pub(super) async fn start_expecting(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     versions: &[&str],
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
-    start_in(bed, NAMESPACE, versions, expectation).await
+    start_in(cluster, NAMESPACE, versions, expectation).await
 }
 
 /// Sends requests to widgets of a namespace at `versions` until stopped.
 pub(super) async fn start_in(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     name: &str,
     versions: &[&str],
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, expectation);
-    begin(bed, name, widgets, PAUSE, Clients::Strict).await
+    begin(cluster, name, widgets, PAUSE, Clients::Strict).await
 }
 
 /// Sends requests to widgets of a namespace at a pace of at least [`RATE`] a second at each of `versions` until stopped. A
 /// slow cluster makes it slower: [`finish_at`] says what was reached.
 pub(super) async fn start_at(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     name: &str,
     versions: &[&str],
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
-    namespace(bed, name).await?;
+    namespace(cluster, name).await?;
     let count = u32::try_from(versions.len())?;
     let workers = WORKERS * versions.len();
     // The life of an object is a read at every version and five requests more, at the most; of those, a patch, a list and
@@ -90,7 +90,7 @@ pub(super) async fn start_at(
     anyhow::ensure!(pace >= RATE, "the pace is {pace:.1} a second at each version");
     let widgets = Resource::widgets(versions, expectation);
     Ok(Load::start(
-        &bed.client,
+        &cluster.client,
         name,
         &[widgets],
         workers,
@@ -101,33 +101,33 @@ pub(super) async fn start_at(
 
 /// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample, and leaves a small machine
 /// time for what is measured beside them.
-pub(super) async fn start_moderately(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
+pub(super) async fn start_moderately(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
-    begin(bed, NAMESPACE, widgets, MODERATE_PAUSE, Clients::Strict).await
+    begin(cluster, NAMESPACE, widgets, MODERATE_PAUSE, Clients::Strict).await
 }
 
 /// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.
-pub(super) async fn start_slowly(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
+pub(super) async fn start_slowly(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
-    begin(bed, NAMESPACE, widgets, LONG_PAUSE, Clients::Strict).await
+    begin(cluster, NAMESPACE, widgets, LONG_PAUSE, Clients::Strict).await
 }
 
 /// The same by clients that send a request again while the API server itself is down.
-pub(super) async fn start_outlasting(bed: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
+pub(super) async fn start_outlasting(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
-    begin(bed, NAMESPACE, widgets, LONG_PAUSE, Clients::OutlastOutages).await
+    begin(cluster, NAMESPACE, widgets, LONG_PAUSE, Clients::OutlastOutages).await
 }
 
 async fn begin(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     name: &str,
     widgets: Resource,
     pause: Duration,
     clients: Clients,
 ) -> anyhow::Result<Load> {
-    namespace(bed, name).await?;
+    namespace(cluster, name).await?;
     Ok(Load::start(
-        &bed.client,
+        &cluster.client,
         name,
         &[widgets],
         WORKERS,
@@ -138,10 +138,10 @@ async fn begin(
 
 /// Creates and deletes widgets, at their storage version, until stopped or until they are no longer served: with and
 /// without webhooks that must work. So must what no webhook is asked about.
-pub(super) async fn visit(bed: &TestCluster) -> anyhow::Result<Visits> {
-    namespace(bed, NAMESPACE).await?;
+pub(super) async fn visit(cluster: &TestCluster) -> anyhow::Result<Visits> {
+    namespace(cluster, NAMESPACE).await?;
     let stop = CancellationToken::new();
-    let task = tokio::spawn(visits(bed.client.clone(), stop.clone()));
+    let task = tokio::spawn(visits(cluster.client.clone(), stop.clone()));
     Ok(Visits { stop, task })
 }
 
@@ -253,13 +253,13 @@ pub(super) fn failed_only_in(report: &Report, windows: &[(Instant, Instant)]) ->
 }
 
 /// Creates a namespace unless it is there.
-pub(super) async fn namespace(bed: &TestCluster, name: &str) -> anyhow::Result<()> {
-    if crate::steps::get(&bed.client, &format!("/api/v1/namespaces/{name}"))
+pub(super) async fn namespace(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
+    if crate::steps::get(&cluster.client, &format!("/api/v1/namespaces/{name}"))
         .await?
         .is_none()
     {
         let object = json!({"metadata": {"name": name}});
-        succeed(&bed.client, "POST", "/api/v1/namespaces", Some(&object)).await?;
+        succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&object)).await?;
     }
     Ok(())
 }

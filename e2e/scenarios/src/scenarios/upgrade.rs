@@ -11,8 +11,8 @@ use crate::{
     request::text,
     sample,
     steps::{
-        MUTATING, PATIENCE, VALIDATING, conditions, current, delete, duration_in, get, install, list, ready,
-        succeed, until,
+        MUTATING, PATIENCE, VALIDATING, check, conditions, current, delete, duration_in, get, install, list,
+        ready, succeed, until,
     },
     test_cluster::TestCluster,
 };
@@ -46,21 +46,21 @@ const FAULTS: [(&str, &str, &str); 6] = [
     ("lose-field", "CanaryFailed", "spec.size is gone"),
 ];
 
-pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+pub(super) async fn a_broken_revision_is_stopped_at_its_canary(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let before = serving(bed).await?;
+    let before = serving(cluster).await?;
     for (fault, reason, words) in FAULTS {
-        let broken = broken(bed, fault)?;
-        sample::set_source(bed, &broken).await?;
-        let status = stopped(bed, reason, words).await?;
+        let broken = broken(cluster, fault)?;
+        sample::set_source(cluster, &broken).await?;
+        let status = stopped(cluster, reason, words).await?;
         tracing::info!(fault, words = conditions(&status), "Stopped");
         let held = hold(&load).await?;
-        stopped(bed, reason, words).await?;
+        stopped(cluster, reason, words).await?;
         anyhow::ensure!(
-            serving(bed).await? == before,
+            serving(cluster).await? == before,
             "the revision before was touched by one with --fault {fault}"
         );
         let bundles = &status["status"];
@@ -70,10 +70,10 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &TestCluster
             bundles["bundle"],
             bundles["installing"]
         );
-        sample::set_source(bed, "sample.v1").await?;
-        ready(&bed.client, "sample", PATIENCE).await?;
-        no_canary(bed).await?;
-        anyhow::ensure!(serving(bed).await? == before, "set back, but not as before");
+        sample::set_source(cluster, "sample.v1").await?;
+        ready(&cluster.client, "sample", PATIENCE).await?;
+        no_canary(cluster).await?;
+        anyhow::ensure!(serving(cluster).await? == before, "set back, but not as before");
         load.at_least(50).await?;
         let lap = load.lap();
         tracing::info!(
@@ -91,65 +91,67 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(bed: &TestCluster
     Ok(())
 }
 
-pub(super) async fn a_canary_that_cannot_start_says_why(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let folder = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-incomplete")?;
+pub(super) async fn a_canary_that_cannot_start_says_why(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let folder = cluster.add_bundle(&sample::bundle("sample.v2"), "sample.v2-incomplete")?;
     let image = format!("image: {}:v2", sample::IMAGE);
     let incomplete = format!("{image}\n                envFrom: [{{configMapRef: {{name: missing}}}}]");
-    bed.edit(&folder, &image, &incomplete)?;
-    sample::set_source(bed, "sample.v2-incomplete").await?;
-    stopped(bed, "CanaryWaiting", "CreateContainerConfigError").await?;
+    cluster.edit(&folder, &image, &incomplete)?;
+    sample::set_source(cluster, "sample.v2-incomplete").await?;
+    stopped(cluster, "CanaryWaiting", "CreateContainerConfigError").await?;
     // What it waits for comes: it goes on by itself.
     let missing = json!({"metadata": {"name": "missing"}, "data": {"A": "b"}});
     let path = "/api/v1/namespaces/sample-system/configmaps";
-    succeed(&bed.client, "POST", path, Some(&missing)).await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
-    no_canary(bed).await
+    succeed(&cluster.client, "POST", path, Some(&missing)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    no_canary(cluster).await
 }
 
-pub(super) async fn removal_during_a_canary_leaves_nothing_behind(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    sample::set_source(bed, &broken(bed, "crash")?).await?;
-    stopped(bed, "CanaryCrashing", "exit code 1").await?;
-    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
-    no_canary(bed).await?;
+pub(super) async fn removal_during_a_canary_leaves_nothing_behind(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::set_source(cluster, &broken(cluster, "crash")?).await?;
+    stopped(cluster, "CanaryCrashing", "exit code 1").await?;
+    delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
+    no_canary(cluster).await?;
     for collection in [
         VALIDATING,
         MUTATING,
         "/apis/apps/v1/namespaces/sample-system/deployments",
         "/api/v1/namespaces/sample-system/services",
     ] {
-        let left = list(&bed.client, collection).await?;
+        let left = list(&cluster.client, collection).await?;
         anyhow::ensure!(left.is_empty(), "{collection} holds {} objects", left.len());
     }
     Ok(())
 }
 
 pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let without = json!({"spec": {"config": {"windlass": {"canary": false}}}});
-    patch(bed, &without).await?;
-    sample::set_source(bed, &broken(bed, "crash")?).await?;
+    patch(cluster, &without).await?;
+    sample::set_source(cluster, &broken(cluster, "crash")?).await?;
     stopped(
-        bed,
+        cluster,
         "RollingOut",
         "crashes: container manager ended with exit code 1",
     )
     .await?;
     anyhow::ensure!(
-        list(&bed.client, CANARIES).await?.is_empty(),
+        list(&cluster.client, CANARIES).await?.is_empty(),
         "there is a canary though it is turned off"
     );
     hold(&load).await?;
-    sample::set_source(bed, "sample.v1").await?;
-    let settled = ready(&bed.client, "sample", PATIENCE).await?;
+    sample::set_source(cluster, "sample.v1").await?;
+    let settled = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
         settled["status"]["installing"].is_null(),
         "still installing {}",
@@ -160,21 +162,21 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
     Ok(())
 }
 
-pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v2").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+pub(super) async fn a_downgrade_happens_only_when_asked_for(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v2").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    bed.bundle("sample.v1")?;
-    sample::set_source(bed, "sample.v1").await?;
-    let refused = stopped(bed, "Downgrade", "sample.v2 2.0.0 is installed").await?;
+    cluster.bundle("sample.v1")?;
+    sample::set_source(cluster, "sample.v1").await?;
+    let refused = stopped(cluster, "Downgrade", "sample.v2 2.0.0 is installed").await?;
     anyhow::ensure!(
         text(&refused, "/status/bundle/name") == "sample.v2",
         "the status names {}",
         refused["status"]["bundle"]
     );
-    patch(bed, &json!({"spec": {"allowDowngrade": true}})).await?;
-    let older = ready(&bed.client, "sample", PATIENCE).await?;
+    patch(cluster, &json!({"spec": {"allowDowngrade": true}})).await?;
+    let older = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
         text(&older, "/status/bundle/name") == "sample.v1",
         "the status names {}",
@@ -182,54 +184,54 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(bed: &TestCluster) -
     );
     load.at_least(50).await?;
     traffic::finish(load).await?;
-    let crd = sample::crd(bed).await?;
+    let crd = sample::crd(cluster).await?;
     anyhow::ensure!(
         !serves(&crd, "v2"),
         "v2 is served by a release that does not know it"
     );
-    no_canary(bed).await
+    no_canary(cluster).await
 }
 
-pub(super) async fn a_downgrade_never_loses_stored_objects(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    let newer = bed.add_bundle(&sample::bundle("sample.v2"), "sample.v2-stored")?;
+pub(super) async fn a_downgrade_never_loses_stored_objects(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let newer = cluster.add_bundle(&sample::bundle("sample.v2"), "sample.v2-stored")?;
     let (served, stored) = (
         "served: true\n    storage: false",
         "served: true\n    storage: true",
     );
-    bed.edit(
+    cluster.edit(
         &newer,
         &format!("name: v1\n    {stored}"),
         &format!("name: v1\n    {served}"),
     )?;
-    bed.edit(
+    cluster.edit(
         &newer,
         &format!("name: v2\n    {served}"),
         &format!("name: v2\n    {stored}"),
     )?;
-    install(&bed.client, "sample", "sample-system", &newer).await?;
-    bed.bundle("sample.v1")?;
+    install(&cluster.client, "sample", "sample-system", &newer).await?;
+    cluster.bundle("sample.v1")?;
     let older = json!({"spec": {"allowDowngrade": true, "source": {"directory": {"path": "sample.v1"}}}});
-    patch(bed, &older).await?;
+    patch(cluster, &older).await?;
     stopped(
-        bed,
+        cluster,
         "StoredVersionsLost",
         "objects of widgets.sample.windlass.dev may be stored as v2",
     )
     .await?;
-    let crd = sample::crd(bed).await?;
+    let crd = sample::crd(cluster).await?;
     anyhow::ensure!(serves(&crd, "v2"), "v2 is not served any more");
-    sample::set_source(bed, "sample.v2-stored").await?;
-    ready(&bed.client, "sample", PATIENCE).await?;
+    sample::set_source(cluster, "sample.v2-stored").await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
     Ok(())
 }
 
 /// The newer sample with a fault: its folder.
-fn broken(bed: &TestCluster, fault: &str) -> anyhow::Result<String> {
+fn broken(cluster: &TestCluster, fault: &str) -> anyhow::Result<String> {
     let name = format!("sample.v2-{fault}");
-    let folder = bed.add_bundle(&sample::bundle("sample.v2"), &name)?;
+    let folder = cluster.add_bundle(&sample::bundle("sample.v2"), &name)?;
     let image = format!("image: {}:v2", sample::IMAGE);
-    bed.edit(
+    cluster.edit(
         &folder,
         &image,
         &format!("{image}\n                args: [--fault={fault}]"),
@@ -237,20 +239,20 @@ fn broken(bed: &TestCluster, fault: &str) -> anyhow::Result<String> {
     Ok(name)
 }
 
-async fn patch(bed: &TestCluster, patch: &Value) -> anyhow::Result<()> {
+async fn patch(cluster: &TestCluster, patch: &Value) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
-    succeed(&bed.client, "PATCH", path, Some(patch)).await?;
+    succeed(&cluster.client, "PATCH", path, Some(patch)).await?;
     Ok(())
 }
 
 /// Waits until the status says of the present spec that it is not ready for `reason`, in these words.
-pub(super) async fn stopped(bed: &TestCluster, reason: &str, words: &str) -> anyhow::Result<Value> {
+pub(super) async fn stopped(cluster: &TestCluster, reason: &str, words: &str) -> anyhow::Result<Value> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(
         &format!("it is stopped by {reason}: {words}"),
         PATIENCE,
         async || {
-            let object = get(&bed.client, path).await?.context("no BundleDeployment")?;
+            let object = get(&cluster.client, path).await?.context("no BundleDeployment")?;
             let says = current(&object, "Ready", "False").is_some_and(|condition| {
                 condition["reason"] == reason && text(condition, "/message").contains(words)
             });
@@ -265,12 +267,12 @@ pub(super) async fn stopped(bed: &TestCluster, reason: &str, words: &str) -> any
 }
 
 /// What serves: the Deployment's pods, its template and whether the CRD serves the version of the newer bundle.
-async fn serving(bed: &TestCluster) -> anyhow::Result<Value> {
-    let deployment = get(&bed.client, sample::DEPLOYMENT)
+async fn serving(cluster: &TestCluster) -> anyhow::Result<Value> {
+    let deployment = get(&cluster.client, sample::DEPLOYMENT)
         .await?
         .context("no Deployment")?;
-    let crd = sample::crd(bed).await?;
-    let mut pods: Vec<String> = list(&bed.client, PODS)
+    let crd = sample::crd(cluster).await?;
+    let mut pods: Vec<String> = list(&cluster.client, PODS)
         .await?
         .iter()
         .map(|pod| text(pod, "/metadata/uid").to_owned())
@@ -291,15 +293,11 @@ pub(super) fn serves(crd: &Value, version: &str) -> bool {
     })
 }
 
-async fn no_canary(bed: &TestCluster) -> anyhow::Result<()> {
+async fn no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
     until("no canary is left", PATIENCE, async || {
-        let left = list(&bed.client, CANARIES).await?;
+        let left = list(&cluster.client, CANARIES).await?;
         let names: Vec<_> = left.iter().map(|pod| text(pod, "/metadata/name")).collect();
-        Ok(if names.is_empty() {
-            Ok(())
-        } else {
-            Err(names.join(", "))
-        })
+        Ok(check(names.is_empty(), || names.join(", ")))
     })
     .await
 }

@@ -29,7 +29,7 @@ const NAMED: usize = 60;
 
 /// What to look for.
 #[derive(Debug)]
-pub struct Leaks {
+pub struct SecretScan {
     /// Finds all patterns at once.
     automaton: AhoCorasick,
     /// Of each pattern, in what way it is written.
@@ -55,9 +55,9 @@ pub fn private_keys(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-// === impl Leaks ===
+// === impl SecretScan ===
 
-impl Leaks {
+impl SecretScan {
     /// A search for these keys, each a block of PEM (PKCS#8, SEC1 or PKCS#1).
     ///
     /// # Errors

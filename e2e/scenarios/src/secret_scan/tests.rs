@@ -21,7 +21,7 @@ fn middle(pem: &str) -> &str {
 }
 
 /// Every way in which the test writes a key down.
-fn leaked(pem: &str) -> Vec<(&'static str, Vec<u8>)> {
+fn written_down(pem: &str) -> Vec<(&'static str, Vec<u8>)> {
     let der = STANDARD
         .decode(body(pem).split_whitespace().collect::<String>())
         .unwrap();
@@ -74,10 +74,10 @@ async fn a_planted_key_is_found_in_whatever_way_it_is_written() {
     for algorithm in [PrivateKeyAlgorithm::Ecdsa, PrivateKeyAlgorithm::Rsa] {
         let (pem, _) = key(algorithm).await;
         let (other, _) = key(PrivateKeyAlgorithm::Ecdsa).await;
-        let leaks = Leaks::of([other.as_str(), pem.as_str()]).unwrap();
-        for (way, bytes) in leaked(&pem) {
+        let scan = SecretScan::of([other.as_str(), pem.as_str()]).unwrap();
+        for (way, bytes) in written_down(&pem) {
             let text = [b"{\"message\":\"some log line ", bytes.as_slice(), b"\"}\n"].concat();
-            let found = leaks.find(&text);
+            let found = scan.find(&text);
             assert!(!found.is_empty(), "{algorithm:?} as {way} was not found");
             let told = found.join("\n");
             assert!(
@@ -93,7 +93,7 @@ async fn what_is_public_is_no_leak() {
     for algorithm in [PrivateKeyAlgorithm::Ecdsa, PrivateKeyAlgorithm::Rsa] {
         let (pem, public) = key(algorithm).await;
         let (other, _) = key(algorithm).await;
-        let leaks = Leaks::of([pem.as_str()]).unwrap();
+        let scan = SecretScan::of([pem.as_str()]).unwrap();
         let harmless = [
             public.clone(),
             STANDARD.encode(&public).into(),
@@ -102,7 +102,7 @@ async fn what_is_public_is_no_leak() {
             b"-----BEGIN PRIVATE KEY-----".to_vec(),
         ];
         for text in harmless {
-            assert_eq!(leaks.find(&text), Vec::<String>::new());
+            assert_eq!(scan.find(&text), Vec::<String>::new());
         }
     }
 }
@@ -119,5 +119,5 @@ fn keys_are_picked_out_of_other_blocks() {
 #[test]
 fn what_cannot_be_searched_for_is_refused() {
     let garbage = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-    assert!(Leaks::of([garbage]).is_err());
+    assert!(SecretScan::of([garbage]).is_err());
 }

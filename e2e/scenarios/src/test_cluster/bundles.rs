@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::Context;
 
-use super::TestCluster;
+use super::cluster::TestCluster;
 use crate::sample;
 
-// === impl Bed ===
+// === impl TestCluster ===
 
 impl TestCluster {
     /// Puts a sample bundle of the repository into the operator's bundle folder.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use super::TestCluster;
+use super::cluster::TestCluster;
 use crate::steps;
 
 /// What is kept of a scenario that failed.
@@ -21,7 +21,7 @@ const EVIDENCE: &[&str] = &[
     "/apis/events.k8s.io/v1/events",
 ];
 
-// === impl Bed ===
+// === impl TestCluster ===
 
 impl TestCluster {
     /// The end of the operator's log: what is printed with a failure.
@@ -31,7 +31,7 @@ impl TestCluster {
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
-    /// Keeps the bed's folder, and writes into it what there is in the cluster but Secrets. Where it is.
+    /// Keeps the test cluster's folder, and writes into it what there is in the cluster but Secrets. Where it is.
     ///
     /// # Errors
     ///

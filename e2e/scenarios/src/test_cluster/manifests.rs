@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     request,
-    steps::{self, PATIENCE, get, until},
+    steps::{self, PATIENCE, check, get, until},
 };
 
 /// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here. Scenarios that
@@ -24,11 +24,7 @@ pub(super) async fn apply_all(client: &Client) -> anyhow::Result<()> {
                 .await?
                 .map(|crd| steps::conditions(&crd))
                 .unwrap_or_default();
-            Ok(if conditions.contains("Established=True") {
-                Ok(())
-            } else {
-                Err(conditions)
-            })
+            Ok(check(conditions.contains("Established=True"), || conditions))
         })
         .await?;
     }

@@ -1,4 +1,4 @@
-//! How a bed is set up.
+//! How a test cluster is set up.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use windlass_node::Program;
 
 use crate::{programs, sample};
 
-/// How a bed is set up.
+/// How a test cluster is set up.
 #[derive(Clone, Debug)]
 pub struct TestClusterOptions {
     /// The executable that is each program by its first argument: see [`programs`].
@@ -28,17 +28,17 @@ pub struct TestClusterOptions {
 /// How long the operator waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Waits {
-    /// No longer than this bed needs: its node brings Secrets into pods within a known time, and its API server trusts
+    /// No longer than this cluster needs: its node brings Secrets into pods within a known time, and its API server trusts
     /// a bundle at once.
     AsNeeded,
     /// As in any cluster, all multiplied by this factor.
     Scaled(f64),
 }
 
-// === impl Options ===
+// === impl TestClusterOptions ===
 
 impl TestClusterOptions {
-    /// A bed as most scenarios want it: Secrets reach their pods within a second.
+    /// A test cluster as most scenarios want it: Secrets reach their pods within a second.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),

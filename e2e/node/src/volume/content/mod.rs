@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{
     DownwardAPIVolumeFile, KeyToPath, PodSpec, ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 
-use super::VolumeContents;
 use crate::{
     fields::PodFields,
     objects::{Entries, Sources},
@@ -21,6 +20,9 @@ const MODE: i32 = 0o644;
 
 /// The files of a volume by their paths in it.
 pub(crate) type Content = BTreeMap<PathBuf, File>;
+
+/// The files of volumes, by the names of the volumes.
+pub(crate) type VolumeContents = BTreeMap<String, Content>;
 
 /// A file of a volume.
 #[derive(Clone, PartialEq, Eq)]

@@ -58,7 +58,7 @@ pub(super) struct Fight {
     pub(super) phases: BTreeSet<String>,
 }
 
-// === impl Target ===
+// === impl ContestedObject ===
 
 impl ContestedObject {
     /// The places in `object`, which is at `path`, where calls to the sample's Service are verified.
@@ -97,15 +97,15 @@ impl Fight {
 
 impl Actor {
     /// Writes `bundle`, in base64, into `targets`.
-    pub(super) fn new(bed: &TestCluster, targets: Vec<ContestedObject>, bundle: String) -> Self {
+    pub(super) fn new(cluster: &TestCluster, targets: Vec<ContestedObject>, bundle: String) -> Self {
         let mut watches = JoinSet::new();
         let seen = targets.iter().map(|target| {
             let (sender, receiver) = watch::channel(Value::Null);
-            watches.spawn(follow(bed.client.clone(), target.path.clone(), sender));
+            watches.spawn(follow(cluster.client.clone(), target.path.clone(), sender));
             (target.path.clone(), receiver)
         });
         Self {
-            client: bed.client.clone(),
+            client: cluster.client.clone(),
             seen: seen.collect(),
             targets,
             bundle,

@@ -13,7 +13,7 @@ use crate::{
     load::Report,
     request::text,
     sample,
-    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, duration_in, get, list, succeed, until},
+    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, check, duration_in, get, list, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -40,43 +40,43 @@ enum Stage {
     Distributing,
 }
 
-pub(super) async fn an_older_trust_bundle_costs_no_call(bed: &TestCluster) -> anyhow::Result<()> {
-    let (report, _) = fights(bed, str::to_owned).await?;
+pub(super) async fn an_older_trust_bundle_costs_no_call(cluster: &TestCluster) -> anyhow::Result<()> {
+    let (report, _) = fights(cluster, str::to_owned).await?;
     report.check()
 }
 
 pub(super) async fn an_empty_trust_bundle_costs_calls_only_until_it_is_repaired(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let (report, fights) = fights(bed, |_| String::new()).await?;
+    let (report, fights) = fights(cluster, |_| String::new()).await?;
     traffic::failed_only_in(&report, &windows(&fights))
 }
 
 pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let stranger = foreign::trust_bundle()?;
-    let (report, fights) = fights(bed, |_| stranger.clone()).await?;
+    let (report, fights) = fights(cluster, |_| stranger.clone()).await?;
     traffic::failed_only_in(&report, &windows(&fights))
 }
 
 /// Two that answer each other's writes: the operator slows down, does not give up, and heals.
 pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
     let path = format!("{VALIDATING}/platform");
     succeed(
-        &bed.client,
+        &cluster.client,
         "POST",
         VALIDATING,
         Some(&drift::configuration("ValidatingWebhookConfiguration")),
     )
     .await?;
-    rotation::one_more_target(bed).await?;
-    let target = ContestedObject::of(&get(&bed.client, &path).await?.context("no target")?, &path);
-    let actor = Actor::new(bed, vec![target.clone()], foreign::trust_bundle()?);
+    rotation::one_more_target(cluster).await?;
+    let target = ContestedObject::of(&get(&cluster.client, &path).await?.context("no target")?, &path);
+    let actor = Actor::new(cluster, vec![target.clone()], foreign::trust_bundle()?);
     let (before, started) = (actor.generation(&target).await?, Instant::now());
     let answers = actor.answer_for(duration_in(SECONDS, FIGHT)?).await?;
     let writes = u64::try_from(actor.generation(&target).await? - before)?;
@@ -87,48 +87,49 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(
         repairs <= BURST + passed + 1,
         "{repairs} repairs in {passed} s, with {BURST} at once and one a second"
     );
-    named(bed, "platform", Some(MANAGER)).await?;
-    announced(bed, "platform", Some(MANAGER)).await?;
-    sample::settled(bed).await?;
+    named(cluster, "platform", Some(MANAGER)).await?;
+    announced(cluster, "platform", Some(MANAGER)).await?;
+    sample::settled(cluster).await?;
     Ok(())
 }
 
 /// A fight at each stage of a rotation, under load; `bundle` makes what is put into the targets from an older bundle of
 /// ours.
-async fn fights(bed: &TestCluster, bundle: impl Fn(&str) -> String) -> anyhow::Result<(Report, Vec<Fight>)> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let mut older = sample::trust_bundle(bed).await?;
-    sample::rotate(bed, "ca").await?;
-    let targets = targets(bed).await?;
-    let load = traffic::start_moderately(bed, &["v1", "v1beta1"]).await?;
+async fn fights(
+    cluster: &TestCluster,
+    bundle: impl Fn(&str) -> String,
+) -> anyhow::Result<(Report, Vec<Fight>)> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let mut older = sample::trust_bundle(cluster).await?;
+    sample::rotate(cluster, "ca").await?;
+    let targets = targets(cluster).await?;
+    let load = traffic::start_moderately(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let mut fights = Vec::new();
     for stage in [Stage::Stable, Stage::Signing, Stage::Distributing] {
-        let now = sample::trust_bundle(bed).await?;
-        let signed = generation(bed).await?;
-        let actor = Actor::new(bed, targets.clone(), bundle(&older));
+        let now = sample::trust_bundle(cluster).await?;
+        let signed = generation(cluster).await?;
+        let actor = Actor::new(cluster, targets.clone(), bundle(&older));
         let before = load.report();
-        bring_to(bed, stage).await?;
+        bring_to(cluster, stage).await?;
         let fight = actor.write_for(duration_in(SECONDS, FIGHT)?, BEAT).await?;
         if fights.is_empty() {
             // Who takes a field away leaves no trace of it in `managedFields`.
             let by = (!bundle(&older).is_empty()).then_some(MANAGER);
-            named(bed, "widgets.sample.windlass.dev", by).await?;
-            announced(bed, "widgets.sample.windlass.dev", by).await?;
+            named(cluster, "widgets.sample.windlass.dev", by).await?;
+            announced(cluster, "widgets.sample.windlass.dev", by).await?;
         }
         // What was asked for is done once the actor is quiet.
         until("the rotation is done", PATIENCE, async || {
-            let generation = generation(bed).await?;
+            let generation = generation(cluster).await?;
             let is_due = stage != Stage::Distributing;
-            Ok(if generation > signed || !is_due {
-                Ok(())
-            } else {
-                Err(format!("CA {generation} signs"))
-            })
+            Ok(check(generation > signed || !is_due, || {
+                format!("CA {generation} signs")
+            }))
         })
         .await?;
-        sample::settled(bed).await?;
+        sample::settled(cluster).await?;
         let (after, latencies) = (load.report(), fight.latencies());
         tracing::info!(
             ?stage,
@@ -163,10 +164,10 @@ fn windows(fights: &[Fight]) -> Vec<(Instant, Instant)> {
 }
 
 /// Every target that traffic goes through.
-async fn targets(bed: &TestCluster) -> anyhow::Result<Vec<ContestedObject>> {
+async fn targets(cluster: &TestCluster) -> anyhow::Result<Vec<ContestedObject>> {
     let mut targets = Vec::new();
     for collection in [CRDS, VALIDATING, MUTATING] {
-        for object in list(&bed.client, collection).await? {
+        for object in list(&cluster.client, collection).await? {
             let path = format!("{collection}/{}", text(&object, "/metadata/name"));
             let target = ContestedObject::of(&object, &path);
             if !target.pointers.is_empty() {
@@ -178,83 +179,75 @@ async fn targets(bed: &TestCluster) -> anyhow::Result<Vec<ContestedObject>> {
     Ok(targets)
 }
 
-async fn bring_to(bed: &TestCluster, stage: Stage) -> anyhow::Result<()> {
+async fn bring_to(cluster: &TestCluster, stage: Stage) -> anyhow::Result<()> {
     if stage == Stage::Distributing {
         // A next CA that would live longer than is asked for is replaced.
         let path = sample::BUNDLE_DEPLOYMENT;
         let patch = json!({"spec": {"certificates": {"caDuration": "8000h"}}});
-        succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
+        succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
     } else {
-        sample::ask_for_rotation(bed, "ca").await?;
+        sample::ask_for_rotation(cluster, "ca").await?;
     }
     if stage != Stage::Signing {
         return Ok(());
     }
     until("the next CA signs", PATIENCE, async || {
-        let phase = phase(bed).await?;
-        Ok(if phase == "Signing" { Ok(()) } else { Err(phase) })
+        let phase = phase(cluster).await?;
+        Ok(check(phase == "Signing", || phase))
     })
     .await
 }
 
 /// Waits until the status names the target as contested, by `by` and nobody else.
-async fn named(bed: &TestCluster, target: &str, by: Option<&str>) -> anyhow::Result<()> {
+async fn named(cluster: &TestCluster, target: &str, by: Option<&str>) -> anyhow::Result<()> {
     until(
         &format!("the status says who contests {target}"),
         PATIENCE,
         async || {
-            let certificate = certificate(bed).await?;
+            let certificate = certificate(cluster).await?;
             let contested = &certificate["status"]["targets"]["contested"];
             let is_named = contested.as_array().is_some_and(|listed| {
                 listed.iter().any(|listed| {
                     listed["name"] == target && text(listed, "/fieldManager") == by.unwrap_or_default()
                 })
             });
-            Ok(if is_named {
-                Ok(())
-            } else {
-                Err(contested.to_string())
-            })
+            Ok(check(is_named, || contested.to_string()))
         },
     )
     .await
 }
 
 /// Waits until an event says that the target is contested, by `by` if that can be known.
-async fn announced(bed: &TestCluster, target: &str, by: Option<&str>) -> anyhow::Result<()> {
+async fn announced(cluster: &TestCluster, target: &str, by: Option<&str>) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/sample-system/events";
     until(
         &format!("an event says who contests {target}"),
         PATIENCE,
         async || {
-            let events = list(&bed.client, path).await?;
+            let events = list(&cluster.client, path).await?;
             let is_named = events.iter().any(|event| {
                 let note = text(event, "/note");
                 text(event, "/reason") == "TargetContested"
                     && note.contains(target)
                     && by.is_none_or(|by| note.contains(by))
             });
-            Ok(if is_named {
-                Ok(())
-            } else {
-                Err(format!("{} events", events.len()))
-            })
+            Ok(check(is_named, || format!("{} events", events.len())))
         },
     )
     .await
 }
 
-async fn certificate(bed: &TestCluster) -> anyhow::Result<Value> {
+async fn certificate(cluster: &TestCluster) -> anyhow::Result<Value> {
     let path = sample::SERVING_CERTIFICATE;
-    get(&bed.client, path).await?.context("no ServingCertificate")
+    get(&cluster.client, path).await?.context("no ServingCertificate")
 }
 
-async fn phase(bed: &TestCluster) -> anyhow::Result<String> {
-    Ok(text(&certificate(bed).await?, "/status/phase").to_owned())
+async fn phase(cluster: &TestCluster) -> anyhow::Result<String> {
+    Ok(text(&certificate(cluster).await?, "/status/phase").to_owned())
 }
 
-async fn generation(bed: &TestCluster) -> anyhow::Result<i64> {
-    let certificate = certificate(bed).await?;
+async fn generation(cluster: &TestCluster) -> anyhow::Result<i64> {
+    let certificate = certificate(cluster).await?;
     let generation = certificate.pointer("/status/ca/current/generation");
     generation.and_then(Value::as_i64).context("no CA")
 }

@@ -20,7 +20,7 @@ use crate::{
     load::Latencies,
     request::{Answer, text},
     sample,
-    steps::{PATIENCE, duration_in, until},
+    steps::{PATIENCE, check, duration_in, until},
     test_cluster::TestCluster,
 };
 
@@ -48,23 +48,23 @@ enum Outcome {
 }
 
 pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    sample::settled(bed).await?;
-    let before = sample::crd(bed).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
+    let before = sample::crd(cluster).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let duration = duration_in(SECONDS, FIGHT)?;
     let (started, mut beats, mut writes) = (Instant::now(), tokio::time::interval(BEAT), 0);
     while started.elapsed() < duration {
         for tool in [Tool::Apply, Tool::ForcedApply, Tool::ClientSideApply] {
             beats.tick().await;
-            let answer = tool.write(&bed.client, &sample::manifest()?).await?;
+            let answer = tool.write(&cluster.client, &sample::manifest()?).await?;
             anyhow::ensure!(answer.code == 200, "{tool:?} was refused: {answer}");
             writes += 1;
-            let after = sample::crd(bed).await?;
+            let after = sample::crd(cluster).await?;
             anyhow::ensure!(
                 after["spec"] == before["spec"]
                     && after["metadata"]["generation"] == before["metadata"]["generation"]
@@ -86,14 +86,14 @@ pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(
 }
 
 pub(super) async fn another_conversion_costs_calls_only_until_it_is_repaired(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    sample::settled(bed).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let windows = write_everything(bed, |tool, stanza, outcome| {
+    let windows = write_everything(cluster, |tool, stanza, outcome| {
         let expected = match (tool, stanza) {
             (Tool::Replace, _) | (_, Stanza::Other) => Outcome::Lost,
             (_, Stanza::Absent | Stanza::Same) => Outcome::Kept,
@@ -102,7 +102,7 @@ pub(super) async fn another_conversion_costs_calls_only_until_it_is_repaired(
         outcome == expected
     })
     .await?;
-    sample::settled(bed).await?;
+    sample::settled(cluster).await?;
     load.at_least(50).await?;
     let report = load.stop().await;
     let mut latencies = Latencies::default();
@@ -120,15 +120,17 @@ pub(super) async fn another_conversion_costs_calls_only_until_it_is_repaired(
     traffic::failed_only_in(&report, &windows)
 }
 
-pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(bed: &TestCluster) -> anyhow::Result<()> {
-    replicas::install_guard(bed).await?;
-    let replica = Replica::start(bed, "one").await?;
-    sample::install(bed, "sample.v1").await?;
-    sample::settled(bed).await?;
-    replica.join(bed).await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    replicas::install_guard(cluster).await?;
+    let replica = Replica::start(cluster, "one").await?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
+    replica.join(cluster).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let windows = write_everything(bed, |tool, stanza, outcome| {
+    let windows = write_everything(cluster, |tool, stanza, outcome| {
         let expected = match (tool, stanza) {
             (Tool::Replace, _) | (_, Stanza::Other) => Outcome::Refused,
             (_, Stanza::Absent | Stanza::Same) => Outcome::Kept,
@@ -148,10 +150,10 @@ pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(bed: &TestClu
 ///
 /// `is_expected` judges the first round but for its last write: from then on tools may own what they wrote before.
 async fn write_everything(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     is_expected: impl Fn(Tool, Stanza, Outcome) -> bool,
 ) -> anyhow::Result<Vec<(Instant, Instant)>> {
-    let before = sample::crd(bed).await?;
+    let before = sample::crd(cluster).await?;
     let conversion = &before["spec"]["conversion"];
     let duration = duration_in(SECONDS, Duration::ZERO)?;
     let (started, mut beats, mut windows) = (Instant::now(), tokio::time::interval(BEAT), Vec::new());
@@ -162,19 +164,19 @@ async fn write_everything(
                 beats.tick().await;
                 let manifest = stanza.in_manifest(conversion)?;
                 let sent = Instant::now();
-                let answer = tool.write(&bed.client, &manifest).await?;
+                let answer = tool.write(&cluster.client, &manifest).await?;
                 let outcome = Outcome::of(&answer, conversion)?;
                 let strategy = text(&answer.body, "/spec/conversion/strategy");
                 tracing::info!(?tool, ?stanza, ?outcome, code = answer.code, strategy, "Wrote");
                 if outcome == Outcome::Lost {
-                    windows.push((sent, repaired(bed, &before).await?));
+                    windows.push((sent, repaired(cluster, &before).await?));
                 }
                 let is_judged = is_first && position + 1 < STANZAS.len();
                 anyhow::ensure!(
                     !is_judged || is_expected(tool, stanza, outcome),
                     "{tool:?} of {stanza:?} is {outcome:?}: {answer}"
                 );
-                is_settled(bed, &before).await?;
+                is_settled(cluster, &before).await?;
             }
         }
         is_first = false;
@@ -197,9 +199,9 @@ impl Outcome {
 }
 
 /// Waits until the conversion is what it was before. When that was seen.
-async fn repaired(bed: &TestCluster, before: &Value) -> anyhow::Result<Instant> {
+async fn repaired(cluster: &TestCluster, before: &Value) -> anyhow::Result<Instant> {
     until("the conversion is put back", PATIENCE, async || {
-        let conversion = sample::crd(bed).await?["spec"]["conversion"].take();
+        let conversion = sample::crd(cluster).await?["spec"]["conversion"].take();
         Ok(if conversion == before["spec"]["conversion"] {
             Ok(Instant::now())
         } else {
@@ -210,14 +212,13 @@ async fn repaired(bed: &TestCluster, before: &Value) -> anyhow::Result<Instant> 
 }
 
 /// Waits until the CRD is what it was before, and is Windlass's.
-async fn is_settled(bed: &TestCluster, before: &Value) -> anyhow::Result<()> {
+async fn is_settled(cluster: &TestCluster, before: &Value) -> anyhow::Result<()> {
     until("the definition is as before", PATIENCE, async || {
-        let live = sample::crd(bed).await?;
-        Ok(if live["spec"] == before["spec"] && is_marked(&live, before) {
-            Ok(())
-        } else {
-            Err(live.to_string())
-        })
+        let live = sample::crd(cluster).await?;
+        Ok(check(
+            live["spec"] == before["spec"] && is_marked(&live, before),
+            || live.to_string(),
+        ))
     })
     .await
 }

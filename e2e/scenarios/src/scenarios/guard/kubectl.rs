@@ -29,23 +29,23 @@ struct Kubectl {
     cache: PathBuf,
 }
 
-pub(crate) async fn kubectl_shows_what_the_guard_says(bed: &TestCluster) -> anyhow::Result<()> {
+pub(crate) async fn kubectl_shows_what_the_guard_says(cluster: &TestCluster) -> anyhow::Result<()> {
     let kubectl = Kubectl {
-        kubeconfig: bed.command.kubeconfig.clone(),
-        cache: bed.write("kubectl", "")?.with_extension("cache"),
+        kubeconfig: cluster.command.kubeconfig.clone(),
+        cache: cluster.write("kubectl", "")?.with_extension("cache"),
     };
     if !kubectl.is_there().await {
         tracing::warn!("There is no kubectl to try: left out");
         return Ok(());
     }
-    replicas::install_guard(bed).await?;
-    let replica = Replica::start(bed, "one").await?;
-    install_sample(bed).await?;
-    replica.join(bed).await?;
+    replicas::install_guard(cluster).await?;
+    let replica = Replica::start(cluster, "one").await?;
+    install_sample(cluster).await?;
+    replica.join(cluster).await?;
 
-    let live = sample::crd(bed).await?;
+    let live = sample::crd(cluster).await?;
     let file = |name: &str, object: &Value| -> anyhow::Result<String> {
-        Ok(bed.write(name, &object.to_string())?.display().to_string())
+        Ok(cluster.write(name, &object.to_string())?.display().to_string())
     };
     let plain = file("plain.json", &edited(&live, |_| {}))?;
     let elsewhere = file(
@@ -105,7 +105,7 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(bed: &TestCluster) -> anyh
                 "kubectl {arguments:?} does not say {part:?}: {said}"
             );
         }
-        let now = sample::crd(bed).await?;
+        let now = sample::crd(cluster).await?;
         anyhow::ensure!(
             now["spec"] == live["spec"] && now["metadata"]["uid"] == live["metadata"]["uid"],
             "kubectl {arguments:?} has changed the definition"
@@ -121,7 +121,7 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(bed: &TestCluster) -> anyh
         let (succeeded, said) = kubectl.run(arguments).await?;
         anyhow::ensure!(succeeded, "kubectl {arguments:?}: {said}");
     }
-    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
+    delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
     let (succeeded, said) = kubectl.run(&["delete", crd[0], crd[1]]).await?;
     anyhow::ensure!(succeeded, "it stays after {OWNER} in {NAMESPACE} is gone: {said}");
     Ok(())

@@ -16,64 +16,62 @@ use crate::{
     operator,
     request::{self, text},
     sample,
-    steps::{self, PATIENCE, delete, get, succeed, until},
+    steps::{self, PATIENCE, check, delete, get, succeed, until},
     test_cluster::TestCluster,
 };
 
 pub(super) use self::kubectl::kubectl_shows_what_the_guard_says;
 
 /// Installs the sample.
-async fn install_sample(bed: &TestCluster) -> anyhow::Result<()> {
-    sample::install(bed, "sample.v1").await?;
-    sample::settled(bed).await?;
+async fn install_sample(cluster: &TestCluster) -> anyhow::Result<()> {
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
     Ok(())
 }
 
 pub(super) async fn every_forbidden_write_is_refused_by_every_replica(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    replicas::install_guard(bed).await?;
-    let leader = Replica::start(bed, "one").await?;
-    install_sample(bed).await?;
-    let standby = Replica::start(bed, "other").await?;
+    replicas::install_guard(cluster).await?;
+    let leader = Replica::start(cluster, "one").await?;
+    install_sample(cluster).await?;
+    let standby = Replica::start(cluster, "other").await?;
     // The API server keeps connections: it must never have had one to the leader.
-    standby.join(bed).await?;
-    writes::refused(bed).await?;
-    writes::let_through(bed).await?;
+    standby.join(cluster).await?;
+    writes::refused(cluster).await?;
+    writes::let_through(cluster).await?;
     anyhow::ensure!(!standby.running.leads().await?, "the standby leads");
-    standby.leave(bed).await?;
+    standby.leave(cluster).await?;
     standby.running.stop().await?;
-    leader.join(bed).await?;
-    writes::refused(bed).await?;
-    writes::let_through(bed).await?;
+    leader.join(cluster).await?;
+    writes::refused(cluster).await?;
+    writes::let_through(cluster).await?;
 
     // Who is done with the operator may be done with everything.
-    delete(&bed.client, sample::BUNDLE_DEPLOYMENT).await?;
-    delete(&bed.client, sample::DEFINITION).await
+    delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
+    delete(&cluster.client, sample::DEFINITION).await
 }
 
 pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    replicas::install_guard(bed).await?;
-    let leader = Replica::start(bed, "one").await?;
-    let standby = Replica::start(bed, "other").await?;
-    install_sample(bed).await?;
-    leader.join(bed).await?;
-    standby.join(bed).await?;
+    replicas::install_guard(cluster).await?;
+    let leader = Replica::start(cluster, "one").await?;
+    let standby = Replica::start(cluster, "other").await?;
+    install_sample(cluster).await?;
+    leader.join(cluster).await?;
+    standby.join(cluster).await?;
     until("both replicas serve the certificate", PATIENCE, async || {
-        let certificate = bed.settled(operator::NAMESPACE, replicas::SERVICE).await?;
+        let certificate = cluster.settled(operator::NAMESPACE, replicas::SERVICE).await?;
         let endpoints = certificate["status"]["endpoints"].clone();
-        Ok(if endpoints == json!({"ready": 2, "current": 2}) {
-            Ok(())
-        } else {
-            Err(endpoints.to_string())
-        })
+        Ok(check(endpoints == json!({"ready": 2, "current": 2}), || {
+            endpoints.to_string()
+        }))
     })
     .await?;
     for what in ["leaf", "ca"] {
         let rotated = steps::rotate(
-            &bed.client,
+            &cluster.client,
             operator::NAMESPACE,
             replicas::SERVICE,
             what,
@@ -81,77 +79,67 @@ pub(super) async fn the_guards_own_certificate_rotates_without_a_gap(
         );
         tokio::select! {
             rotated = rotated => rotated?,
-            passed = writes::until_one_passes(bed) => passed?,
+            passed = writes::until_one_passes(cluster) => passed?,
         }
     }
 
     // What Windlass writes itself is not even asked about. Where it is, because the operator has another name than the
     // configuration says, it is known all the same.
     let unconditional = json!([{"op": "remove", "path": "/webhooks/0/matchConditions"}]);
-    succeed(&bed.client, "PATCH", CONFIGURATION, Some(&unconditional)).await?;
-    sample::rotate(bed, "ca").await?;
-    writes::refused(bed).await
+    succeed(&cluster.client, "PATCH", CONFIGURATION, Some(&unconditional)).await?;
+    sample::rotate(cluster, "ca").await?;
+    writes::refused(cluster).await
 }
 
 pub(super) async fn where_nobody_guards_drift_is_undone_and_its_author_named(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    replicas::install_guard(bed).await?;
-    let replica = Replica::start(bed, "one").await?;
-    install_sample(bed).await?;
-    replica.join(bed).await?;
-    writes::refused(bed).await?;
+    replicas::install_guard(cluster).await?;
+    let replica = Replica::start(cluster, "one").await?;
+    install_sample(cluster).await?;
+    replica.join(cluster).await?;
+    writes::refused(cluster).await?;
     let path = sample::DEFINITION;
-    let before = get(&bed.client, path).await?.context("no CRD")?;
+    let before = get(&cluster.client, path).await?.context("no CRD")?;
     let again = replica.kill().await?;
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     let stranger = format!("{path}?fieldManager=stranger");
     until("a write passes that nobody guards", PATIENCE, async || {
         // The API server may keep a connection for a moment that nobody answers on.
-        let answer = request::send(&bed.client, "PATCH", &stranger, Some(&none)).await?;
-        Ok(if answer.code == 200 {
-            Ok(())
-        } else {
-            Err(answer.to_string())
-        })
+        let answer = request::send(&cluster.client, "PATCH", &stranger, Some(&none)).await?;
+        Ok(check(answer.code == 200, || answer.to_string()))
     })
     .await?;
     let _again = again.start()?;
     until("the conversion is put back", PATIENCE, async || {
-        let conversion = get(&bed.client, path).await?.context("no CRD")?["spec"]["conversion"].clone();
-        Ok(if conversion == before["spec"]["conversion"] {
-            Ok(())
-        } else {
-            Err(conversion.to_string())
-        })
+        let conversion = get(&cluster.client, path).await?.context("no CRD")?["spec"]["conversion"].clone();
+        Ok(check(conversion == before["spec"]["conversion"], || {
+            conversion.to_string()
+        }))
     })
     .await?;
-    named(bed, "stranger").await?;
-    let load = traffic::start(bed, &["v1", "v1beta1"]).await?;
+    named(cluster, "stranger").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
-    writes::refused(bed).await
+    writes::refused(cluster).await
 }
 
 /// Waits until an event about the BundleDeployment says who has overwritten the conversion.
-async fn named(bed: &TestCluster, manager: &str) -> anyhow::Result<()> {
+async fn named(cluster: &TestCluster, manager: &str) -> anyhow::Result<()> {
     let events = "/apis/events.k8s.io/v1/namespaces/default/events";
     until(
         "an event says who overwrote the conversion",
         PATIENCE,
         async || {
-            let events = steps::list(&bed.client, events).await?;
+            let events = steps::list(&cluster.client, events).await?;
             let is_named = events.iter().any(|event| {
                 text(event, "/reason") == "ConversionOverwritten"
                     && text(event, "/regarding/name") == OWNER
                     && text(event, "/related/name") == sample::WIDGETS
                     && text(event, "/note").contains(&format!("field manager {manager},"))
             });
-            Ok(if is_named {
-                Ok(())
-            } else {
-                Err(json!(events).to_string())
-            })
+            Ok(check(is_named, || json!(events).to_string()))
         },
     )
     .await

@@ -11,7 +11,7 @@ use super::writes;
 use crate::{
     operator::{self, Operator, Running},
     request::text,
-    steps::{PATIENCE, delete, succeed, until},
+    steps::{PATIENCE, check, delete, succeed, until},
     test_cluster::{self, TestCluster},
 };
 
@@ -39,7 +39,7 @@ pub(super) struct Stopped {
 }
 
 /// Creates the Service and the configuration of `windlass manifests`.
-pub(crate) async fn install_guard(bed: &TestCluster) -> anyhow::Result<()> {
+pub(crate) async fn install_guard(cluster: &TestCluster) -> anyhow::Result<()> {
     let mut found = 0;
     for mut object in windlass::commands::manifests::objects()? {
         let kind = text(&object, "/kind");
@@ -49,7 +49,7 @@ pub(crate) async fn install_guard(bed: &TestCluster) -> anyhow::Result<()> {
         if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
             spec.remove("selector");
         }
-        test_cluster::apply(&bed.client, &object).await?;
+        test_cluster::apply(&cluster.client, &object).await?;
         found += 1;
     }
     anyhow::ensure!(found == 2, "the guard is {found} objects");
@@ -60,9 +60,9 @@ pub(crate) async fn install_guard(bed: &TestCluster) -> anyhow::Result<()> {
 
 impl Replica {
     /// Starts a replica in `pod`. Nobody asks it yet.
-    pub(crate) async fn start(bed: &TestCluster, pod: &str) -> anyhow::Result<Self> {
-        let address = free_address(bed.cluster.address())?;
-        let mut operator = bed.operator.replica(pod);
+    pub(crate) async fn start(cluster: &TestCluster, pod: &str) -> anyhow::Result<Self> {
+        let address = free_address(cluster.backing.address())?;
+        let mut operator = cluster.operator.replica(pod);
         operator
             .arguments
             .extend(["--admission-bind".to_owned(), address.to_string()]);
@@ -70,7 +70,7 @@ impl Replica {
     }
 
     /// Makes it an endpoint, and waits until it is asked.
-    pub(crate) async fn join(&self, bed: &TestCluster) -> anyhow::Result<()> {
+    pub(crate) async fn join(&self, cluster: &TestCluster) -> anyhow::Result<()> {
         let Stopped { operator, address } = &self.stopped;
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
@@ -80,23 +80,19 @@ impl Replica {
             "ports": [{"name": "admission", "port": address.port(), "protocol": "TCP"}],
             "endpoints": [{"addresses": [address.ip()], "conditions": {"ready": true}}],
         });
-        succeed(&bed.client, "POST", SLICES, Some(&slice)).await?;
-        bed.settled(operator::NAMESPACE, SERVICE).await?;
+        succeed(&cluster.client, "POST", SLICES, Some(&slice)).await?;
+        cluster.settled(operator::NAMESPACE, SERVICE).await?;
         until("the guard is asked", PATIENCE, async || {
-            let answer = writes::try_out(bed).await?;
-            Ok(if answer.is_denied() {
-                Ok(())
-            } else {
-                Err(answer.to_string())
-            })
+            let answer = writes::try_out(cluster).await?;
+            Ok(check(answer.is_denied(), || answer.to_string()))
         })
         .await
     }
 
     /// Makes it no endpoint any more.
-    pub(super) async fn leave(&self, bed: &TestCluster) -> anyhow::Result<()> {
+    pub(super) async fn leave(&self, cluster: &TestCluster) -> anyhow::Result<()> {
         delete(
-            &bed.client,
+            &cluster.client,
             &format!("{SLICES}/{SERVICE}-{}", self.stopped.operator.pod),
         )
         .await

@@ -120,17 +120,17 @@ fn harmless(live: &Value) -> Vec<GuardedWrite> {
 }
 
 /// Tries every forbidden write: each is refused in words that help, and changes nothing.
-pub(super) async fn refused(bed: &TestCluster) -> anyhow::Result<()> {
-    let (before, stranger) = (live(bed).await?, foreign::trust_bundle()?);
+pub(super) async fn refused(cluster: &TestCluster) -> anyhow::Result<()> {
+    let (before, stranger) = (live(cluster).await?, foreign::trust_bundle()?);
     for position in 0..forbidden(&before, &stranger).len() {
-        let (write, answer) = send(bed, |live| forbidden(live, &stranger).swap_remove(position)).await?;
+        let (write, answer) = send(cluster, |live| forbidden(live, &stranger).swap_remove(position)).await?;
         let what = write.what;
         anyhow::ensure!(answer.code == 403, "{what}: {answer}");
         for part in write.says.iter().chain([&DENIED]) {
             anyhow::ensure!(answer.message().contains(part), "{what}: not {part:?}: {answer}");
         }
         anyhow::ensure!(
-            kept(&live(bed).await?) == kept(&before),
+            kept(&live(cluster).await?) == kept(&before),
             "{what} was refused, and has changed the definition"
         );
     }
@@ -140,7 +140,7 @@ pub(super) async fn refused(bed: &TestCluster) -> anyhow::Result<()> {
     others.retain(|version| version["storage"] == false);
     others.first_mut().context("one version")?["storage"] = json!(true);
     let patch = json!({"spec": {"versions": versions}});
-    let answer = request::send(&bed.client, "PATCH", sample::DEFINITION, Some(&patch)).await?;
+    let answer = request::send(&cluster.client, "PATCH", sample::DEFINITION, Some(&patch)).await?;
     anyhow::ensure!(
         answer.code == 422 && answer.message().contains("missing from spec.versions"),
         "a stored version went: {answer}"
@@ -149,13 +149,13 @@ pub(super) async fn refused(bed: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// Makes every change that must not be refused.
-pub(super) async fn let_through(bed: &TestCluster) -> anyhow::Result<()> {
-    let before = live(bed).await?;
+pub(super) async fn let_through(cluster: &TestCluster) -> anyhow::Result<()> {
+    let before = live(cluster).await?;
     for position in 0..harmless(&before).len() {
-        let (write, answer) = send(bed, |live| harmless(live).swap_remove(position)).await?;
+        let (write, answer) = send(cluster, |live| harmless(live).swap_remove(position)).await?;
         anyhow::ensure!(answer.code == 200, "{}: {answer}", write.what);
     }
-    let after = live(bed).await?;
+    let after = live(cluster).await?;
     anyhow::ensure!(
         kept(&after) == kept(&before),
         "what was harmless has changed what Windlass keeps"
@@ -164,16 +164,16 @@ pub(super) async fn let_through(bed: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// Tries one forbidden write without leaving anything behind.
-pub(super) async fn try_out(bed: &TestCluster) -> anyhow::Result<Answer> {
+pub(super) async fn try_out(cluster: &TestCluster) -> anyhow::Result<Answer> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     let path = format!("{}?dryRun=All", sample::DEFINITION);
-    request::send(&bed.client, "PATCH", &path, Some(&none)).await
+    request::send(&cluster.client, "PATCH", &path, Some(&none)).await
 }
 
 /// Tries it again and again, and fails as soon as it is not refused.
-pub(super) async fn until_one_passes(bed: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn until_one_passes(cluster: &TestCluster) -> anyhow::Result<()> {
     loop {
-        let answer = try_out(bed).await?;
+        let answer = try_out(cluster).await?;
         // Others write it at the same time.
         if !answer.is_denied() && answer.code != 409 {
             bail!("a forbidden write was not refused: {answer}");
@@ -183,12 +183,12 @@ pub(super) async fn until_one_passes(bed: &TestCluster) -> anyhow::Result<()> {
 
 /// Sends what `write` makes of the live CRD, again where that has changed meanwhile.
 async fn send(
-    bed: &TestCluster,
+    cluster: &TestCluster,
     write: impl Fn(&Value) -> GuardedWrite,
 ) -> anyhow::Result<(GuardedWrite, Answer)> {
     loop {
-        let write = write(&live(bed).await?);
-        let (client, path) = (&bed.client, sample::DEFINITION);
+        let write = write(&live(cluster).await?);
+        let (client, path) = (&cluster.client, sample::DEFINITION);
         let answer = match write.method {
             "APPLY" => request::apply(client, path, "gitops", true, &write.body).await?,
             "DELETE" => request::send(client, "DELETE", path, None).await?,
@@ -209,8 +209,8 @@ fn without(object: &Value, parent: &str, field: &str) -> Value {
     object
 }
 
-async fn live(bed: &TestCluster) -> anyhow::Result<Value> {
-    get(&bed.client, sample::DEFINITION)
+async fn live(cluster: &TestCluster) -> anyhow::Result<Value> {
+    get(&cluster.client, sample::DEFINITION)
         .await?
         .context("no definition")
 }

@@ -29,7 +29,7 @@ const OPERATOR: &str = "the-operator";
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) struct Bed {
+pub(crate) struct OperatedSandbox {
     sandbox: Sandbox,
     client: Client,
     _stop: DropGuard,
@@ -41,9 +41,9 @@ pub(crate) struct Dialling {
     task: JoinHandle<usize>,
 }
 
-// === impl Bed ===
+// === impl OperatedSandbox ===
 
-impl Bed {
+impl OperatedSandbox {
     /// A sandbox with the operator on it, whose waits are short.
     pub(crate) async fn start() -> Self {
         drop(rustls::crypto::ring::default_provider().install_default());
@@ -52,26 +52,26 @@ impl Bed {
             .unwrap();
         let client = client_of(&sandbox, "admin").await;
         let stop = CancellationToken::new();
-        let bed = Self {
+        let operated = Self {
             client,
             _stop: stop.clone().drop_guard(),
             sandbox,
         };
         for crd in windlass_api::custom_resource_definitions() {
-            bed.create(CRDS, &serde_json::to_value(crd).unwrap()).await;
+            operated.create(CRDS, &serde_json::to_value(crd).unwrap()).await;
         }
         for name in ["windlass-system", "system"] {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            bed.create("/api/v1/namespaces", &namespace).await;
+            operated.create("/api/v1/namespaces", &namespace).await;
         }
         let arguments =
             run::Args::parse_from(["run", "--serve=false", "--time-scale=0.02", "--probe-timeout=1s"]);
-        let mut config = config_of(&bed.sandbox, OPERATOR).await;
+        let mut config = config_of(&operated.sandbox, OPERATOR).await;
         config.default_retry = false;
         let operator = Client::try_from(config).unwrap();
         let options = arguments.options().unwrap();
         tokio::spawn(Operator::new(operator, options).run(stop));
-        bed
+        operated
     }
 
     /// A Service whose only endpoint is a server in this process.

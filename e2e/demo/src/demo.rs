@@ -1,0 +1,289 @@
+//! The steps of the demo.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use futures::future::LocalBoxFuture;
+use serde_json::json;
+use windlass_bundle::Bundle;
+use windlass_node::Program;
+use windlass_scenarios::{
+    cluster::BackingCluster,
+    command::argument,
+    load::{Clients, Load, Report},
+    progress::StepPrinter,
+    request::text,
+    resource::Resource,
+    sample,
+    steps::{BUNDLE_DEPLOYMENTS, check, get, list, serving_certificates, succeed, until},
+    test_cluster::{TestCluster, TestClusterOptions},
+};
+
+use crate::{
+    arguments::{Arguments, Fault},
+    traffic,
+};
+
+/// The namespace that traffic goes to.
+const TRAFFIC: &str = "demo";
+
+/// How long a step may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Workers that send requests side by side.
+const WORKERS: usize = 6;
+
+/// How long each waits between two requests.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// Requests that pass between two steps, so that each is seen to go on under load.
+const BETWEEN: u64 = 100;
+
+struct Demo {
+    cluster: TestCluster,
+    progress: StepPrinter,
+    name: String,
+    namespace: String,
+    total: Report,
+}
+
+/// Runs the demo; `program` is the executable that starts the operator and the sample operator.
+///
+/// # Errors
+///
+/// When a step does not get done. Failed requests are in the report.
+pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Report>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let bundles = match arguments.bundles.as_slice() {
+            [] => vec![sample::bundle("sample.v1"), sample::bundle("sample.v2")],
+            given => given.to_vec(),
+        };
+        let progress = StepPrinter::start();
+        let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
+        let first = parsed.first().context("there is no bundle")?;
+        let mut options = TestClusterOptions::new(program);
+        options.refresh_delay = Duration::ZERO..=Duration::from_secs_f64(arguments.secret_delay.max(0.0));
+        options.images = arguments
+            .run
+            .iter()
+            .map(|(image, path)| {
+                (
+                    image.clone(),
+                    Program {
+                        path: path.clone(),
+                        arguments: Vec::new(),
+                    },
+                )
+            })
+            .collect();
+        let cluster = async {
+            let backing = match &arguments.access.kubeconfig {
+                Some(kubeconfig) => BackingCluster::named(kubeconfig, arguments.access.pod_network).await?,
+                None => BackingCluster::sandbox().await?,
+            };
+            TestCluster::on(backing, options).await
+        };
+        let title = match &arguments.access.kubeconfig {
+            Some(_) => "Preparing the cluster: a node, CustomResourceDefinitions, the operator's rights",
+            None => "Starting a cluster: API server, controllers, a node",
+        };
+        let cluster = progress.step(title, cluster).await?;
+        let running = cluster.operator.start()?;
+        progress.say("Started the operator");
+        let name = first.package.clone();
+        let namespace = format!("{name}-system");
+        let mut demo = Demo {
+            cluster,
+            progress,
+            name,
+            namespace,
+            total: Report::default(),
+        };
+        let outcome = demo.go(&bundles, &parsed, &arguments).await;
+        if let Err(error) = &outcome {
+            eprintln!(
+                "{error:?}\n\nThe end of the operator's log:\n{}",
+                demo.cluster.log_tail()
+            );
+        }
+        let stopped = running.stop().await;
+        let ended = demo.cluster.stop().await;
+        outcome?;
+        stopped?;
+        ended?;
+        Ok(demo.total)
+    })
+}
+
+/// Reads and checks every bundle.
+async fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Bundle>> {
+    let mut bundles = Vec::new();
+    for folder in folders {
+        let files = windlass_bundle::sources::directory::load(folder)?;
+        let bundle = windlass_bundle::check::parse(&files).map_err(|problems| refuse(folder, &problems))?;
+        bundles.push(bundle);
+    }
+    Ok(bundles)
+}
+
+fn refuse(folder: &Path, problems: &[windlass_object::Problem]) -> anyhow::Error {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    anyhow::anyhow!(
+        "{} is not a good bundle:\n  {}",
+        folder.display(),
+        lines.join("\n  ")
+    )
+}
+
+// === impl Demo ===
+
+impl Demo {
+    async fn go(
+        &mut self,
+        folders: &[PathBuf],
+        bundles: &[Bundle],
+        arguments: &Arguments,
+    ) -> anyhow::Result<()> {
+        let client = self.cluster.client.clone();
+        succeed(
+            &client,
+            "POST",
+            "/api/v1/namespaces",
+            Some(&json!({"metadata": {"name": TRAFFIC}})),
+        )
+        .await?;
+        for (index, (folder, bundle)) in folders.iter().zip(bundles).enumerate() {
+            let resources = traffic::resources(bundle);
+            if index == 0 {
+                self.install(folder, None).await?;
+            } else {
+                self.upgrade(folder, &traffic::common(&bundles[index - 1], bundle))
+                    .await?;
+            }
+            self.armed().await?;
+            if index == 0 {
+                self.rotations(&resources, arguments).await?;
+                if arguments.fault.is_some() {
+                    // What follows would wait for servers that are gone; the summary says what failed.
+                    return Ok(());
+                }
+            } else {
+                self.keep_sending(&resources, BETWEEN).await?;
+            }
+            if index + 1 == folders.len() {
+                let missing = arguments.requests.saturating_sub(self.total.requests);
+                self.keep_sending(&resources, missing).await?;
+            }
+        }
+        self.remove().await
+    }
+
+    async fn install(&self, folder: &Path, load: Option<&Load>) -> anyhow::Result<()> {
+        let arguments = [
+            "install",
+            argument(folder)?,
+            "--namespace",
+            &self.namespace,
+            "--name",
+            &self.name,
+        ];
+        self.progress
+            .command(&self.cluster.command, &arguments, load)
+            .await
+    }
+
+    /// Upgrades while requests go on at the versions that both bundles serve.
+    async fn upgrade(&mut self, folder: &Path, resources: &[Resource]) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        self.install(folder, Some(&load)).await?;
+        load.at_least(BETWEEN).await?;
+        self.total.add(load.stop().await);
+        Ok(())
+    }
+
+    /// Fails unless the status says that every webhook and conversion is armed.
+    async fn armed(&self) -> anyhow::Result<()> {
+        let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
+        let deployed = get(&self.cluster.client, &path)
+            .await?
+            .context("the BundleDeployment is gone")?;
+        let count = |field: &str| -> anyhow::Result<usize> {
+            let entries = deployed["status"][field].as_array().cloned().unwrap_or_default();
+            match entries.iter().find(|entry| entry["state"] != "Armed") {
+                Some(entry) => bail!("not armed although ready: {entry}"),
+                None => Ok(entries.len()),
+            }
+        };
+        let (conversions, webhooks) = (count("conversions")?, count("webhooks")?);
+        self.progress.say(&format!(
+            "Armed: {conversions} conversions, {webhooks} admission webhooks"
+        ));
+        Ok(())
+    }
+
+    /// Rotates leaf and CA of every certificate while requests are sent.
+    async fn rotations(&mut self, resources: &[Resource], arguments: &Arguments) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        self.progress
+            .under_load("Sending requests", &load, load.at_least(BETWEEN))
+            .await?;
+        let certificates = list(&self.cluster.client, &serving_certificates(&self.namespace)).await?;
+        for what in [None, Some("--ca")] {
+            for certificate in &certificates {
+                let name = format!("{}/{}", self.namespace, text(certificate, "/metadata/name"));
+                let mut rotate = vec!["rotate", &name, "--wait"];
+                rotate.extend(what);
+                self.progress
+                    .command(&self.cluster.command, &rotate, Some(&load))
+                    .await?;
+            }
+        }
+        if arguments.fault == Some(Fault::Outage) {
+            self.cluster.stop_node().await;
+            self.progress
+                .say("Stopped the node and with it every webhook server, as --fault asked for");
+        }
+        self.progress
+            .under_load("Sending requests", &load, load.at_least(BETWEEN))
+            .await?;
+        self.total.add(load.stop().await);
+        Ok(())
+    }
+
+    async fn keep_sending(&mut self, resources: &[Resource], requests: u64) -> anyhow::Result<()> {
+        let load = self.load(resources);
+        let title = format!("Sending {requests} more requests");
+        self.progress
+            .under_load(&title, &load, load.at_least(requests))
+            .await?;
+        self.total.add(load.stop().await);
+        Ok(())
+    }
+
+    async fn remove(&self) -> anyhow::Result<()> {
+        self.progress
+            .command(&self.cluster.command, &["uninstall", &self.name], None)
+            .await?;
+        let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
+        let gone = until("the pods are gone", PATIENCE, async || {
+            let pods = list(&self.cluster.client, &path).await?;
+            Ok(check(pods.is_empty(), || format!("{} pods", pods.len())))
+        });
+        self.progress.step("Waiting for the last pod to end", gone).await
+    }
+
+    fn load(&self, resources: &[Resource]) -> Load {
+        Load::start(
+            &self.cluster.client,
+            TRAFFIC,
+            resources,
+            WORKERS,
+            PAUSE,
+            Clients::Strict,
+        )
+    }
+}

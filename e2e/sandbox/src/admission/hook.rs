@@ -1,0 +1,37 @@
+//! Which webhooks a request concerns.
+
+use serde_json::Value;
+
+use super::{
+    matching::{self, ServedVersion},
+    request::ReviewRequest,
+};
+
+/// One webhook of a configuration.
+pub(super) struct Hook<'a> {
+    pub(super) webhook: &'a Value,
+    pub(super) version: ServedVersion,
+}
+
+/// The webhooks that a request concerns, in the order in which they are called.
+pub(super) fn matching_hooks<'a>(configurations: &'a [Value], request: &ReviewRequest) -> Vec<Hook<'a>> {
+    // Webhooks cannot keep an administrator from removing webhooks.
+    let own_kinds = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"];
+    if request.resource.group == "admissionregistration.k8s.io"
+        && own_kinds.contains(&request.resource.resource.as_str())
+    {
+        return Vec::new();
+    }
+    let mut ordered: Vec<&Value> = configurations.iter().collect();
+    ordered.sort_by_key(|configuration| configuration["metadata"]["name"].as_str().unwrap_or_default());
+    ordered
+        .into_iter()
+        .flat_map(|configuration| configuration["webhooks"].as_array().into_iter().flatten())
+        .filter_map(|webhook| {
+            Some(Hook {
+                webhook,
+                version: matching::version(webhook, request)?,
+            })
+        })
+        .collect()
+}

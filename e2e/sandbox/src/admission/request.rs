@@ -1,0 +1,34 @@
+//! A request that webhooks are asked about.
+
+use serde_json::Value;
+
+use super::matching::{RequestedResource, ServedVersion};
+
+/// A request that webhooks are asked about.
+#[derive(Clone, Debug)]
+pub struct ReviewRequest {
+    /// What is requested, as the client did.
+    pub resource: RequestedResource,
+    /// The kind that goes with it.
+    pub kind: String,
+    /// The object's name; may be empty on create.
+    pub name: String,
+    /// The object's namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Labels of that namespace; for a Namespace, its own.
+    pub namespace_labels: Value,
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    pub operation: &'static str,
+    /// `userInfo`.
+    pub user: Value,
+    /// The object as it would be stored; null for deletes.
+    pub object: Value,
+    /// The object as it is stored; null for creates.
+    pub old_object: Value,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    /// `options`, for example a `CreateOptions`.
+    pub options: Value,
+    /// Other versions in which the same resource is served: for `matchPolicy: Equivalent`.
+    pub equivalents: Vec<ServedVersion>,
+}

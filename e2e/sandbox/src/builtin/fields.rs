@@ -1,0 +1,19 @@
+//! Ways into objects that are filled in.
+
+use serde_json::{Value, json};
+
+/// Sets a field of an object that is not there.
+pub(super) fn set(object: &mut Value, field: &str, value: Value) {
+    if object.is_null() {
+        *object = json!({});
+    }
+    if object.is_object() && object[field].is_null() {
+        object[field] = value;
+    }
+}
+
+/// The objects of a list, none where there is no list.
+pub(super) fn each<'a>(object: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
+    let list = object.get_mut(field).and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter(|item| item.is_object())
+}

@@ -1,0 +1,128 @@
+//! How a request is answered: what is allowed, what is injected, and which verb it comes to.
+
+use serde_json::json;
+
+use super::{
+    VERSION,
+    api_server::{ApiServer, AuditEvent},
+    authorization,
+    call::{Call, Reply, ResourcePath},
+    delete, discovery, openapi, read,
+    refusals::not_found_path,
+    reviews, subresources, watch, write,
+};
+use crate::StatusError;
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// Answers a request.
+    ///
+    /// # Errors
+    ///
+    /// Whatever a client would be told.
+    pub async fn handle(&self, call: Call) -> Result<Reply, StatusError> {
+        if let Some(reply) = self.plain(&call)? {
+            return Ok(reply);
+        }
+        let target = ResourcePath::parse(&call.path).ok_or_else(not_found_path)?;
+        let verb = target.verb(&call)?;
+        authorization::check(&self.0.store, &call.user, verb, &target)?;
+        self.0.faults.resumed().await;
+        let outcome = match self.0.faults.strike(&call.user) {
+            None => self.dispatch(&call, &target, verb).await,
+            Some(strike) => {
+                if strike.carried_out {
+                    drop(self.dispatch(&call, &target, verb).await);
+                }
+                Err(strike.answer)
+            }
+        };
+        self.0.requests.lock().push(AuditEvent {
+            user: call.user.name.clone(),
+            verb,
+            group: target.group.clone(),
+            resource: target.qualified_resource(),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+            code: match &outcome {
+                Ok(reply) => reply.code(),
+                Err(error) => error.code,
+            },
+        });
+        outcome
+    }
+
+    async fn dispatch(&self, call: &Call, target: &ResourcePath, verb: &str) -> Result<Reply, StatusError> {
+        if let Some(reply) = reviews::answer(self, call, target)? {
+            return Ok(reply);
+        }
+        let served = self
+            .0
+            .kinds
+            .find(&target.group, &target.version, &target.resource)
+            .filter(|served| served.namespaced || target.namespace.is_empty())
+            .ok_or_else(|| self.unserved(target))?;
+        if !target.subresource.is_empty() && !served.subresources.contains(&target.subresource) {
+            return Err(not_found_path());
+        }
+        if let Some(reply) = subresources::answer(self, call, target, &served).await? {
+            return Ok(reply);
+        }
+        match verb {
+            "get" => read::one(self, call, target, &served).await,
+            "list" => read::collection(self, call, target, &served).await,
+            "watch" => watch::open(self, call, target, &served).await,
+            "create" => write::create(self, call, target, &served).await,
+            "update" | "patch" => write::change(self, call, target, &served).await,
+            "delete" => delete::one(self, call, target, &served).await,
+            _ => delete::collection(self, call, target, &served).await,
+        }
+    }
+
+    /// Why a resource is not served: there is none, or its CRD cannot be.
+    fn unserved(&self, target: &ResourcePath) -> StatusError {
+        let name = format!("{}.{}", target.resource, target.group);
+        let crd = self
+            .0
+            .stored("apiextensions.k8s.io", "customresourcedefinitions", "", &name);
+        let broken = crd.is_some_and(|crd| {
+            let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+            conditions
+                .into_iter()
+                .any(|condition| condition["reason"] == "InvalidCABundle")
+        });
+        if broken {
+            StatusError::internal("error resolving resource")
+        } else {
+            not_found_path()
+        }
+    }
+
+    /// What is no resource: health, version, discovery, OpenAPI.
+    fn plain(&self, call: &Call) -> Result<Option<Reply>, StatusError> {
+        let reply = match call.path.as_str() {
+            "/healthz" | "/livez" | "/readyz" => Reply::Text("ok".to_owned()),
+            "/version" => Reply::json(json!({
+                "major": "1", "minor": "36", "gitVersion": VERSION, "gitCommit": "", "gitTreeState": "clean",
+                "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": "linux",
+            })),
+            path => {
+                let found = match discovery::answer(&self.0.kinds, call)? {
+                    Some(found) => Some(found),
+                    None => openapi::answer(&self.0.kinds, path),
+                };
+                let Some(found) = found else { return Ok(None) };
+                found
+            }
+        };
+        if call.method != http::Method::GET {
+            return Err(StatusError::new(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method",
+            ));
+        }
+        Ok(Some(reply))
+    }
+}

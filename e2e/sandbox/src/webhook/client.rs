@@ -1,0 +1,143 @@
+//! The client: connections are kept per target and bundle, byte for byte, and idle out after 90 s.
+//!
+//! So a new bundle always means a new handshake, and an unchanged one does not, as on the real server.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use http::{Request, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::{
+    connection::{Connection, Lost},
+    endpoints::Endpoints,
+    error::{self, CallError},
+    target::WebhookClientConfig,
+};
+
+/// How long an unused connection is kept.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// The largest answer that is read, in bytes.
+const MAXIMUM_ANSWER: usize = 32 << 20;
+
+/// Calls webhooks.
+#[derive(Clone)]
+pub struct WebhookClient {
+    endpoints: Arc<dyn Endpoints>,
+    idle: Arc<Mutex<Vec<Idle>>>,
+}
+
+struct Idle {
+    target: WebhookClientConfig,
+    since: Instant,
+    connection: Connection,
+}
+
+// === impl WebhookClient ===
+
+impl WebhookClient {
+    /// A client that finds Services with `endpoints`.
+    pub fn new(endpoints: Arc<dyn Endpoints>) -> Self {
+        Self {
+            endpoints,
+            idle: Arc::default(),
+        }
+    }
+
+    /// POSTs `body` to a `clientConfig` (`service` or `url`, `caBundle`) and returns the JSON of its answer.
+    ///
+    /// # Errors
+    ///
+    /// In the real server's words, whatever keeps a JSON answer from coming within `timeout`.
+    pub async fn post(&self, config: &Value, body: &Value, timeout: Duration) -> Result<Value, CallError> {
+        let target = WebhookClientConfig::parse(config)?;
+        let url = target.url(timeout);
+        let exchange = self.exchange(&target, &url, body);
+        let (status, bytes) = tokio::time::timeout(timeout, exchange)
+            .await
+            .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
+            .map_err(|detail| CallError::Post { url, detail })?;
+        error::check(status, &bytes)?;
+        error::decode(&bytes)
+    }
+
+    /// One request and its answer, on an idle connection if there is one that still works.
+    async fn exchange(
+        &self,
+        target: &WebhookClientConfig,
+        url: &str,
+        body: &Value,
+    ) -> Result<(u16, Bytes), String> {
+        let body = Bytes::from(body.to_string());
+        while let Some(mut connection) = self.take_idle(target) {
+            match send(&mut connection, target, url, body.clone()).await {
+                Ok(answer) => {
+                    self.keep(target, connection);
+                    return Ok(answer);
+                }
+                Err(Lost::BeforeAnswer) => {} // the server closed it while it was idle
+                Err(Lost::Failed(detail)) => return Err(detail),
+            }
+        }
+        let address = target.address(self.endpoints.as_ref()).await?;
+        let mut connection = Connection::open(address, target).await?;
+        match send(&mut connection, target, url, body).await {
+            Ok(answer) => {
+                self.keep(target, connection);
+                Ok(answer)
+            }
+            Err(Lost::BeforeAnswer) => Err("EOF".to_owned()),
+            Err(Lost::Failed(detail)) => Err(detail),
+        }
+    }
+
+    fn take_idle(&self, target: &WebhookClientConfig) -> Option<Connection> {
+        let mut idle = self.idle.lock();
+        idle.retain(|entry| entry.since.elapsed() < IDLE && entry.connection.is_open());
+        let found = idle
+            .iter()
+            .rposition(|entry| entry.target.shares_connections_with(target))?;
+        Some(idle.remove(found).connection)
+    }
+
+    fn keep(&self, target: &WebhookClientConfig, connection: Connection) {
+        if connection.is_open() {
+            self.idle.lock().push(Idle {
+                target: target.clone(),
+                since: Instant::now(),
+                connection,
+            });
+        }
+    }
+}
+
+async fn send(
+    connection: &mut Connection,
+    target: &WebhookClientConfig,
+    url: &str,
+    body: Bytes,
+) -> Result<(u16, Bytes), Lost> {
+    let path = url
+        .find("://")
+        .and_then(|scheme| url[scheme + 3..].find('/').map(|slash| scheme + 3 + slash));
+    let request = Request::post(path.map_or("/", |path| &url[path..]))
+        .header(header::HOST, target.host())
+        .header(header::USER_AGENT, "kube-apiserver-admission")
+        .header(header::ACCEPT, "application/json, */*")
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(body))
+        .map_err(|error| Lost::Failed(error.to_string()))?;
+    let response = connection.send(request).await?;
+    let status = response.status().as_u16();
+    let answer = http_body_util::Limited::new(response.into_body(), MAXIMUM_ANSWER)
+        .collect()
+        .await
+        .map_err(|_| Lost::Failed("unexpected EOF".to_owned()))?;
+    Ok((status, answer.to_bytes()))
+}

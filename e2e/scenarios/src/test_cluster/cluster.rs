@@ -1,0 +1,195 @@
+//! A test cluster from its beginning to its end.
+
+use std::{fs, path::PathBuf};
+
+use kube::Client;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{manifests, options::TestClusterOptions};
+use crate::{
+    cluster::{self, BackingCluster},
+    command::Command,
+    inventory::Inventory,
+    operator::{self, Operator},
+    proxy::Proxy,
+    steps::{self, PATIENCE, check, get, serving_certificates, until},
+};
+
+/// Set to keep the folder of a test cluster: logs of the operator and of the pods.
+const KEEP: &str = "WINDLASS_E2E_KEEP";
+
+/// A test cluster, running until it is dropped.
+pub struct TestCluster {
+    /// The cluster admin. Never retries by itself.
+    pub client: Client,
+    /// How to start the operator.
+    pub operator: Operator,
+    /// The command, as the cluster admin.
+    pub command: Command,
+    pub(super) directory: TempDir,
+    stop: CancellationToken,
+    node: Option<JoinHandle<()>>,
+    /// What it is set up on.
+    pub backing: BackingCluster,
+}
+
+// === impl TestCluster ===
+
+impl TestCluster {
+    /// A test cluster on a cluster that nothing else uses.
+    ///
+    /// # Errors
+    ///
+    /// When the node or the operator's RBAC cannot be set up.
+    pub async fn on(backing: BackingCluster, options: TestClusterOptions) -> anyhow::Result<Self> {
+        let mut directory = TempDir::with_prefix("windlass-e2e-")?;
+        if std::env::var_os(KEEP).is_some() {
+            directory.disable_cleanup(true);
+            tracing::info!(folder = %directory.path().display(), "Keeping the folder of the test cluster");
+        }
+        let admin = backing.admin()?;
+        let client = cluster::client(&admin).await?;
+        if let Err(error) = manifests::apply_all(&client).await {
+            backing.clear().await?;
+            return Err(error);
+        }
+        let command = Command {
+            program: options.program.clone(),
+            kubeconfig: directory.path().join("admin.kubeconfig"),
+        };
+        fs::write(&command.kubeconfig, &admin)?;
+        let kubeconfig = directory.path().join("operator.kubeconfig");
+        let account = backing
+            .service_account(operator::NAMESPACE, operator::ACCOUNT)
+            .await?;
+        fs::write(&kubeconfig, account)?;
+        let bundles = directory.path().join("bundles");
+        fs::create_dir(&bundles)?;
+        let stop = CancellationToken::new();
+        let node_client = Client::try_from(cluster::config(&admin).await?)?;
+        let node_options = backing.node(options.node(directory.path())).await?;
+        let node = start_node(node_client, node_options, stop.clone());
+        Ok(Self {
+            operator: Operator {
+                pod: operator::ACCOUNT.to_owned(),
+                client: client.clone(),
+                arguments: options.arguments(),
+                program: options.program,
+                kubeconfig,
+                bundle_dir: bundles,
+                log: directory.path().join("operator.log"),
+                log_filter: None,
+            },
+            client,
+            command,
+            directory,
+            stop,
+            node: Some(node),
+            backing,
+        })
+    }
+
+    /// Writes a file into the test cluster's folder.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, content: &str) -> anyhow::Result<PathBuf> {
+        let path = self.directory.path().join(name);
+        fs::write(&path, content)?;
+        Ok(path)
+    }
+
+    /// `operator` behind a new proxy.
+    ///
+    /// # Errors
+    ///
+    /// When the proxy cannot be opened.
+    pub async fn gated(&self, operator: &Operator) -> anyhow::Result<(Operator, Proxy)> {
+        let proxy = Proxy::open(self.operator_client().await?).await?;
+        let kubeconfig = self.write(&format!("{}.proxy.kubeconfig", operator.pod), &proxy.kubeconfig())?;
+        Ok((operator.with_kubeconfig(&kubeconfig), proxy))
+    }
+
+    /// A client with the operator's own rights.
+    ///
+    /// # Errors
+    ///
+    /// When its kubeconfig cannot be read.
+    async fn operator_client(&self) -> anyhow::Result<Client> {
+        cluster::client(&fs::read_to_string(&self.operator.kubeconfig)?).await
+    }
+
+    /// Waits until a ServingCertificate is stable, with every endpoint and every target current.
+    ///
+    /// # Errors
+    ///
+    /// When it does not settle.
+    pub async fn settled(&self, namespace: &str, certificate: &str) -> anyhow::Result<Value> {
+        let path = format!("{}/{certificate}", serving_certificates(namespace));
+        until(&format!("{path} is settled"), PATIENCE, async || {
+            let object = get(&self.client, &path).await?.unwrap_or_default();
+            Ok(if steps::is_settled(&object) {
+                Ok(object)
+            } else {
+                Err(format!("{}: {}", steps::conditions(&object), object["status"]))
+            })
+        })
+        .await
+    }
+
+    /// What is in the cluster now that the node has joined it.
+    ///
+    /// # Errors
+    ///
+    /// When the node does not come, or the cluster cannot be asked.
+    pub(crate) async fn inventory(&self) -> anyhow::Result<Inventory> {
+        until("the node has joined", PATIENCE, async || {
+            let nodes = steps::list(&self.client, "/api/v1/nodes").await?;
+            Ok(check(!nodes.is_empty(), || "no node".to_owned()))
+        })
+        .await?;
+        Inventory::take(&self.client).await
+    }
+
+    /// Ends the node, and with it every process of a pod.
+    pub async fn stop_node(&mut self) {
+        self.stop.cancel();
+        if let Some(node) = self.node.take()
+            && let Err(error) = node.await
+        {
+            tracing::warn!(%error, "The node ended badly");
+        }
+    }
+
+    /// Ends the node and its processes, and the cluster, or leaves it as it was before.
+    ///
+    /// # Errors
+    ///
+    /// When something of the test cluster stays in the cluster.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.stop_node().await;
+        self.backing.clear().await
+    }
+}
+
+impl Drop for TestCluster {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn start_node(
+    client: Client,
+    options: windlass_node::NodeOptions,
+    stop: CancellationToken,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        if let Err(error) = windlass_node::run(client, options, stop).await {
+            tracing::error!(%error, "The node ended");
+        }
+    })
+}
