@@ -7,12 +7,16 @@
 //! ```
 
 pub mod check;
+mod kinds;
 mod parse;
+mod phase;
 pub mod render;
 pub mod sources;
 pub mod upgrade;
 
+pub use kinds::BundledKind;
 pub use parse::{
     Bundle, ClusterServiceVersion, DeploymentSpec, Files, InstallMode, Manifest, ParsedBundle, Permission,
     WebhookDefinition, WebhookType, crds, read_crds, rule,
 };
+pub use phase::Phase;

@@ -18,7 +18,7 @@ mod error;
 mod hash;
 mod install_modes;
 pub(super) mod names;
-pub(super) mod others;
+mod others;
 mod rbac;
 mod rollout;
 #[cfg(test)]

@@ -12,11 +12,12 @@ pub use crds::{
     Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable,
     waits_for_proof,
 };
-pub use phases::{Phase, Phases};
+pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};
 pub use sample::sample_object;
 
 use serde_json::Value;
+pub use windlass_bundle::Phase;
 use windlass_bundle::{
     ClusterServiceVersion,
     render::{Conversion, Rendered, WebhookCertificate},
