@@ -11,6 +11,7 @@ pub mod object;
 pub mod patch;
 pub mod path;
 pub mod problem;
+pub mod rfc1123;
 pub mod text;
 pub mod yaml;
 
