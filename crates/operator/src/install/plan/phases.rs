@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_come_before_definitions_and_deployments_after_them() {
+    fn certificates_come_before_crds_and_deployments_after_them() {
         let kinds = [
             "ValidatingWebhookConfiguration",
             "Deployment",
