@@ -157,7 +157,7 @@ fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<RenderError> 
         .collect()
 }
 
-// === impl Certificates ===
+// === impl CertificateProvider ===
 
 impl CertificateProvider {
     fn durations(&self) -> Option<&Durations> {

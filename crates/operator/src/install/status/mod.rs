@@ -44,7 +44,7 @@ pub enum InstallOutcome {
     },
 }
 
-// === impl Step ===
+// === impl Milestone ===
 
 impl Milestone {
     /// Every step, in order.
@@ -78,7 +78,7 @@ impl Milestone {
     }
 }
 
-// === impl Standing ===
+// === impl InstallOutcome ===
 
 impl InstallOutcome {
     /// Waits at `at`.
