@@ -1,5 +1,7 @@
 //! Names that are typed as arguments.
 
+use windlass_object::rfc1123::{LABEL_LENGTH, is_label, is_subdomain};
+
 /// The name of a namespace: a label of RFC 1123.
 ///
 /// # Errors
@@ -23,7 +25,7 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
 ///
 /// When `text` is none.
 pub(super) fn bundle_deployment(text: &str) -> Result<String, String> {
-    if text.len() <= 63 && is_subdomain(text) {
+    if text.len() <= LABEL_LENGTH && is_subdomain(text) {
         Ok(text.to_owned())
     } else {
         Err(
@@ -41,24 +43,11 @@ pub(super) fn bundle_deployment(text: &str) -> Result<String, String> {
 /// When `text` is something else.
 pub(super) fn namespaced(text: &str) -> Result<(String, String), String> {
     match text.split_once('/') {
-        Some((namespace, name)) if is_label(namespace) && name.len() <= 253 && is_subdomain(name) => {
+        Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
             Ok((namespace.to_owned(), name.to_owned()))
         }
         _ => Err("write NAMESPACE/NAME, as `windlass certs` prints it".to_owned()),
     }
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(is_label)
-}
-
-fn is_label(text: &str) -> bool {
-    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    text.len() <= 63
-        && text.bytes().all(|byte| byte == b'-' || is_alphanumeric(byte))
-        && [text.bytes().next(), text.bytes().last()]
-            .iter()
-            .all(|byte| byte.is_some_and(is_alphanumeric))
 }
 
 #[cfg(test)]

@@ -1,6 +1,19 @@
 //! Kubernetes's JSONPath, as far as CRDs use it: fields, indexes, `[*]` and equality filters.
 //!
 //! It is not RFC 9535: dots in names are escaped with a backslash, and a missing field is no error.
+//!
+//! ```
+//! use serde_json::json;
+//!
+//! let pod = json!({"status": {"conditions": [
+//!     {"type": "PodScheduled", "status": "True"},
+//!     {"type": "Ready", "status": "False"},
+//! ]}});
+//! let path = r#".status.conditions[?(@.type=="Ready")].status"#;
+//! assert_eq!(json_path::first(&pod, path), Some(json!("False")));
+//! assert_eq!(json_path::all(&pod, "{.status.conditions[*].type}"), ["PodScheduled", "Ready"]);
+//! assert_eq!(json_path::first(&pod, ".status.phase"), None);
+//! ```
 
 use serde_json::{Value, json};
 

@@ -40,7 +40,7 @@ pub struct FieldError {
     pub detail: String,
 }
 
-// === impl Fault ===
+// === impl Violation ===
 
 impl Violation {
     /// The cause's reason, for example `FieldValueInvalid`.

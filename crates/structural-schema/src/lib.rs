@@ -1,4 +1,34 @@
 //! Structural schemas of custom resources: what they keep, fill in and refuse, in kube-apiserver's words.
+//!
+//! ```
+//! use serde_json::json;
+//! use structural_schema::Structural;
+//!
+//! let schema = Structural::new(&json!({"type": "object", "properties": {"spec": {
+//!     "type": "object",
+//!     "properties": {
+//!         "replicas": {"type": "integer", "minimum": 0, "default": 1},
+//!         "colour": {"type": "string", "enum": ["red", "blue"]},
+//!     },
+//!     "x-kubernetes-validations": [{"rule": "self.colour != 'blue' || self.replicas < 3", "message": "too much blue"}],
+//! }}}));
+//!
+//! let mut object = json!({"spec": {"colour": "green", "size": 7}});
+//! assert_eq!(schema.prune(&mut object), ["spec.size"]);
+//! schema.default(&mut object);
+//! assert_eq!(object, json!({"spec": {"colour": "green", "replicas": 1}}));
+//!
+//! let errors = schema.validate(&object, None);
+//! assert_eq!(
+//!     errors[0].to_string(),
+//!     r#"spec.colour: Unsupported value: "green": supported values: "red", "blue""#
+//! );
+//! // What was wrong before and has not changed is passed over.
+//! assert_eq!(schema.validate(&object, Some(&object)), []);
+//!
+//! let errors = schema.validate(&json!({"spec": {"colour": "blue", "replicas": 5}}), None);
+//! assert_eq!(errors[0].to_string(), r#"spec: Invalid value: "object": too much blue"#);
+//! ```
 
 mod cel;
 mod defaulting;

@@ -197,33 +197,12 @@ fn check_list(
     path: &str,
     errors: &mut Vec<FieldError>,
 ) {
-    if let Some(minimum) = schema["minItems"]
-        .as_u64()
-        .filter(|minimum| (items.len() as u64) < *minimum)
-    {
-        let detail = format!("{path} in body should have at least {minimum} items");
-        errors.push(FieldError::new(
-            path,
-            Violation::Invalid(json!(items.len())),
-            detail,
-        ));
-    }
-    if let Some(maximum) = schema["maxItems"]
-        .as_u64()
-        .filter(|maximum| items.len() as u64 > *maximum)
-    {
-        let detail = format!("must have at most {maximum} items");
-        errors.push(FieldError::new(path, Violation::TooMany(items.len()), detail));
-    }
+    check_item_count(schema, items, path, errors);
     let list_type = ListType::of(schema);
+    let identity_of = |item: &Value| identity(item, &list_type, &schema["items"]);
     let mut seen = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
-        let identity = match &list_type {
-            ListType::Atomic => None,
-            ListType::Set => Some(item.clone()),
-            ListType::Map(keys) => Some(identity(item, keys, &schema["items"])),
-        };
-        if let Some(identity) = identity
+        if let Some(identity) = identity_of(item)
             && !seen.insert(identity.to_string())
         {
             errors.push(FieldError::new(
@@ -233,32 +212,46 @@ fn check_list(
             ));
         }
     }
-    let old_items = old.and_then(Value::as_array);
+    let old_items: Vec<_> = old
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|old| Some((identity_of(old)?, old)))
+        .collect();
     for (index, item) in items.iter().enumerate() {
-        let before = match &list_type {
-            ListType::Atomic => None,
-            ListType::Set => old_items.and_then(|old| old.iter().find(|old| *old == item)),
-            ListType::Map(keys) => {
-                let desired = identity(item, keys, &schema["items"]);
-                old_items.and_then(|old| {
-                    old.iter()
-                        .find(|old| identity(old, keys, &schema["items"]) == desired)
-                })
-            }
-        };
-        check(
-            &schema["items"],
-            patterns,
-            item,
-            before,
-            &format!("{path}[{index}]"),
-            errors,
-        );
+        let before = identity_of(item).and_then(|identity| {
+            let same = old_items.iter().find(|(known, _)| *known == identity);
+            same.map(|(_, old)| *old)
+        });
+        let path = format!("{path}[{index}]");
+        check(&schema["items"], patterns, item, before, &path, errors);
+    }
+}
+
+fn check_item_count(schema: &Value, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    let count = items.len() as u64;
+    if let Some(minimum) = schema["minItems"].as_u64().filter(|minimum| count < *minimum) {
+        let detail = format!("{path} in body should have at least {minimum} items");
+        errors.push(FieldError::new(path, Violation::Invalid(json!(count)), detail));
+    }
+    if let Some(maximum) = schema["maxItems"].as_u64().filter(|maximum| count > *maximum) {
+        let detail = format!("must have at most {maximum} items");
+        errors.push(FieldError::new(path, Violation::TooMany(items.len()), detail));
+    }
+}
+
+/// What tells an item from the others of its list, and is the same in the old list: the item itself in a set, its keys in
+/// a map. Items of an atomic list have nothing of that kind.
+fn identity(item: &Value, list_type: &ListType, schema: &Value) -> Option<Value> {
+    match list_type {
+        ListType::Atomic => None,
+        ListType::Set => Some(item.clone()),
+        ListType::Map(keys) => Some(key_values(item, keys, schema)),
     }
 }
 
 /// The keys of an item of a map list.
-fn identity(item: &Value, keys: &[String], schema: &Value) -> Value {
+fn key_values(item: &Value, keys: &[String], schema: &Value) -> Value {
     keys.iter()
         .map(|key| {
             let value = item.get(key).or_else(|| schema["properties"][key].get("default"));

@@ -1,6 +1,7 @@
 //! What the operator may do: each verb that it uses.
 
 use serde_json::{Value, json};
+use windlass_bundle::BundledKind;
 use windlass_cluster::lease::LEASE;
 
 use super::{Document, NAME, NAMESPACE, labels};
@@ -69,9 +70,10 @@ CustomResourceDefinitions are deleted only for a BundleDeployment with deletionP
 Pods are created for the canaries of upgrades, and only these are deleted.";
 
 fn rules() -> Vec<Value> {
-    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({ "apiGroups": groups, "resources": resources, "verbs": verbs });
-    let with = |more: &[&'static str]| [&KEEP[..], more].concat();
-    vec![
+    let (core, other): (Vec<_>, Vec<_>) = bundled()
+        .into_iter()
+        .partition(|rule| rule["apiGroups"] == json!([""]));
+    let mut rules = vec![
         rule(
             &["windlass.dev"],
             &["bundledeployments"],
@@ -102,43 +104,46 @@ fn rules() -> Vec<Value> {
             &INJECT,
         ),
         rule(&[""], &["namespaces"], &["get", "list", "create", "patch"]),
-        rule(&[""], &["serviceaccounts", "services", "configmaps"], &KEEP),
-        rule(&[""], &["secrets"], &with(&["update"])),
+    ];
+    rules.extend(core);
+    rules.extend([
         rule(&["apps"], &["deployments"], &KEEP),
         rule(&["apps"], &["replicasets"], &["list"]),
         rule(&[""], &["pods"], &["get", "list", "watch", "create", "delete"]),
         rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
-        rule(
-            &["rbac.authorization.k8s.io"],
-            &["roles", "clusterroles"],
-            &with(&["escalate", "bind"]),
-        ),
-        rule(
-            &["rbac.authorization.k8s.io"],
-            &["rolebindings", "clusterrolebindings"],
-            &KEEP,
-        ),
-        rule(&["policy"], &["poddisruptionbudgets"], &KEEP),
-        rule(&["networking.k8s.io"], &["networkpolicies"], &KEEP),
-        rule(&["scheduling.k8s.io"], &["priorityclasses"], &KEEP),
-        rule(&["autoscaling.k8s.io"], &["verticalpodautoscalers"], &KEEP),
-        rule(
-            &["monitoring.coreos.com"],
-            &["prometheusrules", "servicemonitors", "podmonitors"],
-            &KEEP,
-        ),
-        rule(
-            &["console.openshift.io"],
-            &[
-                "consoleyamlsamples",
-                "consolequickstarts",
-                "consoleclidownloads",
-                "consolelinks",
-                "consoleplugins",
-            ],
-            &KEEP,
-        ),
+    ]);
+    rules.extend(other);
+    rules.extend([
         rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
         rule(&["*"], &["*"], &["list"]),
-    ]
+    ]);
+    rules
+}
+
+/// What the operator may do with the kinds that bundles may bring along: one rule for those of a group with the same verbs.
+fn bundled() -> Vec<Value> {
+    let mut rules: Vec<(&str, Vec<&str>, Vec<&str>)> = Vec::new();
+    for kind in BundledKind::ALL {
+        let more: &[&str] = match kind.kind {
+            "Role" | "ClusterRole" => &["escalate", "bind"],
+            // Those of ServingCertificates are replaced as a whole.
+            "Secret" => &["update"],
+            _ => &[],
+        };
+        let verbs = [&KEEP, more].concat();
+        let same =
+            |(group, _, of): &&mut (&str, Vec<&str>, Vec<&str>)| *group == kind.group() && *of == verbs;
+        match rules.iter_mut().find(same) {
+            Some((_, plurals, _)) => plurals.push(kind.plural),
+            None => rules.push((kind.group(), vec![kind.plural], verbs)),
+        }
+    }
+    rules
+        .iter()
+        .map(|(group, plurals, verbs)| rule(&[*group], plurals, verbs))
+        .collect()
+}
+
+fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
+    json!({ "apiGroups": groups, "resources": resources, "verbs": verbs })
 }

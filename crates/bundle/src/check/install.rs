@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use windlass_object::{JsonPath, Problem, object};
+use windlass_object::{JsonPath, Problem, object, rfc1123::LABEL_LENGTH};
 
 use super::names;
 use crate::upgrade::Version;
@@ -36,8 +36,8 @@ fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let replaces = csv.replaces().map(|name| ("spec.replaces", name));
     for (field, name) in [("metadata.name", csv.name())].into_iter().chain(replaces) {
         let mut messages = names::subdomain(name);
-        if name.len() > names::LABEL_LENGTH {
-            messages.push(format!("must be no more than {} characters", names::LABEL_LENGTH));
+        if name.len() > LABEL_LENGTH {
+            messages.push(format!("must be no more than {LABEL_LENGTH} characters"));
         }
         if !messages.is_empty() {
             let message = format!("{field} \"{name}\" is invalid: {}", messages.join(", "));

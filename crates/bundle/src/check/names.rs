@@ -1,5 +1,7 @@
 //! What Kubernetes accepts as a name; the texts are those of `k8s.io/apimachinery/pkg/util/validation`.
 
+use windlass_object::rfc1123::{LABEL_LENGTH, SUBDOMAIN_LENGTH, is_label_text, is_subdomain_text};
+
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
      and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -14,20 +16,14 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
      validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const SEGMENT: &str = "must not be '.' or '..', and must not contain '/' or '%'";
 
-/// The longest label value.
-pub(super) const LABEL_LENGTH: usize = 63;
-
-const SUBDOMAIN_LENGTH: usize = 253;
-
 /// What keeps `name` from being a DNS-1123 subdomain.
 pub(super) fn subdomain(name: &str) -> Vec<String> {
-    let fits = name.split('.').all(is_label);
-    messages(name, SUBDOMAIN_LENGTH, fits, SUBDOMAIN)
+    messages(name, SUBDOMAIN_LENGTH, is_subdomain_text(name), SUBDOMAIN)
 }
 
 /// What keeps `name` from being a DNS-1035 label, as Services are named.
 pub(super) fn service(name: &str) -> Vec<String> {
-    let fits = is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase());
+    let fits = is_label_text(name) && name.starts_with(|first: char| first.is_ascii_lowercase());
     messages(name, LABEL_LENGTH, fits, LABEL)
 }
 
@@ -47,13 +43,13 @@ pub(super) fn label_name(name: &str) -> Vec<String> {
         .flat_map(subdomain)
         .map(|message| format!("prefix part {message}"))
         .collect();
-    all.extend(messages(name, LABEL_LENGTH, is_label_text(name), LABEL_NAME));
+    all.extend(messages(name, LABEL_LENGTH, is_label_part(name), LABEL_NAME));
     all
 }
 
 /// What keeps `value` from being the value of a label.
 pub(super) fn label_value(value: &str) -> Vec<String> {
-    let fits = value.is_empty() || is_label_text(value);
+    let fits = value.is_empty() || is_label_part(value);
     messages(value, LABEL_LENGTH, fits, LABEL_VALUE)
 }
 
@@ -63,17 +59,8 @@ fn messages(name: &str, length: usize, fits: bool, message: &str) -> Vec<String>
     too_long.into_iter().chain(malformed).collect()
 }
 
-/// A DNS-1123 label of any length.
-fn is_label(text: &str) -> bool {
-    let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(alphanumeric)
-        && bytes.last().is_some_and(alphanumeric)
-        && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
-}
-
 /// The text of a label's name or value, of any length.
-fn is_label_text(text: &str) -> bool {
+fn is_label_part(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)

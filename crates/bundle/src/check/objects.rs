@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use windlass_object::{JsonPath, Problem, object};
 
 use super::names;
-use crate::render;
-use crate::{Bundle, Manifest, rule};
+use crate::{Bundle, BundledKind, Manifest, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_kinds(bundle, problems);
@@ -18,7 +17,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
 fn check_kinds(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in &bundle.others {
         let (name, kind) = (manifest.name(), manifest.kind());
-        if !render::others::is_permitted(kind) {
+        if BundledKind::named(kind).is_none() {
             let message = format!("unsupported resource \"{name}\" with kind \"{kind}\"");
             problems.push(manifest.problem(&JsonPath::of("kind"), rule::UNSUPPORTED_KIND, message));
         }

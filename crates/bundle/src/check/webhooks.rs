@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_object::{JsonPath, Problem, Rule, object};
+use windlass_object::{JsonPath, Problem, Rule, object, rfc1123::LABEL_LENGTH};
 
 use super::{names, webhook_definitions};
 use crate::{Bundle, WebhookDefinition, WebhookType, rule};
@@ -64,10 +64,9 @@ fn check_name(webhook: WebhookDefinition<'_>, problem: &mut impl FnMut(&str, Rul
     if webhook.webhook_type() == Some(WebhookType::Conversion) {
         return;
     }
-    if name.len() > names::LABEL_LENGTH {
-        let length = names::LABEL_LENGTH;
+    if name.len() > LABEL_LENGTH {
         let message =
-            format!("name '{name}' of an admission webhook must be no more than {length} characters");
+            format!("name '{name}' of an admission webhook must be no more than {LABEL_LENGTH} characters");
         problem("generateName", rule::WEBHOOK_NAME_LENGTH, message);
     }
     if name.split('.').count() < 3 {

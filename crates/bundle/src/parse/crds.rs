@@ -21,12 +21,12 @@ pub fn from_bundle(files: &Files) -> Result<BTreeMap<String, Value>, Vec<Problem
         .filter(|webhook| webhook.webhook_type() == Some(WebhookType::Conversion))
         .flat_map(WebhookDefinition::conversion_crds)
         .collect();
-    let definitions = by_name(bundle.crds.clone())?;
-    let definitions = definitions.into_iter().map(|(name, crd)| {
+    let crds = by_name(bundle.crds.clone())?;
+    let crds = crds.into_iter().map(|(name, crd)| {
         let converts = converted.contains(&name.as_str());
         (name, with_conversion(crd, converts))
     });
-    Ok(definitions.collect())
+    Ok(crds.collect())
 }
 
 /// The CRDs in a file of YAML or JSON; its other objects are passed over.
@@ -43,7 +43,7 @@ pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Ve
     by_name(manifests)
 }
 
-/// `definition` with conversion by webhook, or with none.
+/// `crd` with conversion by webhook, or with none: as it is once an install is complete.
 pub fn with_conversion(mut crd: Value, converts: bool) -> Value {
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         let strategy = if converts { "Webhook" } else { "None" };

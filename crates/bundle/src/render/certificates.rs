@@ -42,7 +42,7 @@ struct Place {
     key: &'static str,
 }
 
-// === impl Certificate ===
+// === impl WebhookCertificate ===
 
 impl WebhookCertificate {
     /// What a Deployment that serves webhooks needs.

@@ -18,7 +18,7 @@ mod error;
 mod hash;
 mod install_modes;
 pub(super) mod names;
-pub(super) mod others;
+mod others;
 mod rbac;
 mod rollout;
 #[cfg(test)]
@@ -157,7 +157,7 @@ fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<RenderError> 
         .collect()
 }
 
-// === impl Certificates ===
+// === impl CertificateProvider ===
 
 impl CertificateProvider {
     fn durations(&self) -> Option<&Durations> {

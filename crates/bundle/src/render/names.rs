@@ -2,15 +2,14 @@
 //! ever longer than Kubernetes allows.
 
 use serde_json::Value;
+use windlass_object::rfc1123::LABEL_LENGTH;
 
 use super::hash::base36_sha224;
 
-/// The longest name of a Service, and of everything that OLM gives a generated name.
-const LONGEST: usize = 63;
-
-/// `base-suffix`, with `base` cut so that the whole fits.
+/// `base-suffix`, with `base` cut so that the whole fits into the name of a Service: OLM keeps all its generated names as
+/// short.
 pub(super) fn joined(base: &str, suffix: &str) -> String {
-    let room = LONGEST.saturating_sub(suffix.len() + 1);
+    let room = LABEL_LENGTH.saturating_sub(suffix.len() + 1);
     let end = (0..=room.min(base.len()))
         .rev()
         .find(|end| base.is_char_boundary(*end))

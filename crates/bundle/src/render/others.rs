@@ -4,45 +4,14 @@ use serde_json::Value;
 use windlass_object::json;
 
 use super::error::RenderError;
-use crate::Bundle;
-
-/// Kinds that bundles may bring along, and whether they are namespaced.
-///
-/// `supported_resources.go` of operator-registry, which calls VerticalPodAutoscaler cluster-scoped. It is not.
-const KINDS: [(&str, bool); 20] = [
-    ("Service", true),
-    ("ServiceAccount", true),
-    ("Role", true),
-    ("RoleBinding", true),
-    ("PrometheusRule", true),
-    ("ServiceMonitor", true),
-    ("PodMonitor", true),
-    ("Secret", true),
-    ("ConfigMap", true),
-    ("PodDisruptionBudget", true),
-    ("NetworkPolicy", true),
-    ("VerticalPodAutoscaler", true),
-    ("ClusterRole", false),
-    ("ClusterRoleBinding", false),
-    ("PriorityClass", false),
-    ("ConsoleYAMLSample", false),
-    ("ConsoleQuickStart", false),
-    ("ConsoleCLIDownload", false),
-    ("ConsoleLink", false),
-    ("ConsolePlugin", false),
-];
-
-/// Whether bundles may bring along objects of a kind, beside what has a rule of its own; groups are not looked at.
-pub(crate) fn is_permitted(kind: &str) -> bool {
-    is_namespaced(kind).is_some()
-}
+use crate::{Bundle, BundledKind};
 
 /// The objects, those of namespaced kinds in `namespace`, others in none.
 pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Vec<RenderError>> {
     let mut objects = Vec::new();
     let mut errors = Vec::new();
     for manifest in &bundle.others {
-        let Some(namespaced) = is_namespaced(manifest.kind()) else {
+        let Some(kind) = BundledKind::named(manifest.kind()) else {
             errors.push(RenderError::UnsupportedKind {
                 kind: manifest.kind().to_owned(),
                 name: manifest.name().to_owned(),
@@ -51,7 +20,7 @@ pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Ve
         };
         let mut object = manifest.object.clone();
         json::drop_live_fields(&mut object);
-        json::set_namespace(&mut object, namespaced.then_some(namespace));
+        json::set_namespace(&mut object, kind.namespaced.then_some(namespace));
         objects.push(object);
     }
     if errors.is_empty() {
@@ -59,14 +28,6 @@ pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Ve
     } else {
         Err(errors)
     }
-}
-
-/// Whether a kind that is permitted is namespaced.
-fn is_namespaced(kind: &str) -> Option<bool> {
-    KINDS
-        .iter()
-        .find(|(known, _)| *known == kind)
-        .map(|(_, namespaced)| *namespaced)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(super) struct FileCollector {
     bytes: u64,
 }
 
-// === impl Collection ===
+// === impl FileCollector ===
 
 impl FileCollector {
     pub(super) fn new() -> Self {

@@ -144,7 +144,7 @@ fn relative(path: &Path) -> Result<PathBuf, SourceError> {
     Ok(parts)
 }
 
-// === impl Error ===
+// === impl SourceError ===
 
 impl SourceError {
     /// The file that the error is about, relative to the bundle where it is in it.

@@ -142,7 +142,7 @@ impl Predecessors {
     }
 }
 
-// === impl Refusal ===
+// === impl UpgradeRefusal ===
 
 impl UpgradeRefusal {
     /// One word in CamelCase.

@@ -17,10 +17,10 @@ pub struct Api {
 
 impl Api {
     /// The API of a CustomResourceDefinition; `None` where it has no name.
-    pub fn of(definition: &Value) -> Option<Self> {
+    pub fn of(crd: &Value) -> Option<Self> {
         Some(Self {
-            crd: object::text(definition, "/metadata/name")?.to_owned(),
-            kind: object::text(definition, "/spec/names/kind")
+            crd: object::text(crd, "/metadata/name")?.to_owned(),
+            kind: object::text(crd, "/spec/names/kind")
                 .unwrap_or_default()
                 .to_owned(),
         })

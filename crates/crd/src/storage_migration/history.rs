@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_object::object;
 
-use crate::accessors::storage_version;
+use crate::storage_version;
 
 /// Generations of one CustomResourceDefinition, without a gap, over which its storage version has stayed the same.
 ///
@@ -18,7 +18,7 @@ pub struct StorageVersionHistory {
     pub(super) last: i64,
 }
 
-// === impl Tenure ===
+// === impl StorageVersionHistory ===
 
 impl StorageVersionHistory {
     /// What one look at a CRD says; `None` where it has no storage version.

@@ -28,7 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::accessors::{reachable_version, storage_version, stored_versions};
+use crate::{reachable_version, storage_version, stored_versions};
 
 use history::generation;
 use windlass_object::object;

@@ -218,7 +218,7 @@ fn shown(value: &Value) -> String {
     shortened(value.to_string(), SHOWN)
 }
 
-// === impl Change ===
+// === impl KeywordChange ===
 
 impl<'a> KeywordChange<'a> {
     pub(super) fn of(keyword: &'a str, old: Option<&'a Value>, new: Option<&'a Value>) -> Self {

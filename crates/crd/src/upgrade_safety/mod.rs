@@ -51,7 +51,7 @@ pub use rule::UpgradeRule;
 
 use finding::Findings;
 
-use crate::accessors::{is_served, name, stored_versions};
+use crate::{is_served, stored_versions, version_name};
 
 /// CustomResourceDefinitions by name.
 pub type Crds = BTreeMap<String, Value>;
@@ -81,7 +81,7 @@ pub fn compare_back(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec
     let mut findings = Findings::new(crd, policy);
     whole::compare(old, new, &mut findings);
     let stored = stored_versions(old);
-    let is_unreadable = |version: &Value| !is_served(version) && stored.contains(&name(version));
+    let is_unreadable = |version: &Value| !is_served(version) && stored.contains(&version_name(version));
     versions::compare_same(old, new, is_unreadable, &mut findings);
     findings.finish()
 }

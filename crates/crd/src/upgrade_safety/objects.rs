@@ -14,7 +14,7 @@ use super::{
     schema::canonical_schema,
     versions::{schema, versions},
 };
-use crate::accessors::{self, is_served};
+use crate::is_served;
 
 /// The objects of one version of a CustomResourceDefinition, tried one after the other.
 pub struct Trial {
@@ -166,7 +166,7 @@ impl Tried {
             let field = Some(field.as_str());
             match harm {
                 Harm::Invalid | Harm::Loss => {
-                    findings.add(version, field, UpgradeRule::StoredObjects, message)
+                    findings.add(version, field, UpgradeRule::StoredObjects, message);
                 }
                 Harm::Undecided => findings.warn(version, field, UpgradeRule::StoredObjects, message),
             }
@@ -209,7 +209,7 @@ impl fmt::Display for Tried {
 
 impl Side {
     fn of(crd: &Value, version: &str) -> Self {
-        let schema = accessors::version(crd, version).map_or(&Value::Null, schema);
+        let schema = crate::version(crd, version).map_or(&Value::Null, schema);
         Self {
             schema: schema.clone(),
             structural: Structural::new(schema),

@@ -14,7 +14,7 @@ use super::{
     finding::Findings,
     property::{Comparison, unhandled},
 };
-use crate::accessors::{self, is_converting, is_served};
+use crate::{is_converting, is_served};
 
 /// What a version has beside its schema, and whether it matters that it is new.
 const FACILITIES: [(&str, &str, bool); 3] = [
@@ -58,23 +58,23 @@ pub(super) fn compare_same(
 
 /// Findings between versions that `new` serves side by side without conversion: what is written in one is read in the
 /// other as it is. Those that `old` has already do not count: nothing gets worse.
-pub(super) fn compare_served(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Finding> {
-    let known: BTreeSet<Finding> = served_pairs(crd, old, policy).into_iter().collect();
-    let mut found = served_pairs(crd, new, policy);
+pub(super) fn compare_served(name: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Finding> {
+    let known: BTreeSet<Finding> = served_pairs(name, old, policy).into_iter().collect();
+    let mut found = served_pairs(name, new, policy);
     found.retain(|finding| !known.contains(finding));
     found
 }
 
-fn served_pairs(crd: &str, definition: &Value, policy: &Policy) -> Vec<Finding> {
-    if is_converting(definition) {
+fn served_pairs(name: &str, crd: &Value, policy: &Policy) -> Vec<Finding> {
+    if is_converting(crd) {
         return Vec::new();
     }
-    let mut served: Vec<(&str, &Value)> = versions(definition)
+    let mut served: Vec<(&str, &Value)> = versions(crd)
         .into_iter()
         .filter(|(_, version)| is_served(version))
         .collect();
     served.sort_by_key(|(name, _)| rank(name));
-    let mut findings = Findings::new(crd, policy);
+    let mut findings = Findings::new(name, policy);
     for (index, (old_name, old)) in served.iter().enumerate() {
         for (new_name, new) in &served[index + 1..] {
             let mut comparison = Comparison {
@@ -91,7 +91,7 @@ fn served_pairs(crd: &str, definition: &Value, policy: &Policy) -> Vec<Finding> 
 /// The versions by name; of two with one name the first.
 pub(super) fn versions(crd: &Value) -> BTreeMap<&str, &Value> {
     let mut versions = BTreeMap::new();
-    for version in accessors::versions(crd) {
+    for version in crate::versions(crd) {
         if let Some(name) = object::text(version, "/name") {
             versions.entry(name).or_insert(version);
         }

@@ -6,7 +6,7 @@ use windlass_object::object;
 use super::{
     UpgradeRule, constraints::KeywordChange, finding::Findings, property::unhandled, versions::versions,
 };
-use crate::accessors::{is_served, is_storage, stored_versions};
+use crate::{is_served, is_storage, stored_versions};
 
 /// Fields beside the versions that decide over what is kept, and under which names.
 const FIELDS: [(&str, &str); 4] = [

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
-use windlass_crd::accessors::{is_converting, storage_version};
+use windlass_crd::{is_converting, storage_version};
 use windlass_object::{ObjectKey, names, object};
 
 use super::{halt::Halt, objects::ADMISSION_KINDS, reconciler::BundleReconciler};

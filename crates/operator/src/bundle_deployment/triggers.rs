@@ -1,9 +1,14 @@
 //! Which watches there are, and which BundleDeployments a change concerns.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
+use windlass_bundle::BundledKind;
 use windlass_cluster::{
     Change, Index, Kind, kinds,
     watches::{Selector, Watch},
@@ -16,34 +21,13 @@ use windlass_trust::injection::differs_in_trust_only;
 use super::memory::StorageVersionHistories;
 use crate::{Context, injection::REPAIRED};
 
-/// The kinds that an install can bring along; what is removed is looked for among them.
-///
-/// Those of `supported_resources.go` of operator-registry, what is rendered from the ClusterServiceVersion, and canaries.
-pub(super) const OWNED_KINDS: [Kind; 23] = [
-    Kind::new("v1", "ServiceAccount"),
-    Kind::new("rbac.authorization.k8s.io/v1", "Role"),
-    Kind::new("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    Kind::new("rbac.authorization.k8s.io/v1", "ClusterRole"),
-    Kind::new("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-    kinds::CONFIG_MAP,
-    kinds::SECRET,
-    kinds::SERVICE,
-    kinds::DEPLOYMENT,
-    kinds::POD,
-    Kind::new("policy/v1", "PodDisruptionBudget"),
-    Kind::new("networking.k8s.io/v1", "NetworkPolicy"),
-    Kind::new("scheduling.k8s.io/v1", "PriorityClass"),
-    Kind::new("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
-    Kind::new("monitoring.coreos.com/v1", "PrometheusRule"),
-    Kind::new("monitoring.coreos.com/v1", "ServiceMonitor"),
-    Kind::new("monitoring.coreos.com/v1", "PodMonitor"),
-    Kind::new("console.openshift.io/v1", "ConsoleYAMLSample"),
-    Kind::new("console.openshift.io/v1", "ConsoleQuickStart"),
-    Kind::new("console.openshift.io/v1", "ConsoleCLIDownload"),
-    Kind::new("console.openshift.io/v1", "ConsoleLink"),
-    Kind::new("console.openshift.io/v1", "ConsolePlugin"),
-    kinds::SERVING_CERTIFICATE,
-];
+/// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
+/// what is rendered from the ClusterServiceVersion, and canaries.
+pub(super) static OWNED_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+    let bundled = BundledKind::ALL.map(|bundled| Kind::new(bundled.api_version, bundled.kind));
+    let rendered = [kinds::DEPLOYMENT, kinds::POD, kinds::SERVING_CERTIFICATE];
+    bundled.into_iter().chain(rendered).collect()
+});
 
 /// Kinds of which every object is watched: they are few in a cluster, or foreign ones matter too.
 const WHOLE_KINDS: [Kind; 6] = [
@@ -60,10 +44,8 @@ pub(super) fn watch_everything(context: &Context) {
     for kind in WHOLE_KINDS {
         context.watches.want(Watch::all(kind));
     }
-    for kind in OWNED_KINDS {
-        if !WHOLE_KINDS.contains(&kind) {
-            context.watches.want(owned(kind));
-        }
+    for kind in OWNED_KINDS.iter().filter(|kind| !WHOLE_KINDS.contains(kind)) {
+        context.watches.want(owned(kind.clone()));
     }
     let secrets = Selector::Label(names::SERVING_CERTIFICATE.to_owned());
     context.watches.want(Watch::all(kinds::SECRET).selected(secrets));

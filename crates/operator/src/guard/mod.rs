@@ -15,7 +15,7 @@ mod tests;
 
 use serde_json::Value;
 use thiserror::Error;
-use windlass_crd::accessors::{is_converting, stored_versions, version};
+use windlass_crd::{is_converting, stored_versions, version};
 use windlass_object::{
     names,
     object::{self, is_terminating},

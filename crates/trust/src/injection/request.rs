@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 use thiserror::Error;
-use windlass_object::names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET};
+use windlass_object::{
+    names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET},
+    rfc1123::{is_label, is_subdomain},
+};
 
 use super::spoken_annotation;
 
@@ -66,16 +69,10 @@ impl CaSource {
     }
 }
 
-/// `<namespace>/<name>`, both of which could be names of objects.
+/// `<namespace>/<name>`, both of which are names that Kubernetes takes.
 fn split(annotation: &'static str, value: &str) -> Result<(String, String), InvalidRequest> {
-    let could_be_a_name = |name: &str| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
-    };
     match value.split_once('/') {
-        Some((namespace, name)) if could_be_a_name(namespace) && could_be_a_name(name) => {
+        Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
             Ok((namespace.to_owned(), name.to_owned()))
         }
         _ => Err(InvalidRequest::Form {

@@ -3,12 +3,7 @@
 use std::net::IpAddr;
 
 use thiserror::Error;
-
-/// The longest DNS name, in characters (RFC 1035 §2.3.4).
-const LONGEST_NAME: usize = 253;
-
-/// The longest label of a DNS name, in characters.
-const LONGEST_LABEL: usize = 63;
+use windlass_object::rfc1123::{LABEL_LENGTH, SUBDOMAIN_LENGTH, is_label};
 
 /// The DNS names of one Service, each once; the first is the one that the API server dials, `SERVICE.NAMESPACE.svc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,13 +83,13 @@ pub(super) fn without_wildcard(name: &str) -> &str {
 
 fn problem(name: &str) -> Option<String> {
     let rest = without_wildcard(name);
-    let reason = if name.len() > LONGEST_NAME {
-        format!("longer than {LONGEST_NAME} characters")
+    let reason = if name.len() > SUBDOMAIN_LENGTH {
+        format!("longer than {SUBDOMAIN_LENGTH} characters")
     } else if name.parse::<IpAddr>().is_ok() {
         "an IP address; only DNS names can be served".to_owned()
     } else if !rest.split('.').all(is_label) {
         format!(
-            "not labels of letters, digits and inner hyphens, 1 to {LONGEST_LABEL} each, with dots between them"
+            "not labels of letters, digits and inner hyphens, 1 to {LABEL_LENGTH} each, with dots between them"
         )
     } else if rest
         .rsplit('.')
@@ -107,15 +102,6 @@ fn problem(name: &str) -> Option<String> {
         return None;
     };
     Some(format!("{name:?} is no DNS name: it is {reason}"))
-}
-
-fn is_label(label: &str) -> bool {
-    (1..=LONGEST_LABEL).contains(&label.len())
-        && label
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        && !label.starts_with('-')
-        && !label.ends_with('-')
 }
 
 #[cfg(test)]

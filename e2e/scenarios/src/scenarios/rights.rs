@@ -4,6 +4,7 @@ use std::{fs, path::PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use windlass_bundle::BundledKind;
 
 use super::foreign;
 use crate::{
@@ -20,16 +21,11 @@ const NAMESPACE: &str = "own-system";
 /// Says on bundled objects which revision of the bundle they are of.
 const REVISION: &str = "example.com/revision";
 
-/// A kind that bundles may bring along.
+/// A kind that bundles may bring along, with an object of it.
 struct Bundled {
-    api_version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    namespaced: bool,
-    /// Whether a plain cluster serves it.
-    built_in: bool,
-    /// The object beyond its metadata.
-    content: Value,
+    kind: BundledKind,
+    /// The object beyond its metadata; `None` for kinds that a plain cluster does not serve, which take anything.
+    content: Option<Value>,
 }
 
 // === impl Bundled ===
@@ -40,23 +36,24 @@ impl Bundled {
 
     fn object(&self, revision: &str) -> Value {
         let mut object = json!({
-            "apiVersion": self.api_version, "kind": self.kind,
+            "apiVersion": self.kind.api_version, "kind": self.kind.kind,
             "metadata": {"name": Self::NAME, "annotations": {REVISION: revision}},
         });
-        json_patch::merge(&mut object, &self.content);
+        let anything = json!({"spec": {"text": "anything"}});
+        json_patch::merge(&mut object, self.content.as_ref().unwrap_or(&anything));
         object
     }
 
     fn path(&self) -> String {
-        let Self {
+        let BundledKind {
             api_version, plural, ..
-        } = self;
-        let root = if api_version.contains('/') {
-            "/apis"
-        } else {
+        } = self.kind;
+        let root = if self.kind.group().is_empty() {
             "/api"
+        } else {
+            "/apis"
         };
-        let namespace = if self.namespaced {
+        let namespace = if self.kind.namespaced {
             format!("/namespaces/{NAMESPACE}")
         } else {
             String::new()
@@ -65,111 +62,46 @@ impl Bundled {
     }
 }
 
-/// Every kind of `supported_resources.go` of operator-registry.
 fn every_kind() -> Vec<Bundled> {
-    let built_in = |api_version, kind, plural, namespaced, content| Bundled {
-        api_version,
-        kind,
-        plural,
-        namespaced,
-        built_in: true,
-        content,
-    };
-    let served_by_others = |api_version, kind, plural, namespaced| Bundled {
-        api_version,
-        kind,
-        plural,
-        namespaced,
-        built_in: false,
-        content: json!({"spec": {"text": "anything"}}),
-    };
-    let rbac = "rbac.authorization.k8s.io/v1";
-    let rules =
-        json!({"rules": [{"apiGroups": ["example.com"], "resources": ["nothings"], "verbs": ["get"]}]});
+    BundledKind::ALL
+        .map(|kind| Bundled {
+            kind,
+            content: content(kind.kind),
+        })
+        .into()
+}
+
+/// An object of a kind that each cluster serves, without its metadata.
+fn content(kind: &str) -> Option<Value> {
+    let rules = json!([{"apiGroups": ["example.com"], "resources": ["nothings"], "verbs": ["get"]}]);
     let binding = |kind: &str| {
         json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": Bundled::NAME},
                "subjects": [{"kind": "ServiceAccount", "name": Bundled::NAME, "namespace": NAMESPACE}]})
     };
     let selector = json!({"matchLabels": {"app": "none"}});
     let ports = json!([{"port": 80, "protocol": "TCP", "targetPort": 80}]);
-    let monitoring = "monitoring.coreos.com/v1";
-    let console = "console.openshift.io/v1";
-    vec![
-        built_in("v1", "ServiceAccount", "serviceaccounts", true, json!({})),
-        built_in(rbac, "Role", "roles", true, rules.clone()),
-        built_in(rbac, "RoleBinding", "rolebindings", true, binding("Role")),
-        built_in(rbac, "ClusterRole", "clusterroles", false, rules),
-        built_in(
-            rbac,
-            "ClusterRoleBinding",
-            "clusterrolebindings",
-            false,
-            binding("ClusterRole"),
-        ),
-        built_in(
-            "v1",
-            "ConfigMap",
-            "configmaps",
-            true,
-            json!({"data": {"key": "value"}}),
-        ),
-        built_in(
-            "v1",
-            "Secret",
-            "secrets",
-            true,
-            json!({"type": "Opaque", "data": {"key": "dmFsdWU="}}),
-        ),
-        built_in(
-            "v1",
-            "Service",
-            "services",
-            true,
-            json!({"spec": {"ports": ports, "selector": {"app": "none"}}}),
-        ),
-        built_in(
-            "policy/v1",
-            "PodDisruptionBudget",
-            "poddisruptionbudgets",
-            true,
-            json!({"spec": {"minAvailable": 1, "selector": selector}}),
-        ),
-        built_in(
-            "networking.k8s.io/v1",
-            "NetworkPolicy",
-            "networkpolicies",
-            true,
-            json!({"spec": {"podSelector": selector, "policyTypes": ["Ingress"]}}),
-        ),
-        built_in(
-            "scheduling.k8s.io/v1",
-            "PriorityClass",
-            "priorityclasses",
-            false,
-            json!({"value": 1000, "description": "for nobody"}),
-        ),
-        served_by_others(
-            "autoscaling.k8s.io/v1",
-            "VerticalPodAutoscaler",
-            "verticalpodautoscalers",
-            true,
-        ),
-        served_by_others(monitoring, "PrometheusRule", "prometheusrules", true),
-        served_by_others(monitoring, "ServiceMonitor", "servicemonitors", true),
-        served_by_others(monitoring, "PodMonitor", "podmonitors", true),
-        served_by_others(console, "ConsoleYAMLSample", "consoleyamlsamples", false),
-        served_by_others(console, "ConsoleQuickStart", "consolequickstarts", false),
-        served_by_others(console, "ConsoleCLIDownload", "consoleclidownloads", false),
-        served_by_others(console, "ConsoleLink", "consolelinks", false),
-        served_by_others(console, "ConsolePlugin", "consoleplugins", false),
-    ]
+    Some(match kind {
+        "ServiceAccount" => json!({}),
+        "Role" | "ClusterRole" => json!({"rules": rules}),
+        "RoleBinding" => binding("Role"),
+        "ClusterRoleBinding" => binding("ClusterRole"),
+        "ConfigMap" => json!({"data": {"key": "value"}}),
+        "Secret" => json!({"type": "Opaque", "data": {"key": "dmFsdWU="}}),
+        "Service" => json!({"spec": {"ports": ports, "selector": {"app": "none"}}}),
+        "PodDisruptionBudget" => json!({"spec": {"minAvailable": 1, "selector": selector}}),
+        "NetworkPolicy" => json!({"spec": {"podSelector": selector, "policyTypes": ["Ingress"]}}),
+        "PriorityClass" => json!({"value": 1000, "description": "for nobody"}),
+        _ => return None,
+    })
 }
 
 /// The bundle with an object of each kind, all of this revision.
 fn bundle(bed: &TestCluster, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
     let bundle = bed.add_bundle(&crate::sample::bundle(BUNDLE), revision)?;
     for bundled in kinds {
-        let file = bundle.join("manifests").join(format!("{}.json", bundled.plural));
+        let file = bundle
+            .join("manifests")
+            .join(format!("{}.json", bundled.kind.plural));
         fs::write(file, bundled.object(revision).to_string())?;
     }
     Ok(bundle)
@@ -185,7 +117,8 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
     bed: &TestCluster,
 ) -> anyhow::Result<()> {
     let kinds = every_kind();
-    for kind in kinds.iter().filter(|kind| !kind.built_in) {
+    for bundled in kinds.iter().filter(|bundled| bundled.content.is_none()) {
+        let kind = bundled.kind;
         let crd = foreign::crd(kind.api_version, kind.kind, kind.plural, kind.namespaced);
         foreign::define(bed, &crd).await?;
     }
@@ -244,7 +177,7 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
 ) -> anyhow::Result<()> {
     let kinds: Vec<_> = every_kind()
         .into_iter()
-        .filter(|kind| ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"].contains(&kind.kind))
+        .filter(|kind| ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"].contains(&kind.kind.kind))
         .collect();
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
     let rules = get(&bed.client, role).await?.context("no ClusterRole")?["rules"].clone();

@@ -44,7 +44,7 @@ pub struct ServingDefaults {
     pub canary: bool,
 }
 
-// === impl Serving ===
+// === impl ServingDefaults ===
 
 impl Default for ServingDefaults {
     fn default() -> Self {

@@ -245,7 +245,7 @@ impl World {
             (MigrationStep::Begin(_), Some(_)) if lags => {}
             (MigrationStep::Begin(migration), _) => status = Some(migration),
             (MigrationStep::Mark, Some(migration)) => {
-                migration.mark(&self.resource_version.to_string(), None)
+                migration.mark(&self.resource_version.to_string(), None);
             }
             (MigrationStep::Rewrite, Some(migration)) => {
                 survives = self.turn_page(migration, writes);

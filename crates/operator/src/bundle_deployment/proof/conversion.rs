@@ -5,11 +5,7 @@ use windlass_bundle::render::Conversion;
 use windlass_cluster::{
     Kind, RequestError, endpoints::Endpoint, prober::ConversionWebhook, telemetry::chain,
 };
-use windlass_crd::{
-    accessors::{self, reachable_version},
-    conversion_review::ConversionReview,
-    round_trip,
-};
+use windlass_crd::{conversion_review::ConversionReview, reachable_version, round_trip};
 use windlass_object::{object, text::Listing};
 
 use super::CalledService;
@@ -54,7 +50,10 @@ impl BundleReconciler {
             server_name: conversion.server_name(),
             path: conversion.path.clone(),
         };
-        let versions: Vec<_> = accessors::versions(crd).iter().map(accessors::name).collect();
+        let versions: Vec<_> = windlass_crd::versions(crd)
+            .iter()
+            .map(windlass_crd::version_name)
+            .collect();
         let subject = format!(
             "{webhook:?} {} {versions:?} {:?}",
             conversion.crd, conversion.review_versions

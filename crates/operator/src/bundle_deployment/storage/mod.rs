@@ -24,7 +24,7 @@ use crate::install::{
 use page::Turned;
 use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds, telemetry::chain};
 use windlass_crd::{
-    accessors::reachable_version,
+    reachable_version,
     storage_migration::{
         Migration, MigrationStep, StorageVersionHistory, converter, grant, is_as_desired,
         is_stored_in_one_version, next, reduction,

@@ -2,26 +2,27 @@
 //! is none.
 
 mod admission;
-mod crds;
 mod phases;
 mod preflight;
-mod sample;
 
 pub use admission::{DEFAULT_PORT, calls_elsewhere};
-pub use crds::{
-    Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable,
-    waits_for_proof,
-};
-pub use phases::{Phase, Phases};
+pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};
-pub use sample::sample_object;
 
 use serde_json::Value;
+pub use windlass_bundle::Phase;
 use windlass_bundle::{
     ClusterServiceVersion,
     render::{Conversion, Rendered, WebhookCertificate},
 };
 use windlass_crd::claims::Api;
+pub use windlass_crd::{
+    sample_object,
+    staging::{
+        Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable,
+        waits_for_proof,
+    },
+};
 use windlass_object::object;
 
 use crate::install::canary;
@@ -71,15 +72,17 @@ impl Plan {
     }
 
     /// The conversion of a CustomResourceDefinition, if it is claimed.
-    pub fn conversion(&self, crd: &str) -> Option<&Conversion> {
-        self.conversions.iter().find(|conversion| conversion.crd == crd)
+    pub fn conversion(&self, crd_name: &str) -> Option<&Conversion> {
+        self.conversions
+            .iter()
+            .find(|conversion| conversion.crd == crd_name)
     }
 
     /// The CustomResourceDefinition of that name.
-    pub fn crd(&self, crd: &str) -> Option<&Value> {
+    pub fn crd(&self, name: &str) -> Option<&Value> {
         self.phases
             .of(Phase::Crds)
-            .find(|definition| object::text(definition, "/metadata/name") == Some(crd))
+            .find(|crd| object::text(crd, "/metadata/name") == Some(name))
     }
 
     /// The APIs whose conversion is claimed.

@@ -1,62 +1,13 @@
-//! The phases of an install: each is complete before the next begins.
+//! The objects of an install, in the order in which they are applied.
 
 use serde_json::Value;
+use windlass_bundle::Phase;
 use windlass_object::object;
-
-/// What is applied together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// ServiceAccounts, roles and their bindings.
-    Identity,
-    /// ConfigMaps and everything else that the bundle brings along.
-    Configuration,
-    /// Services.
-    Services,
-    /// ServingCertificates: before the CRDs, so that these are born with trust in their webhook.
-    Certificates,
-    /// CustomResourceDefinitions.
-    Crds,
-    /// Deployments.
-    Deployments,
-    /// Webhook configurations: armed after proof.
-    Admission,
-}
 
 /// The objects of an install by phase.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Phases {
     objects: Vec<(Phase, Value)>,
-}
-
-// === impl Phase ===
-
-impl Phase {
-    /// Every phase, in order.
-    pub const ALL: [Self; 7] = [
-        Self::Identity,
-        Self::Configuration,
-        Self::Services,
-        Self::Certificates,
-        Self::Crds,
-        Self::Deployments,
-        Self::Admission,
-    ];
-
-    /// The phase that applies objects of a kind.
-    pub fn of(kind: &str) -> Self {
-        match kind {
-            "ServiceAccount" | "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => {
-                Self::Identity
-            }
-            "Service" => Self::Services,
-            "ServingCertificate" => Self::Certificates,
-            "CustomResourceDefinition" => Self::Crds,
-            // Of pods there are only canaries: bundles bring none.
-            "Deployment" | "Pod" => Self::Deployments,
-            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Admission,
-            _ => Self::Configuration,
-        }
-    }
 }
 
 // === impl Phases ===
@@ -97,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_come_before_definitions_and_deployments_after_them() {
+    fn certificates_come_before_crds_and_deployments_after_them() {
         let kinds = [
             "ValidatingWebhookConfiguration",
             "Deployment",

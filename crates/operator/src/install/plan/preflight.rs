@@ -87,7 +87,7 @@ pub enum Refusal {
     },
 }
 
-const DEFINITION: &str = "CustomResourceDefinition";
+const CRD_KIND: &str = "CustomResourceDefinition";
 
 /// How a message lists findings.
 const FINDINGS: Listing = Listing {
@@ -114,7 +114,7 @@ impl Refusal {
         match self {
             Self::ConversionClaimed { .. } => "ConversionClaimed",
             Self::ApiOwned { .. } | Self::KindTaken { .. } => "ApiOwned",
-            Self::Foreign { object, .. } if object.kind == DEFINITION => "ApiOwned",
+            Self::Foreign { object, .. } if object.kind == CRD_KIND => "ApiOwned",
             Self::Foreign { .. } => "ForeignObject",
             Self::UnsafeCrdUpgrade { .. } => "UnsafeCrdUpgrade",
         }
@@ -124,8 +124,8 @@ impl Refusal {
 /// Everything that speaks against an install: claims that others hold, and live objects that belong to others.
 pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    for definition in scene.plan.phases.of(Phase::Crds) {
-        let Some(api) = Api::of(definition) else { continue };
+    for crd in scene.plan.phases.of(Phase::Crds) {
+        let Some(api) = Api::of(crd) else { continue };
         let converts = scene.plan.conversion(&api.crd).is_some();
         let claimed = converts.then(|| conversion_claimed(scene, &api)).flatten();
         refusals.extend(claimed.or_else(|| kind_taken(scene, &api)));
@@ -135,12 +135,12 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
             continue;
         };
         let named_already = refusals.iter().any(|refusal| {
-            matches!(refusal, Refusal::ConversionClaimed { crd, .. } if key.kind == DEFINITION && *crd == key.name)
+            matches!(refusal, Refusal::ConversionClaimed { crd, .. } if key.kind == CRD_KIND && *crd == key.name)
         });
         match Owner::of(object) {
             Owner::BundleDeployment(owner) if owner == scene.claimant => {}
             Owner::BundleDeployment(_) if named_already => {}
-            Owner::BundleDeployment(owner) if key.kind == DEFINITION => {
+            Owner::BundleDeployment(owner) if key.kind == CRD_KIND => {
                 refusals.push(Refusal::ApiOwned {
                     object: key,
                     owner,
@@ -175,11 +175,11 @@ fn kind_taken(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
         .crds
         .iter()
         .filter_map(|there| Some((Api::of(there)?, there)));
-    let (there, definition) = others.find(|(there, _)| there.crd != api.crd && there.clashes_with(api))?;
+    let (there, crd) = others.find(|(there, _)| there.crd != api.crd && there.clashes_with(api))?;
     Some(Refusal::KindTaken {
         desired: api.crd.clone(),
         there,
-        owner: Owner::of(definition),
+        owner: Owner::of(crd),
     })
 }
 
@@ -207,16 +207,17 @@ mod tests {
     use super::*;
     use crate::install::plan::Phases;
     use windlass_bundle::render::Conversion;
+    use windlass_object::yaml;
 
-    fn crd(name: &str, metadata: &Value) -> Value {
-        let mut definition = json!({
+    /// A CRD of widgets; `metadata` is YAML.
+    fn crd(name: &str, metadata: &str) -> Value {
+        let mut crd = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": name}, "spec": {"names": {"kind": "Widget"}}
+            "metadata": yaml::documents(metadata.as_bytes()).unwrap().remove(0),
+            "spec": {"names": {"kind": "Widget"}}
         });
-        for (name, value) in metadata.as_object().unwrap() {
-            definition["metadata"][name] = value.clone();
-        }
-        definition
+        crd["metadata"]["name"] = name.into();
+        crd
     }
 
     /// A plan for the widgets, with conversion or without.
@@ -231,7 +232,7 @@ mod tests {
         };
         Plan {
             namespace: "n".into(),
-            phases: Phases::new([crd("widgets.example.com", &json!({}))]),
+            phases: Phases::new([crd("widgets.example.com", "{}")]),
             conversions: if converts { vec![conversion] } else { vec![] },
             certificates: vec![],
             canary: false,
@@ -274,8 +275,10 @@ mod tests {
     fn the_first_claim_passes_and_the_second_is_refused_once_with_both_names() {
         let claimants = [claimant("first", 1), claimant("second", 2)];
         assert_eq!(reasons("first", &claimants, &[]), [""; 0]);
-        let labels = json!({"labels": {"windlass.dev/bundle-deployment": "first"}});
-        let there = [crd("widgets.example.com", &labels)];
+        let there = [crd(
+            "widgets.example.com",
+            "{labels: {windlass.dev/bundle-deployment: first}}",
+        )];
         assert_eq!(reasons("first", &claimants, &there), [""; 0]);
         let refusals = refusals("second", &[], &claimants, &there);
         assert_eq!(refusals.len(), 1);
@@ -294,27 +297,23 @@ mod tests {
         let other: Adoption = "CustomResourceDefinition/gadgets.example.com".parse().unwrap();
         for (metadata, owner, adoptable) in [
             (
-                json!({"labels": {"windlass.dev/bundle-deployment": "other"}}),
+                "{labels: {windlass.dev/bundle-deployment: other}}",
                 "the BundleDeployment other",
                 false,
             ),
             (
-                json!({"annotations": {"meta.helm.sh/release-name": "r"}}),
+                "{annotations: {meta.helm.sh/release-name: r}}",
                 "the Helm release r",
                 true,
             ),
             (
-                json!({"labels": {"operators.coreos.com/p.ns": ""}}),
+                "{labels: {operators.coreos.com/p.ns: ''}}",
                 "OLM's operator p.ns",
                 true,
             ),
-            (
-                json!({"managedFields": [{"manager": "kubectl"}]}),
-                "kubectl",
-                true,
-            ),
+            ("{managedFields: [{manager: kubectl}]}", "kubectl", true),
         ] {
-            let there = [crd("widgets.example.com", &metadata)];
+            let there = [crd("widgets.example.com", metadata)];
             for claimants in [&[][..], &[claimant("mine", 1)]] {
                 let refused = refusals("mine", std::slice::from_ref(&other), claimants, &there);
                 assert_eq!(refused.len(), 1, "{metadata}");
@@ -324,17 +323,16 @@ mod tests {
                 assert_eq!(adopted.is_empty(), adoptable, "{metadata}");
             }
         }
-        let released = json!({"annotations": {"windlass.dev/released-by": "other"}});
-        let there = [crd("widgets.example.com", &released)];
+        let there = [crd(
+            "widgets.example.com",
+            "{annotations: {windlass.dev/released-by: other}}",
+        )];
         assert_eq!(reasons("mine", &[claimant("mine", 1)], &there), [""; 0]);
     }
 
     #[test]
     fn a_kind_under_another_name_is_refused_and_cannot_be_adopted() {
-        let there = [crd(
-            "widgetes.example.com",
-            &json!({"managedFields": [{"manager": "helm"}]}),
-        )];
+        let there = [crd("widgetes.example.com", "{managedFields: [{manager: helm}]}")];
         let adopt: Adoption = "CustomResourceDefinition/widgetes.example.com".parse().unwrap();
         let refused = refusals("mine", &[adopt], &[claimant("mine", 1)], &there);
         assert_eq!(refused.len(), 1);
@@ -342,12 +340,12 @@ mod tests {
         for part in ["widgets.example.com", "widgetes.example.com", "Widget", "helm"] {
             assert!(message.contains(part), "{message}");
         }
-        let elsewhere = crd("widgets.example.org", &json!({}));
+        let elsewhere = crd("widgets.example.org", "{}");
         assert_eq!(reasons("mine", &[], &[elsewhere]), [""; 0]);
     }
 
     #[test]
-    fn an_object_that_is_no_definition_is_foreign_to_everybody_else() {
+    fn an_object_that_is_no_crd_is_foreign_to_everybody_else() {
         let account =
             |metadata: Value| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
         let plan = plan(false);

@@ -2,16 +2,16 @@
 //! nothing is stored yet.
 
 use serde_json::{Map, Value, json};
-use windlass_crd::accessors;
 use windlass_object::object;
+
+use crate::{storage_version, version_name, versions};
 
 /// Below this depth nothing more is filled in; a schema that demands more has no small object.
 const DEEPEST: usize = 12;
 
 /// The smallest object of `version`. It is never stored, so its name and uid name nothing.
 fn minimal_object(crd: &Value, version: &str) -> Value {
-    let schema =
-        accessors::version(crd, version).and_then(|version| version.pointer("/schema/openAPIV3Schema"));
+    let schema = crate::version(crd, version).and_then(|version| version.pointer("/schema/openAPIV3Schema"));
     let mut sample = match schema.map(|schema| minimal(schema, 0)) {
         Some(Value::Object(fields)) => fields,
         _ => Map::new(),
@@ -48,8 +48,8 @@ fn metadata(crd: &Value) -> Value {
 /// An object to prove a conversion with where nothing is stored: one of the author's examples, best of the version that
 /// objects are stored in, else the smallest that the schema takes.
 pub fn sample_object(crd: &Value, examples: &[Value]) -> Value {
-    let storage = accessors::storage_version(crd).unwrap_or_default();
-    let versions = accessors::versions(crd).iter().map(accessors::name);
+    let storage = storage_version(crd).unwrap_or_default();
+    let versions = versions(crd).iter().map(version_name);
     let others = versions.filter(|version| *version != storage);
     let group = object::text(crd, "/spec/group").unwrap_or_default();
     let kind = object::text(crd, "/spec/names/kind");

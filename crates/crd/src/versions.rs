@@ -10,11 +10,11 @@ pub fn versions(crd: &Value) -> &[Value] {
 
 /// The version of that name; of two with one name the first.
 pub fn version<'a>(crd: &'a Value, name: &str) -> Option<&'a Value> {
-    versions(crd).iter().find(|version| self::name(version) == name)
+    versions(crd).iter().find(|version| version_name(version) == name)
 }
 
 /// The name of a version; empty where it has none.
-pub fn name(version: &Value) -> &str {
+pub fn version_name(version: &Value) -> &str {
     object::text(version, "/name").unwrap_or_default()
 }
 
@@ -30,7 +30,10 @@ pub fn is_storage(version: &Value) -> bool {
 
 /// The name of the version in which objects that are written are stored.
 pub fn storage_version(crd: &Value) -> Option<&str> {
-    versions(crd).iter().find(|version| is_storage(version)).map(name)
+    versions(crd)
+        .iter()
+        .find(|version| is_storage(version))
+        .map(version_name)
 }
 
 /// The name of the version in which objects are read and written: the storage version, where it is served, since that
@@ -40,7 +43,7 @@ pub fn reachable_version(crd: &Value) -> Option<&str> {
     served()
         .find(|version| is_storage(version))
         .or_else(|| served().next())
-        .map(name)
+        .map(version_name)
 }
 
 /// `status.storedVersions`: the names of the versions in which objects may be stored.

@@ -1,10 +1,9 @@
-//! How a CustomResourceDefinition gets from what is live to what the bundle wants, without a version being served that
-//! not every endpoint knows, and without a stored version being lost.
+//! How a CustomResourceDefinition gets from what is live to what is desired, without a version being served that not
+//! every endpoint knows, and without a stored version being lost.
 
 use serde_json::{Value, json};
-use windlass_crd::accessors::{
-    is_served, is_storage, name, storage_version, stored_versions, version, versions,
-};
+
+use crate::{is_served, is_storage, storage_version, stored_versions, version, version_name, versions};
 
 /// How far an install is when a CustomResourceDefinition is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ pub enum Stage {
 ///
 /// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise, in
 /// [`Stage::Rollout`] versions that are not live yet are there but not served, the storage version stays, and versions
-/// that the bundle dropped are there but not served any more, since no pod of the new revision knows them; in
+/// that `desired` no longer has are there but not served, since no pod of the new revision knows them; in
 /// [`Stage::Proven`] everything is as desired, but a dropped version that objects may still be stored in stays, not
 /// served.
 pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage) -> Value {
@@ -31,13 +30,13 @@ pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage) -> Value {
     let mut all = versions(desired).to_vec();
     if stage == Stage::Rollout {
         for version in &mut all {
-            version["served"] = json!(is_served(version) && serves(live, name(version)));
+            version["served"] = json!(is_served(version) && serves(live, version_name(version)));
         }
     }
     let stored = stored_versions(live);
     for dropped in dropped_versions(desired, live) {
         let mut dropped = dropped.clone();
-        if stage == Stage::Rollout || stored.contains(&name(&dropped)) {
+        if stage == Stage::Rollout || stored.contains(&version_name(&dropped)) {
             dropped["served"] = json!(false);
             all.push(dropped);
         }
@@ -47,7 +46,7 @@ pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage) -> Value {
         Stage::Proven => storage_version(desired),
     };
     for version in &mut all {
-        version["storage"] = json!(Some(name(version)) == storage);
+        version["storage"] = json!(Some(version_name(version)) == storage);
     }
     body["spec"]["versions"] = Value::from(all);
     body
@@ -65,14 +64,14 @@ pub fn stops_serving(desired: &Value, live: &Value) -> bool {
     versions(live)
         .iter()
         .filter(|version| is_served(version))
-        .any(|version| !serves(desired, name(version)))
+        .any(|version| !serves(desired, version_name(version)))
 }
 
 /// The versions of `live` that `desired` no longer has.
 pub fn dropped_versions<'a>(desired: &'a Value, live: &'a Value) -> impl Iterator<Item = &'a Value> {
     versions(live)
         .iter()
-        .filter(move |there| version(desired, name(there)).is_none())
+        .filter(move |there| version(desired, version_name(there)).is_none())
 }
 
 /// The versions that `desired` no longer has while objects may still be stored in them.
@@ -89,12 +88,12 @@ pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
     let served: Vec<_> = versions(live)
         .iter()
         .filter(|version| is_served(version))
-        .map(name)
+        .map(version_name)
         .collect();
     !has_objects || (served.len() == 1 && stored_versions(live) == served)
 }
 
-/// Whether `definition` serves the version `name`.
+/// Whether a CRD serves the version `name`.
 fn serves(crd: &Value, name: &str) -> bool {
     version(crd, name).is_some_and(is_served)
 }
@@ -109,7 +108,7 @@ pub fn unservable(live: &Value) -> Vec<(usize, &str)> {
         .iter()
         .enumerate()
         .filter(|(_, version)| is_served(version) && !is_storage(version))
-        .map(|(index, version)| (index, name(version)))
+        .map(|(index, version)| (index, version_name(version)))
         .collect()
 }
 
@@ -133,12 +132,12 @@ mod tests {
     fn shape(body: &Value) -> Vec<(&str, bool, bool)> {
         versions(body)
             .iter()
-            .map(|version| (name(version), is_served(version), is_storage(version)))
+            .map(|version| (version_name(version), is_served(version), is_storage(version)))
             .collect()
     }
 
     #[test]
-    fn a_fresh_definition_is_served_at_once_without_the_bundles_conversion() {
+    fn a_fresh_crd_is_served_at_once_without_the_bundles_conversion() {
         let desired = crd(&[("v1", true, true), ("v1beta1", true, false)], &[]);
         let body = staged(&desired, None, Stage::Rollout);
         assert_eq!(shape(&body), [("v1", true, true), ("v1beta1", true, false)]);

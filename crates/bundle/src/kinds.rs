@@ -1,0 +1,92 @@
+//! The kinds of objects that a bundle may bring along beside its ClusterServiceVersion and its
+//! CustomResourceDefinitions: one row for each. What is checked, rendered, watched and deleted, and what the operator may
+//! do (its ClusterRole), follows from these rows.
+
+use windlass_object::object;
+
+use crate::Phase;
+
+/// A kind that bundles may bring along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BundledKind {
+    /// `group/version` in which the operator reads and deletes its objects, or only the version for the core group. A
+    /// bundle may write them in another.
+    pub api_version: &'static str,
+    /// For example `ConfigMap`.
+    pub kind: &'static str,
+    /// The name of the resource, as RBAC and paths of the API server have it, for example `configmaps`.
+    pub plural: &'static str,
+    /// Whether its objects are in namespaces, rather than in the cluster.
+    pub namespaced: bool,
+    /// When an install applies its objects.
+    pub phase: Phase,
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const MONITORING: &str = "monitoring.coreos.com/v1";
+const CONSOLE: &str = "console.openshift.io/v1";
+
+// === impl BundledKind ===
+
+impl BundledKind {
+    /// Every kind, as in `supported_resources.go` of operator-registry; but that calls VerticalPodAutoscaler
+    /// cluster-scoped, which it is not.
+    pub const ALL: [Self; 20] = [
+        namespaced("v1", "ServiceAccount", "serviceaccounts").within(Phase::Identity),
+        namespaced(RBAC, "Role", "roles").within(Phase::Identity),
+        namespaced(RBAC, "RoleBinding", "rolebindings").within(Phase::Identity),
+        cluster_scoped(RBAC, "ClusterRole", "clusterroles").within(Phase::Identity),
+        cluster_scoped(RBAC, "ClusterRoleBinding", "clusterrolebindings").within(Phase::Identity),
+        namespaced("v1", "Service", "services").within(Phase::Services),
+        namespaced("v1", "ConfigMap", "configmaps"),
+        namespaced("v1", "Secret", "secrets"),
+        namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+        namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+        cluster_scoped("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"),
+        namespaced(
+            "autoscaling.k8s.io/v1",
+            "VerticalPodAutoscaler",
+            "verticalpodautoscalers",
+        ),
+        namespaced(MONITORING, "PrometheusRule", "prometheusrules"),
+        namespaced(MONITORING, "ServiceMonitor", "servicemonitors"),
+        namespaced(MONITORING, "PodMonitor", "podmonitors"),
+        cluster_scoped(CONSOLE, "ConsoleYAMLSample", "consoleyamlsamples"),
+        cluster_scoped(CONSOLE, "ConsoleQuickStart", "consolequickstarts"),
+        cluster_scoped(CONSOLE, "ConsoleCLIDownload", "consoleclidownloads"),
+        cluster_scoped(CONSOLE, "ConsoleLink", "consolelinks"),
+        cluster_scoped(CONSOLE, "ConsolePlugin", "consoleplugins"),
+    ];
+
+    /// The kind of that name; groups are not looked at, as OLM does not look at them.
+    pub fn named(kind: &str) -> Option<&'static Self> {
+        const ALL: &[BundledKind] = &BundledKind::ALL;
+        ALL.iter().find(|bundled| bundled.kind == kind)
+    }
+
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &'static str {
+        object::group_and_version(self.api_version).0
+    }
+
+    const fn within(self, phase: Phase) -> Self {
+        Self { phase, ..self }
+    }
+}
+
+const fn namespaced(api_version: &'static str, kind: &'static str, plural: &'static str) -> BundledKind {
+    BundledKind {
+        api_version,
+        kind,
+        plural,
+        namespaced: true,
+        phase: Phase::Configuration,
+    }
+}
+
+const fn cluster_scoped(api_version: &'static str, kind: &'static str, plural: &'static str) -> BundledKind {
+    BundledKind {
+        namespaced: false,
+        ..namespaced(api_version, kind, plural)
+    }
+}
