@@ -4,6 +4,7 @@
 //! Objects of others stay [`serde_json::Value`] from the file or the API server to the API server, so that nothing is
 //! lost that Windlass does not know.
 
+pub mod ca_injectors;
 pub mod go_duration;
 pub mod json;
 pub mod names;
