@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 use windlass_cluster::lease::LEASE;
+use windlass_object::object;
+use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::{Document, NAME, NAMESPACE, labels};
 
@@ -69,9 +71,7 @@ CustomResourceDefinitions are deleted only for a BundleDeployment with deletionP
 Pods are created for the canaries of upgrades, and only these are deleted.";
 
 fn rules() -> Vec<Value> {
-    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({ "apiGroups": groups, "resources": resources, "verbs": verbs });
-    let with = |more: &[&'static str]| [&KEEP[..], more].concat();
-    vec![
+    let mut rules = vec![
         rule(
             &["windlass.dev"],
             &["bundledeployments"],
@@ -94,13 +94,25 @@ fn rules() -> Vec<Value> {
             &["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
             &KEEP,
         ),
-        rule(&["apiregistration.k8s.io"], &["apiservices"], &INJECT),
-        rule(&["runtime.cluster.x-k8s.io"], &["extensionconfigs"], &INJECT),
-        rule(
-            &["config.karmada.io"],
-            &["resourceinterpreterwebhookconfigurations"],
-            &INJECT,
-        ),
+    ];
+    let targets = KINDS.iter().filter(|target| !covers(&rules, target));
+    let inject: Vec<_> = targets
+        .map(|target| rule(&[target.group], &[target.plural], &INJECT))
+        .collect();
+    rules.extend(inject);
+    rules.extend(workload_rules());
+    rules.extend(bundled_rules());
+    rules.extend([
+        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
+        rule(&["*"], &["*"], &["list"]),
+    ]);
+    rules
+}
+
+/// For what an operator consists of and serves with.
+fn workload_rules() -> Vec<Value> {
+    let with = |more: &[&'static str]| [&KEEP[..], more].concat();
+    vec![
         rule(&[""], &["namespaces"], &["get", "list", "create", "patch"]),
         rule(&[""], &["serviceaccounts", "services", "configmaps"], &KEEP),
         rule(&[""], &["secrets"], &with(&["update"])),
@@ -118,6 +130,12 @@ fn rules() -> Vec<Value> {
             &["rolebindings", "clusterrolebindings"],
             &KEEP,
         ),
+    ]
+}
+
+/// For the other kinds that bundles may hold.
+fn bundled_rules() -> Vec<Value> {
+    vec![
         rule(&["policy"], &["poddisruptionbudgets"], &KEEP),
         rule(&["networking.k8s.io"], &["networkpolicies"], &KEEP),
         rule(&["scheduling.k8s.io"], &["priorityclasses"], &KEEP),
@@ -138,7 +156,32 @@ fn rules() -> Vec<Value> {
             ],
             &KEEP,
         ),
-        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
-        rule(&["*"], &["*"], &["list"]),
     ]
+}
+
+fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
+    json!({ "apiGroups": groups, "resources": resources, "verbs": verbs })
+}
+
+/// Whether rules let objects of a target's kind be watched and patched.
+fn covers(rules: &[Value], target: &TargetKind) -> bool {
+    rules.iter().any(|rule| {
+        let holds = |field, item: &str| object::items(rule, field).iter().any(|held| held == item);
+        holds("/apiGroups", target.group)
+            && holds("/resources", target.plural)
+            && INJECT.iter().all(|verb| holds("/verbs", verb))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_target_may_be_watched_and_patched() {
+        let rules = rules();
+        for target in KINDS {
+            assert!(covers(&rules, target), "{}", target.kind);
+        }
+    }
 }
