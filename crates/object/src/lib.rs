@@ -12,6 +12,7 @@ pub mod object;
 pub mod patch;
 pub mod path;
 pub mod problem;
+pub mod secret_keys;
 pub mod text;
 pub mod yaml;
 
