@@ -6,6 +6,7 @@
 //! ```
 
 pub mod injection;
+pub mod objects;
 pub mod pki;
 pub mod rotation;
 pub mod trust_bundle;

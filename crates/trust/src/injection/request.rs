@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 use thiserror::Error;
-use windlass_object::names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET};
+use windlass_object::{
+    ObjectKey,
+    names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET},
+    object,
+};
 
 use super::spoken_annotation;
 
@@ -41,7 +45,7 @@ pub enum InvalidRequest {
     Both,
 }
 
-// === impl Request ===
+// === impl CaSource ===
 
 impl CaSource {
     /// What `target` asks for; `None` where it asks for nothing.
@@ -63,6 +67,21 @@ impl CaSource {
                 Ok(Some(Self::Secret { namespace, name }))
             }
         }
+    }
+}
+
+/// Whether `target` asks for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the name `secret`.
+pub fn asks_for(target: &Value, certificate: &ObjectKey, secret: Option<&str>) -> bool {
+    let of = certificate.namespace.as_deref();
+    match CaSource::of(target) {
+        Ok(Some(CaSource::ServingCertificate { namespace, name })) => {
+            of == Some(&namespace) && certificate.name == name
+        }
+        Ok(Some(CaSource::Secret { namespace, name })) => of == Some(&namespace) && secret == Some(&name),
+        // It asks twice: that it gets nothing is said where it is waited for.
+        Err(InvalidRequest::Both) => object::annotation(target, INJECT_CA_FROM)
+            .is_some_and(|value| value.split_once('/') == of.map(|of| (of, &*certificate.name))),
+        Ok(None) | Err(InvalidRequest::Form { .. }) => false,
     }
 }
 
