@@ -12,7 +12,7 @@ use windlass_trust::{
         CaSecret, CertificateRequirements, CertificateStore, ServingSecret, read_deployment, read_target,
     },
     pki::DnsNames,
-    rotation::{ClockReading, Mark, Observation, ObservedService, Timing, Versioned},
+    rotation::{ClockReading, Mark, Observation, Timing, Versioned},
 };
 
 use super::{
@@ -202,7 +202,6 @@ fn observe_secrets(
     serving: Option<&ServingSecret>,
 ) -> Observation {
     Observation {
-        clock,
         authorities: authority.map(|secret| Versioned {
             version: secret.version.clone(),
             content: secret.authorities.clone(),
@@ -211,15 +210,8 @@ fn observe_secrets(
             version: secret.version.clone(),
             content: secret.content.clone(),
         }),
-        targets: Vec::new(),
-        service: ObservedService {
-            name: desired.spec.service_name.clone(),
-            exists: false,
-        },
-        regressed: None,
-        endpoints: Vec::new(),
-        rollout: None,
         request: desired.request.clone(),
+        ..Observation::new(clock, &desired.spec.service_name)
     }
 }
 
