@@ -8,7 +8,7 @@ use super::Holder;
 /// A kind that carries CA bundles, and where. The paths are the same in all versions of its group that are served.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TargetKind {
-    /// The API group.
+    /// The API group, for example `apiregistration.k8s.io`.
     pub group: &'static str,
     /// The version that is watched and patched.
     pub version: &'static str,

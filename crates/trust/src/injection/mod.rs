@@ -43,7 +43,7 @@ pub enum InjectionError {
     /// It is not known where the kind keeps a CA bundle.
     #[error("{0} is of no kind that carries a CA bundle")]
     UnknownKind(
-        /// The object.
+        /// Its kind, namespace and name.
         String,
     ),
     /// Somebody else writes the CA bundle.

@@ -15,16 +15,16 @@ use super::spoken_annotation;
 pub enum CaSource {
     /// A ServingCertificate's.
     ServingCertificate {
-        /// Its namespace.
+        /// The namespace of the ServingCertificate.
         namespace: String,
-        /// Its name.
+        /// The name of the ServingCertificate.
         name: String,
     },
     /// The `ca.crt` of a Secret that lets targets do so.
     Secret {
-        /// Its namespace.
+        /// The namespace of the Secret.
         namespace: String,
-        /// Its name.
+        /// The name of the Secret.
         name: String,
     },
 }
@@ -35,9 +35,9 @@ pub enum InvalidRequest {
     /// The value of an annotation names no object.
     #[error("annotation {annotation}: {value:?} is not of the form <namespace>/<name>")]
     Form {
-        /// The annotation.
+        /// The annotation's name.
         annotation: &'static str,
-        /// What it says.
+        /// The annotation's value.
         value: String,
     },
     /// The target asks twice.

@@ -15,7 +15,7 @@ use crate::{
 /// What the Secret holds.
 #[derive(Debug)]
 pub struct CaSecret {
-    /// Its resourceVersion.
+    /// `metadata.resourceVersion`, which a write has to find unchanged.
     pub version: String,
     /// What is known of the CAs. Those whose certificate is lost or damaged are not part of it.
     pub authorities: CaState,

@@ -39,7 +39,7 @@ const NOBODY: KeyId = Digest([0; 20]);
 // === impl CertificateStore ===
 
 impl CertificateStore {
-    /// Keeps a certificate.
+    /// Keeps a certificate that is known to be what it says: a CA of ours, or one that targets trust.
     pub fn learn(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
         let summary = summary(certificate);
         self.0.insert(summary.fingerprint, certificate.clone());

@@ -10,9 +10,9 @@ use crate::pki::{DnsNames, KeyAlgorithm};
 /// What a ServingCertificate asks of its Secrets.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateRequirements<'a> {
-    /// The ServingCertificate.
+    /// Names the ServingCertificate.
     pub certificate: &'a ObjectKey,
-    /// Its uid.
+    /// `metadata.uid` of the ServingCertificate.
     pub uid: &'a str,
     /// The Secret that servers mount, in the namespace of the ServingCertificate.
     pub secret_name: &'a str,

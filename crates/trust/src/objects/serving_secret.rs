@@ -18,7 +18,7 @@ use crate::{
 
 /// What the Secret holds. Cannot be printed: a key is in it.
 pub struct ServingSecret {
-    /// Its resourceVersion.
+    /// `metadata.resourceVersion`, which a write has to find unchanged.
     pub version: String,
     /// What a rotation needs to know of it.
     pub content: PublishedSecret,
@@ -33,7 +33,7 @@ pub struct ServingSecret {
 pub struct SecretContents<'a> {
     /// The leaf, what follows it in the handshake, and the leaf's key.
     pub credentials: &'a Credentials,
-    /// The trust bundle.
+    /// What goes into `ca.crt`.
     pub trust: &'a TrustBundle,
     /// The CA that signed the leaf.
     pub authority: Option<&'a Certificate>,
