@@ -1,4 +1,4 @@
-//! Fresh key pairs and serial numbers: the randomness that `domain` takes as arguments.
+//! Fresh key pairs and serial numbers: the randomness that the pure crates take as arguments.
 
 use rand::RngCore;
 use rcgen::KeyPair;
@@ -42,14 +42,11 @@ pub async fn generate(key: &PrivateKeySpec) -> Result<KeyPair, GenerateKeyError>
     }
 }
 
-/// Whether a key of that kind is what `key` asks for.
-pub fn is_of(key: &PrivateKeySpec, algorithm: KeyAlgorithm) -> bool {
+/// What kind of key `key` asks for.
+pub fn algorithm(key: &PrivateKeySpec) -> KeyAlgorithm {
     match key.algorithm {
-        PrivateKeyAlgorithm::Ecdsa => algorithm == KeyAlgorithm::Ecdsa(256),
-        PrivateKeyAlgorithm::Rsa => {
-            let bits = key.size.unwrap_or(RSA_BITS);
-            usize::try_from(bits).is_ok_and(|bits| algorithm == KeyAlgorithm::Rsa(bits))
-        }
+        PrivateKeyAlgorithm::Ecdsa => KeyAlgorithm::Ecdsa(256),
+        PrivateKeyAlgorithm::Rsa => KeyAlgorithm::Rsa(key.size.unwrap_or(RSA_BITS) as usize),
     }
 }
 
@@ -85,8 +82,7 @@ mod tests {
         let rsa = generate(&asks_for_rsa).await.unwrap();
         assert_eq!(rsa.algorithm(), &rcgen::PKCS_RSA_SHA256);
         let algorithms = [ecdsa, rsa].map(|key| windlass_trust::pki::PrivateKey::from(key).algorithm());
-        assert_eq!(algorithms.map(|of| is_of(&asks_for_ecdsa, of)), [true, false]);
-        assert_eq!(algorithms.map(|of| is_of(&asks_for_rsa, of)), [false, true]);
+        assert_eq!(algorithms, [algorithm(&asks_for_ecdsa), algorithm(&asks_for_rsa)]);
     }
 
     #[test]

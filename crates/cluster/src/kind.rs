@@ -6,6 +6,7 @@ use kube::discovery::ApiResource;
 use parking_lot::RwLock;
 use serde_json::Value;
 use windlass_object::{ObjectKey, object};
+use windlass_trust::injection::TargetKind;
 
 /// A kind in one version of its group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +30,8 @@ pub(super) struct Resources {
     known: RwLock<HashMap<Kind, ServedKind>>,
 }
 
-/// The kinds that Windlass reads or writes by itself.
+/// The kinds that Windlass reads or writes by itself. Those that only carry a CA bundle are in
+/// [`KINDS`](windlass_trust::injection::KINDS).
 pub mod kinds {
     use super::Kind;
 
@@ -66,13 +68,6 @@ pub mod kinds {
         Kind::new("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
     /// APIServices.
     pub const API_SERVICE: Kind = Kind::new("apiregistration.k8s.io/v1", "APIService");
-    /// ExtensionConfigs of Cluster API; its CustomResourceDefinition may come and go.
-    pub const EXTENSION_CONFIG: Kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
-    /// ResourceInterpreterWebhookConfigurations of Karmada; its CustomResourceDefinition may come and go.
-    pub const RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION: Kind = Kind::new(
-        "config.karmada.io/v1alpha1",
-        "ResourceInterpreterWebhookConfiguration",
-    );
     /// BundleDeployments.
     pub const BUNDLE_DEPLOYMENT: Kind = Kind::new(windlass_object::names::API_VERSION, "BundleDeployment");
     /// ServingCertificates.
@@ -121,6 +116,15 @@ impl Kind {
     /// The group and the version; the group of the core API is empty.
     pub fn group_version(&self) -> (&str, &str) {
         object::group_and_version(&self.api_version)
+    }
+}
+
+impl From<&TargetKind> for Kind {
+    fn from(target: &TargetKind) -> Self {
+        Self {
+            api_version: target.api_version().into(),
+            kind: target.kind.into(),
+        }
     }
 }
 
@@ -177,6 +181,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use windlass_trust::injection::KINDS;
+
+    #[test]
+    fn the_targets_that_are_read_by_name_are_read_in_the_version_of_the_table() {
+        let targets: Vec<_> = KINDS.iter().map(Kind::from).collect();
+        for named in [
+            kinds::CUSTOM_RESOURCE_DEFINITION,
+            kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+            kinds::MUTATING_WEBHOOK_CONFIGURATION,
+            kinds::API_SERVICE,
+        ] {
+            assert!(targets.contains(&named), "{named}");
+        }
+    }
 
     #[test]
     fn a_definition_defines_its_kind_in_each_version() {

@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
-        let kind = kinds::EXTENSION_CONFIG;
+        let kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
         let crd = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
         let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});
         for (object, expected) in [

@@ -26,6 +26,7 @@
 //! );
 //! ```
 
+pub mod ca_injectors;
 pub mod go_duration;
 pub mod json;
 pub mod names;
@@ -34,6 +35,7 @@ pub mod patch;
 pub mod path;
 pub mod problem;
 pub mod rfc1123;
+pub mod secret_keys;
 pub mod text;
 pub mod yaml;
 

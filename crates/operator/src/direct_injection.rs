@@ -17,16 +17,13 @@ use windlass_cluster::{
     watches::{Selector, Watch},
     worker::{self, Action, Queue},
 };
-use windlass_object::{ObjectKey, names, object};
+use windlass_object::{ObjectKey, names, object, secret_keys::CA_CERTIFICATES};
 use windlass_trust::{
     injection::{CaSource, Injection},
     trust_bundle::TrustBundle,
 };
 
-use super::{
-    injection::{InjectionOutcome, TARGET_KINDS, inject},
-    serving_certificate::secrets::TRUST,
-};
+use super::injection::{InjectionOutcome, TARGET_KINDS, inject};
 use crate::{Context, controller};
 
 /// Why a reconciliation has to be tried again.
@@ -98,12 +95,13 @@ fn read_trust(context: &Context, secret: &Value, key: &ObjectKey) -> Result<Trus
             names::ALLOW_DIRECT_INJECTION
         ));
     }
-    let pem = object::data(secret, TRUST).ok_or_else(|| format!("{key} has no {TRUST}"))?;
+    let pem =
+        object::data(secret, CA_CERTIFICATES).ok_or_else(|| format!("{key} has no {CA_CERTIFICATES}"))?;
     let (bundle, _) =
-        TrustBundle::from_foreign_pem(&pem).map_err(|error| format!("{key}: {TRUST}: {error}"))?;
+        TrustBundle::from_foreign_pem(&pem).map_err(|error| format!("{key}: {CA_CERTIFICATES}: {error}"))?;
     bundle
         .without_expired(context.clock.now())
-        .map_err(|error| format!("{key}: {TRUST}: {error}"))
+        .map_err(|error| format!("{key}: {CA_CERTIFICATES}: {error}"))
 }
 
 fn requesting_targets(index: &Index, secret: &ObjectKey) -> Vec<Arc<Value>> {

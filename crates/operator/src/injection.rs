@@ -1,22 +1,16 @@
 //! Giving a trust bundle to a target.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{Cluster, Kind, RequestError, kinds};
+use windlass_cluster::{Cluster, Kind, RequestError};
 use windlass_object::{ObjectKey, names};
-use windlass_trust::injection::{Injection, TargetPatch};
+use windlass_trust::injection::{self, Injection, TargetPatch};
 
-/// The kinds of targets, in the version that is read and written.
-pub(super) static TARGET_KINDS: [Kind; 6] = [
-    kinds::CUSTOM_RESOURCE_DEFINITION,
-    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
-    kinds::MUTATING_WEBHOOK_CONFIGURATION,
-    kinds::API_SERVICE,
-    kinds::EXTENSION_CONFIG,
-    kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION,
-];
+/// The kinds of targets, in the version that is watched and patched.
+pub(super) static TARGET_KINDS: LazyLock<Vec<Kind>> =
+    LazyLock::new(|| injection::KINDS.iter().map(Kind::from).collect());
 
 /// After what time targets are looked at where nothing but their trust bundle has changed: what somebody else took from
 /// them is given back by then, and that is not to wait for anything else.

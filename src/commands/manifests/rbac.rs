@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use windlass_bundle::BundledKind;
 use windlass_cluster::lease::LEASE;
+use windlass_object::object;
+use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::{Document, NAME, NAMESPACE, labels};
 
@@ -70,10 +72,33 @@ CustomResourceDefinitions are deleted only for a BundleDeployment with deletionP
 Pods are created for the canaries of upgrades, and only these are deleted.";
 
 fn rules() -> Vec<Value> {
-    let (core, other): (Vec<_>, Vec<_>) = bundled()
-        .into_iter()
-        .partition(|rule| rule["apiGroups"] == json!([""]));
-    let mut rules = vec![
+    let mut rules = own_rules();
+    let targets = KINDS.iter().filter(|target| !covers(&rules, target));
+    let inject: Vec<_> = targets
+        .map(|target| rule(&[target.group], &[target.plural], &INJECT))
+        .collect();
+    rules.extend(inject);
+    let is_core = |rule: &Value| rule["apiGroups"] == json!([""]);
+    let (core, other): (Vec<_>, Vec<_>) = bundled_rules().into_iter().partition(is_core);
+    rules.push(rule(&[""], &["namespaces"], &["get", "list", "create", "patch"]));
+    rules.extend(core);
+    rules.extend([
+        rule(&["apps"], &["deployments"], &KEEP),
+        rule(&["apps"], &["replicasets"], &["list"]),
+        rule(&[""], &["pods"], &["get", "list", "watch", "create", "delete"]),
+        rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
+    ]);
+    rules.extend(other);
+    rules.extend([
+        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
+        rule(&["*"], &["*"], &["list"]),
+    ]);
+    rules
+}
+
+/// For the kinds of Windlass, and those that it arms.
+fn own_rules() -> Vec<Value> {
+    vec![
         rule(
             &["windlass.dev"],
             &["bundledeployments"],
@@ -96,32 +121,11 @@ fn rules() -> Vec<Value> {
             &["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
             &KEEP,
         ),
-        rule(&["apiregistration.k8s.io"], &["apiservices"], &INJECT),
-        rule(&["runtime.cluster.x-k8s.io"], &["extensionconfigs"], &INJECT),
-        rule(
-            &["config.karmada.io"],
-            &["resourceinterpreterwebhookconfigurations"],
-            &INJECT,
-        ),
-        rule(&[""], &["namespaces"], &["get", "list", "create", "patch"]),
-    ];
-    rules.extend(core);
-    rules.extend([
-        rule(&["apps"], &["deployments"], &KEEP),
-        rule(&["apps"], &["replicasets"], &["list"]),
-        rule(&[""], &["pods"], &["get", "list", "watch", "create", "delete"]),
-        rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
-    ]);
-    rules.extend(other);
-    rules.extend([
-        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
-        rule(&["*"], &["*"], &["list"]),
-    ]);
-    rules
+    ]
 }
 
 /// What the operator may do with the kinds that bundles may bring along: one rule for those of a group with the same verbs.
-fn bundled() -> Vec<Value> {
+fn bundled_rules() -> Vec<Value> {
     let mut rules: Vec<(&str, Vec<&str>, Vec<&str>)> = Vec::new();
     for kind in BundledKind::ALL {
         let more: &[&str] = match kind.kind {
@@ -144,6 +148,29 @@ fn bundled() -> Vec<Value> {
         .collect()
 }
 
+/// Whether rules let objects of a target's kind be watched and patched.
+fn covers(rules: &[Value], target: &TargetKind) -> bool {
+    rules.iter().any(|rule| {
+        let holds = |field, item: &str| object::items(rule, field).iter().any(|held| held == item);
+        holds("/apiGroups", target.group)
+            && holds("/resources", target.plural)
+            && INJECT.iter().all(|verb| holds("/verbs", verb))
+    })
+}
+
 fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
     json!({ "apiGroups": groups, "resources": resources, "verbs": verbs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_target_may_be_watched_and_patched() {
+        let rules = rules();
+        for target in KINDS {
+            assert!(covers(&rules, target), "{}", target.kind);
+        }
+    }
 }

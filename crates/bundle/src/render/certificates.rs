@@ -3,7 +3,12 @@
 //! Operators find their certificate at one of two well-known places; OLM mounts it at both.
 
 use serde_json::{Map, Value, json};
-use windlass_object::{json, names::API_VERSION, object};
+use windlass_object::{
+    json,
+    names::API_VERSION,
+    object,
+    secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY},
+};
 
 use super::{Durations, serving_deployments::ServingDeployment};
 
@@ -11,8 +16,8 @@ use super::{Durations, serving_deployments::ServingDeployment};
 const WEBHOOK: Place = Place {
     volume: "webhook-cert",
     path: "/tmp/k8s-webhook-server/serving-certs",
-    certificate: "tls.crt",
-    key: "tls.key",
+    certificate: TLS_CERTIFICATE,
+    key: TLS_PRIVATE_KEY,
 };
 
 /// Where aggregated API servers look for theirs.
@@ -85,8 +90,8 @@ impl Place {
 
     fn volume(&self, secret: &str) -> Value {
         let items = json!([
-            {"key": "tls.crt", "path": self.certificate},
-            {"key": "tls.key", "path": self.key},
+            {"key": TLS_CERTIFICATE, "path": self.certificate},
+            {"key": TLS_PRIVATE_KEY, "path": self.key},
         ]);
         json!({"name": self.volume, "secret": {"secretName": secret, "items": items}})
     }

@@ -1,21 +1,13 @@
 //! CustomResourceDefinitions, and the conversions that the ClusterServiceVersion declares for them.
 
 use serde_json::{Value, json};
-use windlass_object::json;
+use windlass_object::{ca_injectors::OTHER_CA_INJECTORS, json};
 
 use super::{CertificateProvider, error::RenderError, serving_deployments::ServingDeployment, webhooks};
 use crate::{Bundle, WebhookDefinition, WebhookType};
 
 /// Versions of ConversionReview that API servers send.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-
-/// Annotations that ask other injectors for a `caBundle`. Two injectors would overwrite each other without end.
-const FOREIGN_INJECTION: [&str; 4] = [
-    "cert-manager.io/inject-ca-from",
-    "cert-manager.io/inject-ca-from-secret",
-    "cert-manager.io/inject-apiserver-ca",
-    "service.beta.openshift.io/inject-cabundle",
-];
 
 /// The conversion of one CustomResourceDefinition by a webhook of the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,12 +109,19 @@ pub(super) fn crds(
                 .find(|conversion| conversion.crd == manifest.name());
             if let (Some(conversion), CertificateProvider::Windlass { .. }) = (conversion, certificates) {
                 let annotations = json::fields(&mut crd, &["metadata", "annotations"]);
-                annotations.retain(|name, _| !FOREIGN_INJECTION.contains(&name.as_str()));
+                annotations.retain(|name, _| !asks_another_injector(name));
                 webhooks::ask_for_trust(&mut crd, &conversion.namespace, &conversion.service);
             }
             crd
         })
         .collect()
+}
+
+/// Two injectors would overwrite each other without end.
+fn asks_another_injector(annotation: &str) -> bool {
+    OTHER_CA_INJECTORS
+        .iter()
+        .any(|injector| injector.annotation == annotation)
 }
 
 /// The conversions that the ClusterServiceVersion declares, in the order of the CustomResourceDefinitions.
@@ -250,6 +249,27 @@ mod tests {
             none["metadata"]["annotations"],
             original["metadata"]["annotations"]
         );
+    }
+
+    #[test]
+    fn no_other_injector_is_asked_for_a_conversion_that_windlass_serves() {
+        for annotation in [
+            "cert-manager.io/inject-ca-from",
+            "cert-manager.io/inject-ca-from-secret",
+            "cert-manager.io/inject-apiserver-ca",
+            "service.beta.openshift.io/inject-cabundle",
+            "service.alpha.openshift.io/inject-cabundle",
+            "runtime.cluster.x-k8s.io/inject-ca-from-secret",
+        ] {
+            let mut bundle = sample::bundle();
+            bundle.crds[0].object["metadata"]["annotations"] = json!({annotation: "true"});
+            let conversions = converted(&bundle).unwrap();
+            let rendered = &crds(&bundle, &conversions, &CertificateProvider::default())[0];
+            assert_eq!(
+                rendered["metadata"]["annotations"],
+                json!({"windlass.dev/inject-ca-from": "ns/widgets-controller-service"})
+            );
+        }
     }
 
     #[test]

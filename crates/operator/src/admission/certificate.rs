@@ -17,7 +17,10 @@ use serde_json::Value;
 use thiserror::Error;
 use tracing::{info, warn};
 use windlass_cluster::{Index, telemetry::chain};
-use windlass_object::{ObjectKey, object};
+use windlass_object::{
+    ObjectKey, object,
+    secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY},
+};
 
 /// Why a Secret cannot be served.
 #[derive(Debug, Error)]
@@ -48,12 +51,6 @@ struct Last {
     /// The last good certificate: one that cannot be served does not take its place.
     served: Option<Arc<CertifiedKey>>,
 }
-
-/// The leaf, then what follows it.
-const CHAIN: &str = "tls.crt";
-
-/// The leaf's key.
-const KEY: &str = "tls.key";
 
 // === impl CertificateResolver ===
 
@@ -128,13 +125,13 @@ impl fmt::Debug for CertificateResolver {
 fn load(secret: &Value) -> Result<CertifiedKey, LoadCertificateError> {
     let bytes = |name| object::data(secret, name).ok_or(LoadCertificateError::Missing(name));
     let unreadable = |name| move |source| LoadCertificateError::Read { name, source };
-    let chain = CertificateDer::pem_slice_iter(&bytes(CHAIN)?)
+    let chain = CertificateDer::pem_slice_iter(&bytes(TLS_CERTIFICATE)?)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(unreadable(CHAIN))?;
+        .map_err(unreadable(TLS_CERTIFICATE))?;
     if chain.is_empty() {
-        return Err(LoadCertificateError::Missing(CHAIN));
+        return Err(LoadCertificateError::Missing(TLS_CERTIFICATE));
     }
-    let key = PrivateKeyDer::from_pem_slice(&bytes(KEY)?).map_err(unreadable(KEY))?;
+    let key = PrivateKeyDer::from_pem_slice(&bytes(TLS_PRIVATE_KEY)?).map_err(unreadable(TLS_PRIVATE_KEY))?;
     CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(LoadCertificateError::Use)
 }
 
@@ -172,14 +169,14 @@ mod tests {
         };
         assert!(certificate.current().is_none(), "there is no Secret yet");
         let (first, second) = (issued(), issued());
-        put(json!({CHAIN: first.0, KEY: first.1}));
+        put(json!({TLS_CERTIFICATE: first.0, TLS_PRIVATE_KEY: first.1}));
         let served = certificate.current().unwrap();
         for damaged in [
             json!({}),
-            json!({CHAIN: first.0}),
-            json!({CHAIN: "", KEY: first.1}),
-            json!({CHAIN: first.1, KEY: first.0}),
-            json!({CHAIN: second.0, KEY: first.1}),
+            json!({TLS_CERTIFICATE: first.0}),
+            json!({TLS_CERTIFICATE: "", TLS_PRIVATE_KEY: first.1}),
+            json!({TLS_CERTIFICATE: first.1, TLS_PRIVATE_KEY: first.0}),
+            json!({TLS_CERTIFICATE: second.0, TLS_PRIVATE_KEY: first.1}),
         ] {
             put(damaged.clone());
             assert_eq!(certificate.current().unwrap().cert, served.cert, "{damaged}");
@@ -190,7 +187,7 @@ mod tests {
             served.cert,
             "the Secret is gone"
         );
-        put(json!({CHAIN: second.0, KEY: second.1}));
+        put(json!({TLS_CERTIFICATE: second.0, TLS_PRIVATE_KEY: second.1}));
         assert_ne!(certificate.current().unwrap().cert, served.cert);
         assert!(!format!("{certificate:?}").contains(&second.1));
     }

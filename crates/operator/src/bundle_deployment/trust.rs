@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_api::{CertificateStatus, ServingCertificate};
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{kinds, prober::TrustAnchors, telemetry::chain};
-use windlass_object::object;
+use windlass_object::{object, secret_keys::CA_CERTIFICATES};
 
 use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::{plan::Plan, status::Milestone};
@@ -68,7 +68,7 @@ impl BundleReconciler {
                 .context
                 .index
                 .find(&key)
-                .and_then(|secret| object::data(&secret, "ca.crt"));
+                .and_then(|secret| object::data(&secret, CA_CERTIFICATES));
             let waiting = |message| Halt::waiting(Milestone::Installed, "WaitingForCertificate", message);
             let Some(pem) = pem else {
                 return Err(waiting(format!(

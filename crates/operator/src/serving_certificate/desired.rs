@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use thiserror::Error;
 use windlass_api::{ServingCertificate, ServingCertificateSpec, ServingCertificateStatus};
+use windlass_cluster::keys;
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
+    objects::CertificateRequirements,
     pki::{DnsNames, InvalidDnsNames},
     rotation::Timing,
 };
@@ -32,7 +34,7 @@ pub(super) struct DesiredCertificate {
 #[error("cannot read the ServingCertificate")]
 pub struct ReadCertificateError(#[from] serde_json::Error);
 
-// === impl Wanted ===
+// === impl DesiredCertificate ===
 
 impl DesiredCertificate {
     pub(super) fn read(key: ObjectKey, object: Arc<Value>) -> Result<Self, ReadCertificateError> {
@@ -69,6 +71,17 @@ impl DesiredCertificate {
         DnsNames::of_service(&self.spec.service_name, self.namespace(), &self.spec.dns_names)
     }
 
+    /// What it asks of its Secrets, given the names that are served.
+    pub(super) fn requirements<'a>(&'a self, names: &'a DnsNames) -> CertificateRequirements<'a> {
+        CertificateRequirements {
+            certificate: &self.key,
+            uid: self.uid(),
+            secret_name: &self.spec.secret_name,
+            names,
+            algorithm: keys::algorithm(&self.spec.private_key),
+        }
+    }
+
     /// The durations of its rotation.
     pub(super) fn timing(&self, base: &Timing) -> Timing {
         Timing {
@@ -79,7 +92,7 @@ impl DesiredCertificate {
     }
 }
 
-// === impl Reconciler ===
+// === impl CertificateReconciler ===
 
 impl CertificateReconciler {
     /// What a ServingCertificate asks for now; nothing, if it is gone or going.

@@ -15,11 +15,13 @@ use windlass_cluster::{
 };
 use windlass_object::object;
 use windlass_trust::{
+    injection,
+    objects::CertificateStore,
     pki::{self, DnsNames},
     rotation::{Chain, Handshake, ObservedEndpoint},
 };
 
-use super::{certificates::CertificateStore, desired::DesiredCertificate, targets};
+use super::desired::DesiredCertificate;
 use crate::{Context, install::plan::DEFAULT_PORT};
 
 /// How many endpoints of a Service are dialled at a time.
@@ -121,7 +123,7 @@ fn called_ports(desired: &DesiredCertificate, names: &DnsNames, targets: &[Arc<V
     targets
         .iter()
         .flat_map(|target| {
-            targets::holders(target, names).filter_map(|holder| {
+            injection::holders(target, Some(names)).filter_map(|holder| {
                 let service = target.pointer(&format!("{}/service", holder.pointer))?;
                 let port = service.get("port").and_then(Value::as_i64);
                 is_called(service).then_some(port.unwrap_or(DEFAULT_PORT))

@@ -7,20 +7,16 @@ use windlass_cluster::{RequestError, keys};
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     injection::{self, Injection},
-    pki::{Credentials, PrivateKey},
+    objects::{
+        CaSecret, IssueCaError, Mint, SecretContents, ServingSecret, new_authorities, restart_patch, summary,
+    },
+    pki::{Credentials, PrivateKey, Terms},
     rotation::{CaChange, Leaf, Publication, Step, Timing, TrustSet},
 };
 
 use super::{
-    CertificateReconciler, ServingCertificateError,
-    ca_secret::CaSecret,
-    certificates::summary,
-    desired::DesiredCertificate,
-    gather::Gathered,
+    CertificateReconciler, ServingCertificateError, desired::DesiredCertificate, gather::Gathered,
     history::Overwrite,
-    issuance::{self, Mint},
-    rollout, secrets,
-    serving_secret::{SecretContents, ServingSecret},
 };
 use crate::injection::{InjectionOutcome, inject};
 
@@ -39,7 +35,7 @@ pub(super) enum StepsOutcome {
 /// How many targets are written at a time.
 pub(super) const INJECTIONS: usize = 16;
 
-// === impl Reconciler ===
+// === impl CertificateReconciler ===
 
 impl CertificateReconciler {
     /// Does all steps. One that fails keeps no other from being done; the first failure is returned.
@@ -68,7 +64,7 @@ impl CertificateReconciler {
                     let Some(deployment) = &scene.deployment else {
                         continue;
                     };
-                    let patch = rollout::restart(deployment, leaf);
+                    let patch = restart_patch(deployment, leaf);
                     self.patch_deployment(deployment, &patch).await
                 }
             };
@@ -110,7 +106,7 @@ impl CertificateReconciler {
         change: &CaChange,
     ) -> Result<Done, ServingCertificateError> {
         let mut fresh = Vec::new();
-        for _ in 0..issuance::new_authorities(change) {
+        for _ in 0..new_authorities(change) {
             fresh.push(PrivateKey::from(keys::generate(&desired.spec.private_key).await?));
         }
         let before = scene.observation.authorities.as_ref();
@@ -120,12 +116,13 @@ impl CertificateReconciler {
             names: &scene.names,
             now: scene.observation.clock.now,
             keys: fresh,
+            serial: keys::serial,
             signers: signers.unwrap_or_default(),
             certificates: &mut scene.certificates,
         };
         let after = before.after(change, &mut mint)?;
         let signers = mint.signers;
-        let key = secrets::authority_key(&self.context.namespace, &desired.key);
+        let key = CaSecret::key(&self.context.namespace, &desired.key);
         let secret = CaSecret::write(
             &key,
             &desired.key,
@@ -164,9 +161,13 @@ impl CertificateReconciler {
                 let signer = signers
                     .into_iter()
                     .find(|signer| summary(signer.certificate()).key_id == *by);
-                let signer = signer.ok_or(issuance::IssueCaError::NoKey)?;
+                let signer = signer.ok_or(IssueCaError::NoKey)?;
                 let key = PrivateKey::from(keys::generate(&desired.spec.private_key).await?);
-                let terms = issuance::terms(scene.observation.clock.now, *validity);
+                let terms = Terms {
+                    serial: keys::serial(),
+                    now: scene.observation.clock.now,
+                    validity: *validity,
+                };
                 (signer.issue(&scene.names, &key, &terms)?, key)
             }
         };
@@ -181,7 +182,11 @@ impl CertificateReconciler {
             trust: &trust,
             authority: authority.transpose()?,
         };
-        let secret = ServingSecret::write(scene.serving.as_ref(), desired, &contents);
+        let secret = ServingSecret::write(
+            scene.serving.as_ref(),
+            &desired.requirements(&scene.names),
+            &contents,
+        );
         let done = self
             .write_secret(&secret, publication.replacing.is_some())
             .await?;
@@ -310,7 +315,7 @@ impl CertificateReconciler {
         self.histories.forget(certificate);
         self.announced.forget(certificate);
         let cluster = &self.context.cluster;
-        let key = secrets::authority_key(&self.context.namespace, certificate);
+        let key = CaSecret::key(&self.context.namespace, certificate);
         let Some(secret) = cluster.read(&key).await? else {
             return Ok(());
         };

@@ -8,14 +8,17 @@ use windlass_api::ReloadStrategy;
 use windlass_cluster::kinds;
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
+    objects::{
+        CaSecret, CertificateRequirements, CertificateStore, ServingSecret, read_deployment, read_target,
+    },
     pki::DnsNames,
-    rotation::{ClockReading, Mark, Observation, ObservedService, Timing, Versioned},
+    rotation::{ClockReading, Mark, Observation, Timing, Versioned},
 };
 
 use super::{
-    CertificateReconciler, ServingCertificateError, ca_secret::CaSecret, certificates::CertificateStore,
-    desired::DesiredCertificate, endpoints, rollout, secrets, serving_secret::ServingSecret, targets,
+    CertificateReconciler, ServingCertificateError, desired::DesiredCertificate, endpoints, targets,
 };
+use crate::bundle_deployment::rollout::RolloutStatus;
 
 /// What was seen, and what is needed to act on a plan.
 pub(super) struct Gathered {
@@ -37,13 +40,13 @@ pub(super) struct Gathered {
 
 /// Why there is nothing to plan.
 pub(super) struct Unobservable {
-    /// A word.
+    /// In CamelCase, as the reason of a condition.
     pub(super) reason: &'static str,
     /// What is in the way, and what to do.
     pub(super) message: String,
 }
 
-// === impl Reconciler ===
+// === impl CertificateReconciler ===
 
 impl CertificateReconciler {
     /// Looks at everything.
@@ -70,7 +73,10 @@ impl CertificateReconciler {
             .await;
         }
         scene.deployment = self.look_at_deployment(desired).await?;
-        scene.observation.rollout = scene.deployment.as_ref().map(rollout::read);
+        scene.observation.rollout = scene.deployment.as_ref().map(|deployment| {
+            let progressing = RolloutStatus::of(deployment) != RolloutStatus::Complete;
+            read_deployment(deployment, progressing)
+        });
         Ok(Ok(scene))
     }
 
@@ -91,24 +97,10 @@ impl CertificateReconciler {
             }
         };
         let mut certificates = CertificateStore::default();
-        let authority_key = secrets::authority_key(&self.context.namespace, &desired.key);
-        let serving_key = ServingSecret::key(desired);
-        let cluster = &self.context.cluster;
-        let (authority, serving) =
-            tokio::try_join!(cluster.read(&authority_key), cluster.read(&serving_key))?;
-        let obstacles = [
-            authority
-                .as_ref()
-                .and_then(|secret| in_way_of_authorities(secret, desired)),
-            serving
-                .as_ref()
-                .and_then(|secret| in_way_of_serving(secret, desired)),
-        ];
-        if let Some(obstacle) = obstacles.into_iter().flatten().next() {
-            return Ok(Err(obstacle));
-        }
-        let authority = authority.map(|secret| CaSecret::read(&secret, desired, &names, &mut certificates));
-        let serving = serving.map(|secret| ServingSecret::read(secret, desired, &names, &mut certificates));
+        let (authority, serving) = match self.read_secrets(desired, &names, &mut certificates).await? {
+            Ok(secrets) => secrets,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
         let clock = self.clock();
         let trust = authority
             .as_ref()
@@ -119,29 +111,11 @@ impl CertificateReconciler {
             .filter(|secret| secret.allows_direct_injection)
             .map(|_| desired.spec.secret_name.as_str());
         let asking = targets::requesting_targets(&self.context.index, &desired.key, secret);
-        let observed = asking
+        let mut observation = observe_secrets(desired, clock, authority.as_ref(), serving.as_ref());
+        observation.targets = asking
             .iter()
-            .filter_map(|target| targets::read(target, &names, &trust, &mut certificates));
-        let mut observation = Observation {
-            clock,
-            authorities: authority.as_ref().map(|secret| Versioned {
-                version: secret.version.clone(),
-                content: secret.authorities.clone(),
-            }),
-            serving: serving.as_ref().map(|secret| Versioned {
-                version: secret.version.clone(),
-                content: secret.content.clone(),
-            }),
-            targets: observed.collect(),
-            service: ObservedService {
-                name: desired.spec.service_name.clone(),
-                exists: false,
-            },
-            regressed: None,
-            endpoints: Vec::new(),
-            rollout: None,
-            request: desired.request.clone(),
-        };
+            .filter_map(|target| read_target(target, &names, &trust, &mut certificates))
+            .collect();
         self.histories
             .complete(&desired.key, &mut observation, &trust, timing);
         Ok(Ok(Gathered {
@@ -153,6 +127,32 @@ impl CertificateReconciler {
             targets: asking,
             deployment: None,
         }))
+    }
+
+    /// The CA Secret and the serving Secret, as far as they exist.
+    async fn read_secrets(
+        &self,
+        desired: &DesiredCertificate,
+        names: &DnsNames,
+        certificates: &mut CertificateStore,
+    ) -> Result<Result<(Option<CaSecret>, Option<ServingSecret>), Unobservable>, ServingCertificateError>
+    {
+        let requirements = desired.requirements(names);
+        let authority_key = CaSecret::key(&self.context.namespace, &desired.key);
+        let serving_key = ServingSecret::key(&requirements);
+        let cluster = &self.context.cluster;
+        let (authority, serving) =
+            tokio::try_join!(cluster.read(&authority_key), cluster.read(&serving_key))?;
+        let obstacle = authority
+            .as_ref()
+            .and_then(|secret| in_way_of_authorities(secret, desired));
+        let obstacle = obstacle.or_else(|| in_way_of_serving(serving.as_ref()?, &requirements));
+        if let Some(obstacle) = obstacle {
+            return Ok(Err(obstacle));
+        }
+        let authority = authority.map(|secret| CaSecret::read(&secret, &requirements, certificates));
+        let serving = serving.map(|secret| ServingSecret::read(secret, &requirements, certificates));
+        Ok(Ok((authority, serving)))
     }
 
     /// What the clocks say.
@@ -183,7 +183,7 @@ impl CertificateReconciler {
     }
 }
 
-// === impl Obstacle ===
+// === impl Unobservable ===
 
 impl Unobservable {
     fn terminating(object: &ObjectKey) -> Self {
@@ -191,6 +191,27 @@ impl Unobservable {
             reason: "SecretTerminating",
             message: format!("{object} is being deleted; another is made when it is gone"),
         }
+    }
+}
+
+/// What both Secrets show; nothing else was looked at.
+fn observe_secrets(
+    desired: &DesiredCertificate,
+    clock: ClockReading,
+    authority: Option<&CaSecret>,
+    serving: Option<&ServingSecret>,
+) -> Observation {
+    Observation {
+        authorities: authority.map(|secret| Versioned {
+            version: secret.version.clone(),
+            content: secret.authorities.clone(),
+        }),
+        serving: serving.map(|secret| Versioned {
+            version: secret.version.clone(),
+            content: secret.content.clone(),
+        }),
+        request: desired.request.clone(),
+        ..Observation::new(clock, &desired.spec.service_name)
     }
 }
 
@@ -207,11 +228,11 @@ fn in_way_of_authorities(secret: &Value, desired: &DesiredCertificate) -> Option
 }
 
 /// Why the serving Secret must not be read.
-fn in_way_of_serving(secret: &Value, desired: &DesiredCertificate) -> Option<Unobservable> {
+fn in_way_of_serving(secret: &Value, requirements: &CertificateRequirements<'_>) -> Option<Unobservable> {
     if object::is_terminating(secret) {
         return ObjectKey::of(secret).map(|key| Unobservable::terminating(&key));
     }
-    ServingSecret::objection(secret, desired).map(|message| Unobservable {
+    ServingSecret::objection(secret, requirements).map(|message| Unobservable {
         reason: "ForeignSecret",
         message,
     })

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Instant};
 
 use thiserror::Error;
 use windlass_cluster::{RequestError, keys::GenerateKeyError};
-use windlass_trust::pki::{IssueError, ReadCredentialsError, ReadPrivateKeyError};
-
-use super::{
-    IssueCaError, ReadCertificateError, Timing, UnknownCertificate, WriteAuthoritiesError, WriteBundleError,
-    history::Histories,
+use windlass_trust::{
+    objects::{IssueCaError, UnknownCertificate, WriteAuthoritiesError, WriteBundleError},
+    pki::{IssueError, ReadCredentialsError, ReadPrivateKeyError},
 };
+
+use super::{ReadCertificateError, Timing, history::Histories};
 use crate::{Context, reporting::Announced};
 
 /// Reconciles ServingCertificates.
@@ -45,7 +45,7 @@ pub enum ServingCertificateError {
     #[error(transparent)]
     Issue(#[from] IssueError),
     /// The key that is kept cannot be read.
-    #[error("the key of the serving certificate: {0}")]
+    #[error("cannot read the key of the serving certificate")]
     Key(#[from] ReadPrivateKeyError),
     /// A serving certificate and its key do not belong together.
     #[error(transparent)]

@@ -5,12 +5,12 @@ use std::{fmt, sync::Arc};
 
 use windlass_cluster::worker::Action;
 use windlass_object::ObjectKey;
-use windlass_trust::rotation::{self, Step};
-
-use super::{
-    CertificateReconciler, ServingCertificateError, certificates::CertificateStore,
-    desired::DesiredCertificate, targets,
+use windlass_trust::{
+    objects::{CertificateStore, read_target},
+    rotation::{self, Step},
 };
+
+use super::{CertificateReconciler, ServingCertificateError, desired::DesiredCertificate};
 
 /// A target that may have to be repaired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ impl fmt::Display for Repair {
     }
 }
 
-// === impl Reconciler ===
+// === impl CertificateReconciler ===
 
 impl CertificateReconciler {
     /// Repairs a target if that may be done now. All else, obstacles and refusals too, is for a reconciliation to see and
@@ -65,7 +65,7 @@ impl CertificateReconciler {
         let Some(carried) = self.histories.carried(&desired.key, target) else {
             return false;
         };
-        let seen = targets::read(&object, &names, &carried, &mut CertificateStore::default());
+        let seen = read_target(&object, &names, &carried, &mut CertificateStore::default());
         seen.is_some_and(|seen| seen.bundle == Some(carried))
     }
 }

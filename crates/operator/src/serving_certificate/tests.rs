@@ -24,10 +24,10 @@ use windlass_cluster::{
     worker::Action,
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::{injection::CaBundle, pki::sample, rotation, trust_bundle::TrustBundle};
+use windlass_trust::{injection::CaBundle, objects, pki::sample, rotation, trust_bundle::TrustBundle};
 
 use super::{
-    CertificateReconciler, Timing, certificates,
+    CertificateReconciler, Timing,
     history::{Histories, Overwrite},
     repair::Repair,
 };
@@ -162,7 +162,7 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
     let server = Server::new();
     let reconciler = server.reconciler();
     let trust = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
-    let carried: rotation::TrustSet = trust.certificates().iter().map(certificates::summary).collect();
+    let carried: rotation::TrustSet = trust.certificates().iter().map(objects::summary).collect();
     let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
     let target = hooks.object(None, "hooks");
     let show = |bundle: &str| {

@@ -11,9 +11,12 @@ use windlass_cluster::{
     worker::Queue,
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::injection::CaSource;
+use windlass_trust::{
+    injection::CaSource,
+    objects::{CaSecret, label_value},
+};
 
-use super::{repair::Repair, secrets};
+use super::repair::Repair;
 use crate::{
     Context,
     injection::{REPAIRED, TARGET_KINDS},
@@ -78,10 +81,16 @@ pub(super) async fn enqueue(
 pub(super) fn add_orphans(context: &Context, queue: &Queue<ObjectKey>) {
     for secret in context.index.objects(&kinds::SECRET) {
         let is_own = object::text(&secret, "/metadata/namespace") == Some(&context.namespace);
-        if let Some(certificate) = secrets::owner_of_authority(&secret).filter(|_| is_own) {
+        if let Some(certificate) = owner_of_cas(&secret).filter(|_| is_own) {
             queue.add(certificate);
         }
     }
+}
+
+/// The ServingCertificate that a Secret with CAs belongs to; `None` for any other object.
+fn owner_of_cas(secret: &Value) -> Option<ObjectKey> {
+    let (namespace, name) = CaSecret::owner(secret)?;
+    Some(kinds::SERVING_CERTIFICATE.object(Some(namespace), name))
 }
 
 fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
@@ -100,7 +109,7 @@ fn affected_keys(index: &Index, change: &Change) -> HashSet<ObjectKey> {
         return [key.clone()].into();
     }
     if kind == kinds::SECRET {
-        let owners = change.versions().filter_map(secrets::owner_of_authority);
+        let owners = change.versions().filter_map(owner_of_cas);
         let labels: Vec<_> = change
             .versions()
             .filter_map(|secret| object::label(secret, names::SERVING_CERTIFICATE))
@@ -108,7 +117,7 @@ fn affected_keys(index: &Index, change: &Change) -> HashSet<ObjectKey> {
         let serving = certificates(index, key.namespace.as_deref(), |certificate| {
             object::text(certificate, "/spec/secretName") == Some(&key.name)
                 || object::text(certificate, "/metadata/name")
-                    .is_some_and(|name| labels.contains(&secrets::label(name).as_str()))
+                    .is_some_and(|name| labels.contains(&label_value(name).as_str()))
         });
         return owners.chain(serving).collect();
     }

@@ -13,7 +13,7 @@ pub struct Holder<'a> {
     pub pointer: String,
     /// The name under which the server is dialled; `None` where that is not said.
     pub host: Option<String>,
-    /// What it carries.
+    /// What clients are given there to verify the server with.
     pub ca_bundle: CaBundle,
     /// Paths and their values that must not have changed when it is written.
     pub(super) guards: Vec<(String, &'a Value)>,
@@ -22,7 +22,7 @@ pub struct Holder<'a> {
 /// The value of `caBundle`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaBundle {
-    /// There is none.
+    /// The field is absent, null or empty.
     Missing,
     /// It is no base64, or no text at all.
     Garbage,

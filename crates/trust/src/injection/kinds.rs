@@ -5,13 +5,17 @@ use windlass_object::{ObjectKey, object};
 
 use super::Holder;
 
-/// Where one kind keeps its CA bundles. In any version of its group: the paths are the same in all that are served.
+/// A kind that carries CA bundles, and where. The paths are the same in all versions of its group that are served.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TargetKind {
-    /// The API group.
+    /// The API group, for example `apiregistration.k8s.io`.
     pub group: &'static str,
-    /// The kind.
+    /// The version that is watched and patched.
+    pub version: &'static str,
+    /// For example `APIService`.
     pub kind: &'static str,
+    /// The resource, as paths and RBAC rules name it.
+    pub plural: &'static str,
     /// The list whose items hold one CA bundle each; `None` where the object holds one.
     pub list: Option<&'static str>,
     /// From the object, or the item of the list, to what holds `caBundle` beside `service` or `url`.
@@ -22,53 +26,86 @@ pub struct TargetKind {
     pub needs_release: bool,
 }
 
-/// Every kind that carries CA bundles.
+/// Every kind that carries CA bundles. A row is all that a kind needs: watches, RBAC rules and patches follow from it.
 pub const KINDS: &[TargetKind] = &[
     TargetKind {
-        group: "apiextensions.k8s.io",
-        kind: "CustomResourceDefinition",
-        list: None,
-        holder: "/spec/conversion/webhook/clientConfig",
         // The API server refuses a client configuration with strategy None.
         only_if: Some(("/spec/conversion/strategy", "Webhook")),
         // An owner that applies `strategy: None` is refused while anybody else owns a field of the webhook.
         needs_release: true,
+        ..single(
+            [
+                "apiextensions.k8s.io",
+                "v1",
+                "CustomResourceDefinition",
+                "customresourcedefinitions",
+            ],
+            "/spec/conversion/webhook/clientConfig",
+        )
     },
-    webhooks("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-    webhooks("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    TargetKind {
-        group: "apiregistration.k8s.io",
-        kind: "APIService",
-        list: None,
-        holder: "/spec",
-        only_if: None,
-        needs_release: false,
-    },
-    TargetKind {
-        group: "runtime.cluster.x-k8s.io",
-        kind: "ExtensionConfig",
-        list: None,
-        holder: "/spec/clientConfig",
-        only_if: None,
-        needs_release: false,
-    },
-    webhooks("config.karmada.io", "ResourceInterpreterWebhookConfiguration"),
+    webhooks([
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+    ]),
+    webhooks([
+        "admissionregistration.k8s.io",
+        "v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+    ]),
+    single(
+        ["apiregistration.k8s.io", "v1", "APIService", "apiservices"],
+        "/spec",
+    ),
+    single(
+        [
+            "runtime.cluster.x-k8s.io",
+            "v1beta2",
+            "ExtensionConfig",
+            "extensionconfigs",
+        ],
+        "/spec/clientConfig",
+    ),
+    webhooks([
+        "config.karmada.io",
+        "v1alpha1",
+        "ResourceInterpreterWebhookConfiguration",
+        "resourceinterpreterwebhookconfigurations",
+    ]),
 ];
 
-const fn webhooks(group: &'static str, kind: &'static str) -> TargetKind {
+/// A kind whose objects hold one CA bundle.
+const fn single([group, version, kind, plural]: [&'static str; 4], holder: &'static str) -> TargetKind {
     TargetKind {
         group,
+        version,
         kind,
-        list: Some("/webhooks"),
-        holder: "/clientConfig",
+        plural,
+        list: None,
+        holder,
         only_if: None,
         needs_release: false,
+    }
+}
+
+/// A kind whose objects hold a CA bundle for each of their webhooks.
+const fn webhooks(names: [&'static str; 4]) -> TargetKind {
+    TargetKind {
+        list: Some("/webhooks"),
+        ..single(names, "/clientConfig")
     }
 }
 
 // === impl TargetKind ===
 
 impl TargetKind {
+    /// `group/version`, the version being the one that is watched and patched.
+    pub fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
     /// The entry of [`KINDS`] for `target`.
     pub fn of(target: &Value) -> Option<&'static Self> {
         let key = ObjectKey::of(target)?;

@@ -2,30 +2,15 @@
 
 use serde_json::Value;
 use thiserror::Error;
+use windlass_object::ca_injectors::OTHER_CA_INJECTORS;
 
 use super::spoken_annotation;
-
-/// Annotations with which targets ask others for a CA bundle, and whom.
-const OTHERS: &[(&str, &str)] = &[
-    ("cert-manager.io/inject-ca-from", "cert-manager"),
-    ("cert-manager.io/inject-ca-from-secret", "cert-manager"),
-    ("cert-manager.io/inject-apiserver-ca", "cert-manager"),
-    (
-        "service.beta.openshift.io/inject-cabundle",
-        "OpenShift's service-ca",
-    ),
-    (
-        "service.alpha.openshift.io/inject-cabundle",
-        "OpenShift's service-ca",
-    ),
-    ("runtime.cluster.x-k8s.io/inject-ca-from-secret", "Cluster API"),
-];
 
 /// Somebody else writes a target's CA bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{manager} is asked for the CA bundle too: remove the annotation {annotation}, or ours")]
 pub struct ManagedElsewhere {
-    /// Who.
+    /// The program that answers the annotation.
     pub manager: &'static str,
     /// The annotation that asks for it.
     pub annotation: &'static str,
@@ -40,11 +25,14 @@ impl ManagedElsewhere {
     ///
     /// When it does.
     pub fn check(target: &Value) -> Result<(), Self> {
-        for &(annotation, manager) in OTHERS {
-            if spoken_annotation(target, annotation).is_some_and(|value| value != "false") {
-                return Err(Self { manager, annotation });
-            }
-        }
-        Ok(())
+        let other = OTHER_CA_INJECTORS.iter().find(|injector| {
+            spoken_annotation(target, injector.annotation).is_some_and(|value| value != "false")
+        });
+        other.map_or(Ok(()), |injector| {
+            Err(Self {
+                manager: injector.name,
+                annotation: injector.annotation,
+            })
+        })
     }
 }

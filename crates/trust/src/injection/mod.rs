@@ -25,7 +25,7 @@ use crate::{pki::DnsNames, trust_bundle::TrustBundle};
 pub use holder::{CaBundle, Holder};
 pub use kinds::{KINDS, TargetKind};
 pub use managed_elsewhere::ManagedElsewhere;
-pub use request::{CaSource, InvalidRequest};
+pub use request::{CaSource, InvalidRequest, asks_for};
 pub use writer::{last_writer, owns_ca_bundle};
 
 /// The next write to a target.
@@ -43,7 +43,7 @@ pub enum InjectionError {
     /// It is not known where the kind keeps a CA bundle.
     #[error("{0} is of no kind that carries a CA bundle")]
     UnknownKind(
-        /// The object.
+        /// Its kind, namespace and name.
         String,
     ),
     /// Somebody else writes the CA bundle.
@@ -102,16 +102,21 @@ impl Injection<'_> {
 
     /// The places of `target` that this injection is for, as they are.
     pub fn holders<'t>(&self, target: &'t Value) -> impl Iterator<Item = Holder<'t>> {
-        TargetKind::of(target)
-            .map(|kind| kind.holders(target))
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|holder| match (self.names, &holder.host) {
-                (Some(names), Some(host)) => names.cover(host),
-                (Some(_), None) => false,
-                (None, _) => true,
-            })
+        holders(target, self.names)
     }
+}
+
+/// The places of `target` that call one of `names`, or all where there are none.
+pub fn holders<'t>(target: &'t Value, names: Option<&DnsNames>) -> impl Iterator<Item = Holder<'t>> {
+    TargetKind::of(target)
+        .map(|kind| kind.holders(target))
+        .unwrap_or_default()
+        .into_iter()
+        .filter(move |holder| match (names, &holder.host) {
+            (Some(names), Some(host)) => names.cover(host),
+            (Some(_), None) => false,
+            (None, _) => true,
+        })
 }
 
 /// Puts the trust bundle into one place, if that is still as it was: its name, what it calls, and what it trusts.

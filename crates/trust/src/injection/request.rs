@@ -3,7 +3,9 @@
 use serde_json::Value;
 use thiserror::Error;
 use windlass_object::{
+    ObjectKey,
     names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET},
+    object,
     rfc1123::{is_label, is_subdomain},
 };
 
@@ -14,16 +16,16 @@ use super::spoken_annotation;
 pub enum CaSource {
     /// A ServingCertificate's.
     ServingCertificate {
-        /// Its namespace.
+        /// The namespace of the ServingCertificate.
         namespace: String,
-        /// Its name.
+        /// The name of the ServingCertificate.
         name: String,
     },
     /// The `ca.crt` of a Secret that lets targets do so.
     Secret {
-        /// Its namespace.
+        /// The namespace of the Secret.
         namespace: String,
-        /// Its name.
+        /// The name of the Secret.
         name: String,
     },
 }
@@ -34,9 +36,9 @@ pub enum InvalidRequest {
     /// The value of an annotation names no object.
     #[error("annotation {annotation}: {value:?} is not of the form <namespace>/<name>")]
     Form {
-        /// The annotation.
+        /// The annotation's name.
         annotation: &'static str,
-        /// What it says.
+        /// The annotation's value.
         value: String,
     },
     /// The target asks twice.
@@ -44,7 +46,7 @@ pub enum InvalidRequest {
     Both,
 }
 
-// === impl Request ===
+// === impl CaSource ===
 
 impl CaSource {
     /// What `target` asks for; `None` where it asks for nothing.
@@ -66,6 +68,21 @@ impl CaSource {
                 Ok(Some(Self::Secret { namespace, name }))
             }
         }
+    }
+}
+
+/// Whether `target` asks for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the name `secret`.
+pub fn asks_for(target: &Value, certificate: &ObjectKey, secret: Option<&str>) -> bool {
+    let of = certificate.namespace.as_deref();
+    match CaSource::of(target) {
+        Ok(Some(CaSource::ServingCertificate { namespace, name })) => {
+            of == Some(&namespace) && certificate.name == name
+        }
+        Ok(Some(CaSource::Secret { namespace, name })) => of == Some(&namespace) && secret == Some(&name),
+        // It asks twice: that it gets nothing is said where it is waited for.
+        Err(InvalidRequest::Both) => object::annotation(target, INJECT_CA_FROM)
+            .is_some_and(|value| value.split_once('/') == of.map(|of| (of, &*certificate.name))),
+        Ok(None) | Err(InvalidRequest::Form { .. }) => false,
     }
 }
 

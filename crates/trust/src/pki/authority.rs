@@ -48,7 +48,7 @@ pub enum IssueError {
     /// The issuer's constraints make clients refuse the certificate.
     #[error("the CA {authority} must not sign for {name}")]
     NotPermitted {
-        /// The CA.
+        /// The common name of the CA.
         authority: String,
         /// The first name that it must not sign for.
         name: String,

@@ -1,6 +1,7 @@
 //! What a server serves with: a chain that begins with its leaf, and the leaf's key.
 
 use thiserror::Error;
+use windlass_object::secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY};
 
 use super::{
     Certificate, PrivateKey, ReadPrivateKeyError,
@@ -19,16 +20,16 @@ pub struct Credentials {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadCredentialsError {
     /// The chain cannot be read.
-    #[error("tls.crt: {0}")]
+    #[error("cannot read {TLS_CERTIFICATE}")]
     Chain(#[source] MalformedPem),
     /// There is no certificate.
-    #[error("tls.crt is empty")]
+    #[error("{TLS_CERTIFICATE} is empty")]
     NoLeaf,
     /// The key cannot be read.
-    #[error("tls.key: {0}")]
+    #[error("cannot read {TLS_PRIVATE_KEY}")]
     Key(#[source] ReadPrivateKeyError),
     /// The key belongs to another certificate.
-    #[error("tls.key is not the key of the first certificate of tls.crt")]
+    #[error("{TLS_PRIVATE_KEY} is not the key of the first certificate of {TLS_CERTIFICATE}")]
     Mismatch,
 }
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{Certificate, InspectError};
 
-/// What PEM holds.
+/// What a text in PEM holds: certificates, and all that is wrong with the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PemContents {
     /// The certificates that can be read, in order.
@@ -21,7 +21,7 @@ pub struct PemContents {
 pub struct UnexpectedBlock {
     /// Where it begins, counted from 1.
     pub line: usize,
-    /// What it is.
+    /// Why clients cannot use it, or should not be given it.
     pub fault: BlockFault,
 }
 
@@ -31,7 +31,7 @@ pub enum BlockFault {
     /// Text outside of blocks.
     #[error("text that belongs to no block")]
     Text,
-    /// A private key.
+    /// A private key, in any of its encodings.
     #[error("a private key; it does not belong here, and must be replaced if anybody could read it")]
     PrivateKey,
     /// A block of another kind.
@@ -67,7 +67,7 @@ struct Block {
     has_headers: bool,
 }
 
-// === impl Reading ===
+// === impl PemContents ===
 
 impl PemContents {
     /// Whether there is nothing beside the certificates but what clients such as Go's skip.

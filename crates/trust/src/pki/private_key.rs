@@ -18,7 +18,7 @@ pub enum KeyAlgorithm {
     Ecdsa(usize),
     /// With a modulus of so many bits.
     Rsa(usize),
-    /// Anything else.
+    /// A key of another algorithm, which nothing is issued for.
     Other,
 }
 

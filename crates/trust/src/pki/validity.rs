@@ -9,9 +9,9 @@ use x509_parser::time::ASN1Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Validity {
-    /// The first second.
+    /// The first second in which it is valid.
     pub not_before: Timestamp,
-    /// The last second.
+    /// The last second in which it is valid.
     pub not_after: Timestamp,
 }
 

@@ -11,14 +11,14 @@ use crate::rotation::{contest::Contested, endpoints, request::ManualRotation, si
 pub enum Blocked {
     /// A target refuses the trust bundle. The other targets get it, and what this one trusts stays trusted.
     Target {
-        /// Which object.
+        /// The target.
         target: ObjectKey,
         /// What the API server said.
         message: String,
     },
     /// Somebody else takes the trust bundle from a target. It is given back each time.
     Contest {
-        /// Which object.
+        /// The target.
         target: ObjectKey,
         /// By whom, and how often.
         contested: Contested,
@@ -27,7 +27,7 @@ pub enum Blocked {
     Endpoint {
         /// The pod or address.
         endpoint: String,
-        /// What it serves.
+        /// What it serves in place of the certificate in the Secret, in words.
         message: String,
     },
     /// The value of `windlass.dev/rotate` asks for nothing.

@@ -1,6 +1,6 @@
 //! The CAs of one ServingCertificate, as its CA Secret holds them, and every change that is ever written to it.
 //!
-//! A Secret that stores [`Authorities`] as JSON beside the PEM of each certificate that it names (and the keys of
+//! A Secret that stores [`CaState`] as JSON beside the PEM of each certificate that it names (and the keys of
 //! `current` and `next` only) needs no other state. The PEM of a CA that a change takes over from elsewhere comes from
 //! where it was found: the serving Secret or a target.
 
@@ -43,13 +43,13 @@ pub struct CaState {
     pub generation: u32,
 }
 
-/// A CA whose key is at hand.
+/// A CA that signs, or is to sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ca {
     /// Counts the CAs of a ServingCertificate from 1.
     pub generation: u32,
-    /// Its certificate.
+    /// Its self-signed certificate.
     pub certificate: CertificateId,
     /// When it became the one that signs.
     pub signs_since: Option<Timestamp>,
@@ -89,7 +89,7 @@ pub struct Published {
 pub struct CaTemplate {
     /// Its generation, part of its common name.
     pub generation: u32,
-    /// When it holds.
+    /// From when until when it is valid.
     pub validity: Validity,
 }
 
@@ -100,7 +100,7 @@ pub enum CaChange {
     Found {
         /// Signs at once, because there is nothing to replace.
         current: Option<(CaTemplate, Timestamp)>,
-        /// The next.
+        /// The next CA: trusted from now on, signs later.
         next: CaTemplate,
         /// CAs that signed what is served.
         retiring: Vec<CertificateId>,
@@ -126,7 +126,7 @@ pub enum CaChange {
     RecordTrust(Trust),
     /// The next CA becomes the one that signs; the key of the one before is forgotten.
     Promote {
-        /// When.
+        /// The moment of its first signature.
         at: Timestamp,
         /// When the cross certificate holds that the CA before signs with its last signature; without one, it is
         /// distrusted, or its key is lost.
@@ -134,14 +134,14 @@ pub enum CaChange {
     },
     /// Stop trusting CAs whose signatures no endpoint serves.
     Retire {
-        /// These.
+        /// The keys of the CAs that go.
         key_ids: BTreeSet<KeyId>,
         /// Make a next CA in the same write, so that targets are written once.
         next: Option<CaTemplate>,
     },
 }
 
-/// Makes certificates: `domain::pki` with fresh keys, or a test.
+/// Makes certificates: [`pki`](crate::pki) with fresh keys, or a test.
 pub trait Issuer {
     /// Why a certificate could not be made.
     type Error;
@@ -164,7 +164,7 @@ pub trait Issuer {
     ) -> Result<CertificateId, Self::Error>;
 }
 
-// === impl Authorities ===
+// === impl CaState ===
 
 impl CaState {
     /// Whether there is no CA in it.

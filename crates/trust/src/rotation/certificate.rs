@@ -1,4 +1,4 @@
-//! What a rotation needs to know of certificates: who signed whom, and until when. PEM stays with `domain::pki`.
+//! What a rotation needs to know of certificates: who signed whom, and until when. PEM stays with [`pki`](crate::pki).
 
 use std::{
     collections::{BTreeSet, btree_set},
@@ -42,7 +42,7 @@ pub struct CertificateId {
     pub key_id: KeyId,
     /// Whose key signed it; its own, if it is a root.
     pub issuer_key_id: KeyId,
-    /// When it holds.
+    /// From when until when it is valid.
     #[serde(flatten)]
     pub validity: Validity,
 }
@@ -51,7 +51,7 @@ pub struct CertificateId {
 /// client that knows only that one verify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chain {
-    /// The serving certificate.
+    /// The server's own certificate.
     pub leaf: CertificateId,
     /// The certificate of the key that signed `leaf`, signed by the CA before.
     pub cross: Option<CertificateId>,

@@ -100,7 +100,7 @@ fn start_rotation(situation: &Situation<'_>) -> Option<CaChange> {
         ManualRotation::Authority => replace.extend(current.map(|authority| authority.fingerprint)),
         ManualRotation::Compromised => distrusted.extend(signed.map(|authority| authority.key_id)),
         ManualRotation::AllCompromised => {
-            distrusted.extend(signed.chain(&next).map(|authority| authority.key_id))
+            distrusted.extend(signed.chain(&next).map(|authority| authority.key_id));
         }
     }
     Some(CaChange::StartRotation {

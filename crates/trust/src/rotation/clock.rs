@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct ClockReading {
     /// The calendar: best the API server's, which verifies, and the operator's own only where that is unknown.
     pub now: Timestamp,
-    /// The steady clock.
+    /// The steady clock of this process, which tells how long waits have lasted.
     pub mark: Mark,
 }
 
@@ -21,7 +21,7 @@ pub struct Mark {
     pub uptime: SignedDuration,
 }
 
-// === impl Clock ===
+// === impl ClockReading ===
 
 impl ClockReading {
     /// How long ago that was at the least. No jump of the calendar makes it longer; a new process counts from its

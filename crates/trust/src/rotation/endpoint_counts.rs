@@ -2,16 +2,16 @@
 
 use crate::rotation::{observation::Handshake, situation::Situation};
 
-/// So many of so many.
+/// How many endpoints, or targets, there are and are as they should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounts {
-    /// All.
+    /// Endpoints that are ready, or targets.
     pub total: usize,
-    /// Those that have what they should.
+    /// Those of them that serve the certificate in the Secret, or carry the trust bundle.
     pub current: usize,
 }
 
-// === impl Tally ===
+// === impl EndpointCounts ===
 
 impl EndpointCounts {
     /// How many ready endpoints serve the certificate in the Secret.

@@ -10,15 +10,13 @@
 //! The trust bundle is always one CA ahead: the next CA is trusted for months before it signs, so a rotation waits for
 //! nothing, and writes each target once. Trust before use, use before retire.
 //!
-//! [`plan`] keeps three promises, which `tests/exhaustive.rs` checks over every interleaving of steps, crashes, lag,
-//! foreign edits and clock jumps:
+//! # Certificates are digests here
 //!
-//! - Each step is safe by itself, in any order, done or not: a crash between any two writes resumes with the next plan.
-//! - A step that writes a Secret names the resourceVersion that it replaces, and one that writes a target replaces what
-//!   was read: a plan that is older than the cluster does nothing.
-//! - A change of the CA Secret comes alone, and the plan after it is made from what it left.
-//!
-//! Waits are measured on a steady clock ([`Mark`]), so that no jump of the calendar ends one early.
+//! An observation holds no certificate but a [`CertificateId`] of each: its fingerprint, whose key it holds, whose key
+//! signed it, and until when. Whoever executes a step looks the certificate up again by its fingerprint
+//! ([`CertificateStore`](crate::objects::CertificateStore)). That is the one way down and up again, and it is on purpose:
+//! what a plan is made from is small, `Copy` and comparable, so `tests/exhaustive.rs` can walk every interleaving of
+//! steps, crashes, lag, foreign edits and clock jumps without making a key.
 
 mod blocked;
 mod ca_state;
@@ -105,6 +103,32 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 /// Plans the next steps of a rotation.
 ///
 /// With a [`Timing`] that has [problems](Timing::problems) nothing is issued, and what was issued stays trusted.
+///
+/// # Guarantees
+///
+/// `tests/exhaustive.rs` checks them.
+///
+/// * Each step is safe by itself, in any order, done or not: a crash between any two writes resumes with the next plan.
+/// * A step that writes a Secret names the resourceVersion that it replaces, and one that writes a target names what it
+///   is to carry: a plan that is older than the cluster does nothing.
+/// * A change of the CA Secret comes alone, and the plan after it is made from what it left.
+/// * Trust before use: the next CA signs once every target that takes writes was read back with it, and
+///   [`Timing::trust`] is over. Only where the serving certificate ends soon and the current CA can sign no other that
+///   lasts does it sign earlier.
+/// * Use before retire: a CA stays in the trust bundle while an endpoint is seen on what it signed, or may still come to
+///   serve it ([`Timing::reload`], [`Timing::overlap`], [`Timing::start`]). Only a compromised one goes earlier, after
+///   [`Timing::reload`].
+/// * Waits are measured on a steady clock ([`Mark`]): no jump of the calendar ends one early.
+///
+/// # Assumptions
+///
+/// * [`Observation::targets`] and [`Observation::endpoints`] are complete: a target that is left out is not waited for.
+/// * A write of a Secret replaces the resourceVersion that the step names, or fails; a write of a target fails where the
+///   target no longer carries what was observed.
+/// * After a change of the CA Secret, the other steps come from another plan of another observation.
+/// * [`Mark::uptime`] never goes back within one [`Mark::run`], and each process has a run of its own.
+/// * API servers see a target within [`Timing::trust`] of its being read back, and servers that read their files again
+///   do so within [`Timing::reload`].
 pub fn plan(observation: &Observation, timing: &Timing) -> RotationPlan {
     let situation = Situation::new(observation, timing);
     let steps = match change::due(&situation) {

@@ -15,7 +15,7 @@ pub struct Observation {
     /// What the clocks said.
     pub clock: ClockReading,
     /// The CA Secret in the operator's namespace; nothing, if there is none. One that makes no sense holds
-    /// [`Authorities::default`].
+    /// [`CaState::default`].
     pub authorities: Option<Versioned<CaState>>,
     /// The serving Secret; nothing, if there is none.
     pub serving: Option<Versioned<PublishedSecret>>,
@@ -24,7 +24,7 @@ pub struct Observation {
     /// The Service that is served.
     pub service: ObservedService,
     /// When this process last saw a target, or `ca.crt`, without the next CA that all of them had had. A process that
-    /// has just started saw nothing, and its waits begin anew anyway.
+    /// has just started saw nothing, and its waits begin again with it.
     pub regressed: Option<Mark>,
     /// The endpoints of the Service, ready or not.
     pub endpoints: Vec<ObservedEndpoint>,
@@ -37,9 +37,9 @@ pub struct Observation {
 /// Something that was read, at the resourceVersion that a write has to find unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned<T> {
-    /// The resourceVersion.
+    /// `metadata.resourceVersion`, which is compared and never ordered.
     pub version: String,
-    /// What was read.
+    /// What the object said at that version.
     pub content: T,
 }
 
@@ -61,7 +61,7 @@ pub struct PublishedSecret {
 /// An object that asks for the trust bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// Which object.
+    /// Names the object.
     pub id: ObjectKey,
     /// What it carries; nothing, if that is absent, or more or less than CA certificates in PEM. An object with
     /// several webhooks carries what all of them do.
@@ -88,14 +88,14 @@ pub struct ObservedEndpoint {
     pub name: String,
     /// Whether requests reach it.
     pub ready: bool,
-    /// What it serves.
+    /// What a handshake with it showed.
     pub served: Handshake,
 }
 
 /// What a handshake with an endpoint showed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Handshake {
-    /// These certificates.
+    /// The server presented these certificates.
     Chain(Chain),
     /// Nothing: no handshake came about, for this reason.
     Unobservable(String),
@@ -104,7 +104,7 @@ pub enum Handshake {
 /// The Deployment behind the Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObservedDeployment {
-    /// Its name.
+    /// Its name, in the namespace of the Service.
     pub deployment: String,
     /// Whether a restart leaves a moment without a ready pod: strategy Recreate, or one replica that cannot surge.
     pub costs_requests: bool,
@@ -117,6 +117,25 @@ pub struct ObservedDeployment {
 // === impl Observation ===
 
 impl Observation {
+    /// Of a ServingCertificate for that Service, before anything else was looked at: neither Secrets nor targets, and no
+    /// Service either.
+    pub fn new(clock: ClockReading, service: &str) -> Self {
+        Self {
+            clock,
+            authorities: None,
+            serving: None,
+            targets: Vec::new(),
+            service: ObservedService {
+                name: service.to_owned(),
+                exists: false,
+            },
+            regressed: None,
+            endpoints: Vec::new(),
+            rollout: None,
+            request: None,
+        }
+    }
+
     /// The endpoints that requests reach.
     pub(super) fn ready_endpoints(&self) -> impl Iterator<Item = &ObservedEndpoint> {
         self.endpoints.iter().filter(|endpoint| endpoint.ready)
@@ -141,7 +160,7 @@ impl Target {
     }
 }
 
-// === impl Serving ===
+// === impl PublishedSecret ===
 
 impl PublishedSecret {
     /// What servers come to send.
@@ -153,7 +172,7 @@ impl PublishedSecret {
     }
 }
 
-// === impl Endpoint ===
+// === impl ObservedEndpoint ===
 
 impl ObservedEndpoint {
     /// What it serves, if that could be seen.

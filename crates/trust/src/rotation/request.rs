@@ -7,9 +7,9 @@ use thiserror::Error;
 /// What a user asks to have replaced now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManualRotation {
-    /// The serving certificate.
+    /// `leaf:<reason>`: the serving certificate.
     Leaf,
-    /// The CA that signs, in good order.
+    /// `ca:<reason>`: the CA that signs, in good order.
     Authority,
     /// `ca:compromised…`: the CA that signs, at once; nothing vouches for what it signed.
     Compromised,

@@ -12,28 +12,28 @@ use crate::{
     },
 };
 
-/// One write.
+/// One write to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Write [`Authorities::after`](crate::rotation::Authorities::after) the change to the CA Secret.
+    /// Write [`CaState::after`](crate::rotation::CaState::after) the change to the CA Secret.
     ChangeAuthorities {
         /// The resourceVersion that the write replaces; without one, the Secret is created.
         replacing: Option<String>,
-        /// What changes.
+        /// What becomes of the CAs.
         change: CaChange,
     },
     /// Write the serving Secret.
     PublishServing(Publication),
     /// Give a target the trust bundle, if it still carries what was observed.
     InjectTarget {
-        /// Which object.
+        /// The target.
         target: ObjectKey,
         /// What it is to carry.
         bundle: TrustSet,
     },
     /// Restart the Deployment's pods, and note in their template for which serving certificate.
     RestartRollout {
-        /// Its name.
+        /// The Deployment, in the namespace of the Service.
         deployment: String,
         /// The serving certificate that its pods do not read.
         leaf: Fingerprint,
@@ -55,7 +55,7 @@ pub struct Publication {
     pub authority: Option<CertificateId>,
 }
 
-/// Which serving certificate.
+/// Where the serving certificate that is published comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Leaf {
     /// The one that is there, with its key.
@@ -64,7 +64,7 @@ pub enum Leaf {
     Issue {
         /// The CA that signs it.
         by: KeyId,
-        /// When it holds.
+        /// From when until when it is valid.
         validity: Validity,
     },
 }
@@ -94,7 +94,7 @@ impl fmt::Display for Step {
     }
 }
 
-// === impl Change ===
+// === impl CaChange ===
 
 impl fmt::Display for CaChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

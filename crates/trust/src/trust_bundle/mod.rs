@@ -31,8 +31,8 @@ pub struct TrustBundle {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TrustBundleError {
     /// There is something in it that does not belong there.
-    #[error("{0}")]
-    Malformed(#[source] MalformedPem),
+    #[error(transparent)]
+    Malformed(MalformedPem),
     /// There is nothing in it: clients would take it for no bundle at all, and trust the CAs of their system.
     #[error("it holds no certificate")]
     Empty,

@@ -3,11 +3,13 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use windlass_trust::injection::{KINDS, TargetKind};
+
 use super::foreign::{self, version};
 use crate::{
     request::text,
     sample::{self, CERTIFICATE},
-    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, get, list, succeed, until},
+    steps::{MUTATING, PATIENCE, VALIDATING, get, list, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -16,18 +18,52 @@ pub(super) const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1bet
 
 /// A target that others create.
 struct Target {
-    /// Where it goes.
-    collection: &'static str,
+    kind: &'static TargetKind,
     object: Value,
-    /// Where its caBundle is.
-    bundle: &'static str,
-    /// Another field of what its caBundle is for, and a value that it may get.
-    other: (&'static str, Value),
 }
 
+// === impl Target ===
+
 impl Target {
+    /// One that asks for the sample's trust bundle, and that nothing is sent through.
+    fn of(kind: &'static TargetKind) -> Self {
+        let mut object =
+            json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata("platform")});
+        let client_config = match kind.list {
+            Some(list) => {
+                object[&list[1..]] = json!([{"name": "one.example.com"}]);
+                format!("{list}/0{}", kind.holder)
+            }
+            None => kind.holder.to_owned(),
+        };
+        put(&mut object, &format!("{client_config}/service"), service("/hook"));
+        complete(&mut object);
+        Self { kind, object }
+    }
+
+    fn collection(&self) -> String {
+        format!("/apis/{}/{}", self.kind.api_version(), self.kind.plural)
+    }
+
     fn path(&self) -> String {
-        format!("{}/{}", self.collection, text(&self.object, "/metadata/name"))
+        format!("{}/{}", self.collection(), text(&self.object, "/metadata/name"))
+    }
+
+    /// Where its caBundle is.
+    fn bundle(&self) -> String {
+        let item = self.kind.list.map(|list| format!("{list}/0")).unwrap_or_default();
+        format!("{item}{}/caBundle", self.kind.holder)
+    }
+
+    /// Another field of what its caBundle is for, and a value that it may get.
+    fn other(&self) -> (String, Value) {
+        if self.kind.kind == "APIService" {
+            return ("/spec/versionPriority".to_owned(), json!(200));
+        }
+        (
+            self.bundle().replace("caBundle", "service/path"),
+            json!("/elsewhere"),
+        )
     }
 }
 
@@ -41,77 +77,80 @@ fn service(path: &str) -> Value {
     json!({"namespace": "sample-system", "name": CERTIFICATE, "path": path, "port": 443})
 }
 
-/// A webhook configuration, `platform`, that asks for the sample's trust bundle and that nothing is sent through.
-pub(super) fn configuration(kind: &str) -> Value {
-    let rule = json!({"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "resources": ["nothings"], "operations": ["CREATE"]});
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": metadata("platform"),
-        "webhooks": [{
-            "name": "one.example.com", "clientConfig": {"service": service("/validate")}, "rules": [rule],
-            "sideEffects": "None", "admissionReviewVersions": ["v1"],
-        }],
-    })
+/// Puts a value at a JSON pointer, and objects on the way there.
+fn put(object: &mut Value, pointer: &str, value: Value) {
+    let mut place = object;
+    for name in pointer.split('/').skip(1) {
+        place = match name.parse::<usize>() {
+            Ok(index) => &mut place[index],
+            Err(_) => &mut place[name],
+        };
+    }
+    *place = value;
 }
 
-/// A target of each kind that others create.
-fn annotated_targets() -> Vec<Target> {
-    let target = |collection, object, bundle, other| Target {
-        collection,
-        object,
-        bundle,
-        other,
-    };
-    let path = |pointer| (pointer, json!("/elsewhere"));
-    let webhook = "/webhooks/0/clientConfig/caBundle";
-    let webhook_path = "/webhooks/0/clientConfig/service/path";
-    vec![
-        target(
-            VALIDATING,
-            configuration("ValidatingWebhookConfiguration"),
-            webhook,
-            path(webhook_path),
-        ),
-        target(
-            MUTATING,
-            configuration("MutatingWebhookConfiguration"),
-            webhook,
-            path(webhook_path),
-        ),
-        target(
-            CRDS,
-            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": metadata("gears.platform.example.com"),
-                "spec": {"group": "platform.example.com", "scope": "Cluster", "names": {"plural": "gears", "singular": "gear", "kind": "Gear", "listKind": "GearList"},
-                    "versions": [version("v1", true), version("v1beta1", false)],
-                    "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": service("/convert")}}}}}),
-            "/spec/conversion/webhook/clientConfig/caBundle",
-            path("/spec/conversion/webhook/clientConfig/service/path"),
-        ),
-        target(
-            "/apis/apiregistration.k8s.io/v1/apiservices",
-            json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": metadata("v1.aggregated.example.com"),
-                   "spec": {"group": "aggregated.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
-                            "service": {"namespace": "sample-system", "name": CERTIFICATE, "port": 443}}}),
-            "/spec/caBundle",
-            ("/spec/versionPriority", json!(200)),
-        ),
-        target(
-            EXTENSION_CONFIGS,
-            extension_config(),
-            "/spec/clientConfig/caBundle",
-            path("/spec/clientConfig/service/path"),
-        ),
-        target(
-            "/apis/config.karmada.io/v1alpha1/resourceinterpreterwebhookconfigurations",
-            json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
-                   "metadata": metadata("interpreters"), "webhooks": [{
-                       "name": "one.example.com", "clientConfig": {"service": service("/interpret")},
-                       "rules": [{"apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "kinds": ["Nothing"], "operations": ["InterpretReplica"]}],
-                       "interpreterContextVersions": ["v1alpha1"]}]}),
-            webhook,
-            path(webhook_path),
-        ),
-    ]
+/// Adds what the API server asks for in objects of its own kinds. Those of others are CRDs that take anything.
+fn complete(object: &mut Value) {
+    match text(object, "/kind") {
+        "CustomResourceDefinition" => {
+            object["metadata"]["name"] = json!("gears.platform.example.com");
+            let spec = &mut object["spec"];
+            spec["group"] = json!("platform.example.com");
+            spec["scope"] = json!("Cluster");
+            spec["names"] =
+                json!({"plural": "gears", "singular": "gear", "kind": "Gear", "listKind": "GearList"});
+            spec["versions"] = json!([version("v1", true), version("v1beta1", false)]);
+            spec["conversion"]["strategy"] = json!("Webhook");
+            spec["conversion"]["webhook"]["conversionReviewVersions"] = json!(["v1"]);
+        }
+        "APIService" => {
+            object["metadata"]["name"] = json!("v1.aggregated.example.com");
+            let service = json!({"namespace": "sample-system", "name": CERTIFICATE, "port": 443});
+            object["spec"] = json!({
+                "group": "aggregated.example.com", "version": "v1", "groupPriorityMinimum": 100,
+                "versionPriority": 100, "service": service,
+            });
+        }
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+            let webhook = &mut object["webhooks"][0];
+            webhook["rules"] = json!([{
+                "apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "resources": ["nothings"],
+                "operations": ["CREATE"],
+            }]);
+            webhook["sideEffects"] = json!("None");
+            webhook["admissionReviewVersions"] = json!(["v1"]);
+        }
+        _ => {}
+    }
+}
+
+/// The target of a kind of the table.
+fn target(kind: &str) -> anyhow::Result<Target> {
+    let kind = KINDS.iter().find(|known| known.kind == kind);
+    Ok(Target::of(kind.context("no such kind of target")?))
+}
+
+/// A webhook configuration, `platform`, that asks for the sample's trust bundle and that nothing is sent through.
+pub(super) fn configuration(kind: &str) -> anyhow::Result<Value> {
+    Ok(target(kind)?.object)
+}
+
+/// Creates the sample's install and a target of each kind that others create. The CRDs of Cluster API, Karmada and so on
+/// come after the operator has started: they may come and go.
+async fn install_beside_targets(bed: &TestCluster) -> anyhow::Result<Vec<Target>> {
+    sample::install(bed, "sample.v1").await?;
+    for kind in KINDS {
+        // The API server's own groups.
+        if !kind.group.ends_with(".k8s.io") {
+            let crd = foreign::crd(&kind.api_version(), kind.kind, kind.plural, false);
+            foreign::define(bed, &crd).await?;
+        }
+    }
+    let targets: Vec<_> = KINDS.iter().map(Target::of).collect();
+    for target in &targets {
+        succeed(&bed.client, "POST", &target.collection(), Some(&target.object)).await?;
+    }
+    Ok(targets)
 }
 
 /// Cluster API's CRD, as far as an ExtensionConfig needs it here.
@@ -122,24 +161,6 @@ pub(super) fn extension_config_crd() -> Value {
         "extensionconfigs",
         false,
     )
-}
-
-/// Creates the sample's install and the targets. The CRDs of Cluster API and Karmada come after the operator has started:
-/// they may come and go.
-async fn install_beside_targets(bed: &TestCluster) -> anyhow::Result<Vec<Target>> {
-    sample::install(bed, "sample.v1").await?;
-    foreign::define(bed, &extension_config_crd()).await?;
-    let karmada = (
-        "config.karmada.io/v1alpha1",
-        "ResourceInterpreterWebhookConfiguration",
-    );
-    let plural = "resourceinterpreterwebhookconfigurations";
-    foreign::define(bed, &foreign::crd(karmada.0, karmada.1, plural, false)).await?;
-    let targets = annotated_targets();
-    for target in &targets {
-        succeed(&bed.client, "POST", target.collection, Some(&target.object)).await?;
-    }
-    Ok(targets)
 }
 
 /// An ExtensionConfig that asks for the sample's trust bundle.
@@ -155,14 +176,14 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &TestCluster) -> anyho
     let created = install_beside_targets(bed).await?;
     let mut targets = vec![(
         sample::DEFINITION.to_owned(),
-        "/spec/conversion/webhook/clientConfig/caBundle",
+        "/spec/conversion/webhook/clientConfig/caBundle".to_owned(),
     )];
-    targets.extend(created.iter().map(|target| (target.path(), target.bundle)));
+    targets.extend(created.iter().map(|target| (target.path(), target.bundle())));
     for collection in [VALIDATING, MUTATING] {
         for object in list(&bed.client, collection).await? {
             let path = format!("{collection}/{}", text(&object, "/metadata/name"));
             if targets.iter().all(|(known, _)| *known != path) {
-                targets.push((path, "/webhooks/0/clientConfig/caBundle"));
+                targets.push((path, "/webhooks/0/clientConfig/caBundle".to_owned()));
             }
         }
     }
@@ -187,14 +208,14 @@ pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &TestClust
     let stranger = foreign::trust_bundle()?;
     for target in &targets {
         let path = target.path();
-        carries(bed, &path, target.bundle, &trust).await?;
-        let (field, value) = &target.other;
+        carries(bed, &path, &target.bundle(), &trust).await?;
+        let (field, value) = &target.other();
         let replaced =
             |pointer: &str, value: &Value| json!([{"op": "replace", "path": pointer, "value": value}]);
         gate.overtake(&bed.client, &path, replaced(field, value));
-        let patch = replaced(target.bundle, &json!(stranger));
+        let patch = replaced(&target.bundle(), &json!(stranger));
         succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
-        carries(bed, &path, target.bundle, &trust).await?;
+        carries(bed, &path, &target.bundle(), &trust).await?;
         let object = get(&bed.client, &path).await?.context("the target is gone")?;
         anyhow::ensure!(
             object.pointer(field) == Some(value),

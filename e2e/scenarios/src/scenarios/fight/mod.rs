@@ -71,7 +71,7 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(
         &cluster.client,
         "POST",
         VALIDATING,
-        Some(&drift::configuration("ValidatingWebhookConfiguration")),
+        Some(&drift::configuration("ValidatingWebhookConfiguration")?),
     )
     .await?;
     rotation::one_more_target(cluster).await?;

@@ -3,12 +3,11 @@
 use json_patch::Patch;
 use serde_json::{Value, json};
 use windlass_object::{names, object, patch};
-use windlass_trust::rotation;
 
-use crate::bundle_deployment::rollout::RolloutStatus;
+use crate::rotation;
 
-/// What a rotation needs to know of a Deployment.
-pub(super) fn read(deployment: &Value) -> rotation::ObservedDeployment {
+/// What a rotation needs to know of a Deployment, and whether its rollout goes on.
+pub fn read_deployment(deployment: &Value, progressing: bool) -> rotation::ObservedDeployment {
     let restarted_for = deployment
         .pointer("/spec/template/metadata/annotations")
         .and_then(|annotations| annotations.get(names::RESTARTED_FOR)?.as_str()?.parse().ok());
@@ -17,13 +16,13 @@ pub(super) fn read(deployment: &Value) -> rotation::ObservedDeployment {
             .unwrap_or_default()
             .to_owned(),
         costs_requests: costs_requests(deployment),
-        progressing: RolloutStatus::of(deployment) != RolloutStatus::Complete,
+        progressing,
         restarted_for,
     }
 }
 
 /// The patch that restarts the pods of a Deployment which is still as it was read.
-pub(super) fn restart(deployment: &Value, leaf: &rotation::Fingerprint) -> Patch {
+pub fn restart_patch(deployment: &Value, leaf: &rotation::Fingerprint) -> Patch {
     let path = "/spec/template/metadata/annotations";
     let mut annotations = deployment.pointer(path).cloned().unwrap_or_else(|| json!({}));
     annotations[names::RESTARTED_FOR] = leaf.to_string().into();
@@ -77,7 +76,7 @@ fn share(limit: Option<&Value>, replicas: i64, round_up: bool) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_trust::rotation::Digest;
+    use crate::rotation::Digest;
 
     #[test]
     fn a_restart_costs_requests_where_no_pod_may_be_left() {
@@ -117,9 +116,13 @@ mod tests {
                 deployment["spec"]["template"]["metadata"] = metadata.clone();
             }
             let leaf = Digest([7; 32]);
-            let patch = restart(&deployment, &leaf);
+            let patch = restart_patch(&deployment, &leaf);
             json_patch::patch(&mut deployment, &patch).unwrap();
-            assert_eq!(read(&deployment).restarted_for, Some(leaf), "{metadata}");
+            assert_eq!(
+                read_deployment(&deployment, false).restarted_for,
+                Some(leaf),
+                "{metadata}"
+            );
             let theirs = deployment.pointer("/spec/template/metadata/annotations/theirs");
             assert_eq!(theirs, metadata.pointer("/annotations/theirs"));
         }

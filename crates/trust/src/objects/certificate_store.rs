@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use thiserror::Error;
-use windlass_trust::{
+
+use crate::{
     pki,
     rotation::{self, Digest, Fingerprint, KeyId},
     trust_bundle::{self, TrustBundleError},
@@ -11,13 +12,13 @@ use windlass_trust::{
 
 /// Every certificate that was read, by its fingerprint.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CertificateStore(HashMap<Fingerprint, pki::Certificate>);
+pub struct CertificateStore(HashMap<Fingerprint, pki::Certificate>);
 
 /// A plan names a certificate that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the certificate with the fingerprint {0} is not at hand")]
 pub struct UnknownCertificate(
-    /// Which one.
+    /// SHA-256 of its DER.
     pub Fingerprint,
 );
 
@@ -35,18 +36,18 @@ pub enum WriteBundleError {
 /// The key that signed a certificate which does not say, or whose word is wrong.
 const NOBODY: KeyId = Digest([0; 20]);
 
-// === impl Certificates ===
+// === impl CertificateStore ===
 
 impl CertificateStore {
-    /// Keeps a certificate.
-    pub(super) fn learn(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
+    /// Keeps a certificate that is known to be what it says: a CA of ours, or one that targets trust.
+    pub fn learn(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
         let summary = summary(certificate);
         self.0.insert(summary.fingerprint, certificate.clone());
         summary
     }
 
     /// Keeps a certificate that somebody else presents. Its word on who signed it is not taken where the CA is known.
-    pub(super) fn learn_presented(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
+    pub fn learn_presented(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
         let mut summary = self.learn(certificate);
         let mut named = self
             .0
@@ -60,7 +61,11 @@ impl CertificateStore {
     }
 
     /// The certificate itself.
-    pub(super) fn find(
+    ///
+    /// # Errors
+    ///
+    /// When it was not read.
+    pub fn find(
         &self,
         certificate: &rotation::CertificateId,
     ) -> Result<&pki::Certificate, UnknownCertificate> {
@@ -70,7 +75,11 @@ impl CertificateStore {
     }
 
     /// The certificates of a trust bundle themselves.
-    pub(super) fn trust_bundle(
+    ///
+    /// # Errors
+    ///
+    /// When one was not read, or they make no trust bundle that may be published.
+    pub fn trust_bundle(
         &self,
         bundle: &rotation::TrustSet,
     ) -> Result<trust_bundle::TrustBundle, WriteBundleError> {
@@ -81,7 +90,7 @@ impl CertificateStore {
 }
 
 /// A certificate as a rotation sees it.
-pub(super) fn summary(certificate: &pki::Certificate) -> rotation::CertificateId {
+pub fn summary(certificate: &pki::Certificate) -> rotation::CertificateId {
     let key_id = key_id(certificate);
     let issuer_key_id = match certificate.authority_key_identifier() {
         Some(identifier) => KeyId::from_identifier(identifier),
@@ -105,7 +114,7 @@ fn key_id(certificate: &pki::Certificate) -> KeyId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_trust::pki::sample;
+    use crate::pki::sample;
 
     #[test]
     fn a_leaf_is_known_to_be_signed_by_its_ca() {

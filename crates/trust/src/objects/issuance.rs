@@ -1,26 +1,27 @@
 //! Makes CAs and cross certificates for a change of the CA Secret.
 
 use thiserror::Error;
-use windlass_cluster::keys;
-use windlass_trust::{
+
+use super::certificate_store::{CertificateStore, UnknownCertificate, summary};
+use crate::{
     pki::{CertificateAuthority, DnsNames, IssueError, PrivateKey, Terms, Validity},
     rotation::{CaChange, CaTemplate, CertificateId, Issuer},
 };
 
-use super::certificates::{CertificateStore, UnknownCertificate, summary};
-
-/// Makes certificates.
-pub(super) struct Mint<'a> {
+/// Makes the certificates of a change: [`CaState::after`](crate::rotation::CaState::after).
+pub struct Mint<'a> {
     /// The names that CAs may sign for.
-    pub(super) names: &'a DnsNames,
-    /// The time.
-    pub(super) now: jiff::Timestamp,
+    pub names: &'a DnsNames,
+    /// The time of issue.
+    pub now: jiff::Timestamp,
     /// A fresh key for each CA that is to be made.
-    pub(super) keys: Vec<PrivateKey>,
-    /// The CAs whose keys are at hand; new ones are added.
-    pub(super) signers: Vec<CertificateAuthority>,
+    pub keys: Vec<PrivateKey>,
+    /// Draws a serial number: 16 bytes, positive, never the same again.
+    pub serial: fn() -> [u8; 16],
+    /// The CAs whose keys are known; new ones are added.
+    pub signers: Vec<CertificateAuthority>,
     /// What was read; what is made is added.
-    pub(super) certificates: &'a mut CertificateStore,
+    pub certificates: &'a mut CertificateStore,
 }
 
 /// Why a certificate was not made.
@@ -39,12 +40,23 @@ pub enum IssueCaError {
 
 // === impl Mint ===
 
+impl Mint<'_> {
+    /// The terms of a certificate with a new serial number.
+    fn terms(&self, validity: Validity) -> Terms {
+        Terms {
+            serial: (self.serial)(),
+            now: self.now,
+            validity,
+        }
+    }
+}
+
 impl Issuer for Mint<'_> {
     type Error = IssueCaError;
 
     fn authority(&mut self, template: &CaTemplate) -> Result<CertificateId, IssueCaError> {
         let key = self.keys.pop().ok_or(IssueCaError::NoKey)?;
-        let terms = terms(self.now, template.validity);
+        let terms = self.terms(template.validity);
         let authority = CertificateAuthority::self_signed(self.names, template.generation, key, &terms)?;
         let summary = self.certificates.learn(authority.certificate());
         self.signers.push(authority);
@@ -63,22 +75,13 @@ impl Issuer for Mint<'_> {
             .find(|signer| summary(signer.certificate()) == *issuer)
             .ok_or(IssueCaError::NoKey)?;
         let subject = self.certificates.find(subject)?;
-        let cross = issuer.cross_sign(subject, &terms(self.now, validity))?;
+        let cross = issuer.cross_sign(subject, &self.terms(validity))?;
         Ok(self.certificates.learn(&cross))
     }
 }
 
-/// The terms of a certificate with a new serial number.
-pub(super) fn terms(now: jiff::Timestamp, validity: Validity) -> Terms {
-    Terms {
-        serial: keys::serial(),
-        now,
-        validity,
-    }
-}
-
-/// How many CAs a change makes.
-pub(super) fn new_authorities(change: &CaChange) -> usize {
+/// How many CAs a change makes, and so how many fresh keys [`Mint`] needs.
+pub fn new_authorities(change: &CaChange) -> usize {
     match change {
         CaChange::Found { current, .. } => 1 + usize::from(current.is_some()),
         CaChange::IssueNext(_) | CaChange::Retire { next: Some(_), .. } => 1,

@@ -1,31 +1,29 @@
 //! The Secret with the CAs of one ServingCertificate: what is known of them as JSON, beside the PEM of each.
 
 use serde_json::{Value, json};
-use windlass_cluster::keys;
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::{
-    pki::{self, CertificateAuthority, DnsNames, PrivateKey, pem},
-    rotation::{Ca, CaState, CertificateId},
-};
 
 use super::{
-    certificates::{CertificateStore, UnknownCertificate, summary},
-    desired::DesiredCertificate,
-    secrets::{encoded, label, owner_of_authority},
+    certificate_store::{CertificateStore, UnknownCertificate, summary},
+    secret::{CertificateRequirements, encoded, label_value, shortened},
+};
+use crate::{
+    pki::{self, CertificateAuthority, PrivateKey, pem},
+    rotation::{Ca, CaState, CertificateId},
 };
 
 /// What the Secret holds.
 #[derive(Debug)]
-pub(super) struct CaSecret {
-    /// Its resourceVersion.
-    pub(super) version: String,
+pub struct CaSecret {
+    /// `metadata.resourceVersion`, which a write has to find unchanged.
+    pub version: String,
     /// What is known of the CAs. Those whose certificate is lost or damaged are not part of it.
-    pub(super) authorities: CaState,
-    /// The CAs whose keys are at hand.
-    pub(super) signers: Vec<CertificateAuthority>,
+    pub authorities: CaState,
+    /// The CAs whose keys are in it.
+    pub signers: Vec<CertificateAuthority>,
 }
 
-/// [`Authorities`] as JSON.
+/// [`CaState`] as JSON.
 const STATE: &str = "state.json";
 
 /// The certificates that are trusted but sign no more.
@@ -33,6 +31,9 @@ const RETIRING: &str = "retiring.crt";
 
 /// The certificate of the current CA's key that the CA before signed.
 const CROSS: &str = "cross.crt";
+
+/// The longest name of a Secret, in characters.
+const LONGEST_NAME: usize = 253;
 
 /// Where the CA that signs, or the next one, is kept.
 struct Place {
@@ -50,19 +51,41 @@ const NEXT: Place = Place {
     key: "next.key",
 };
 
-// === impl AuthoritySecret ===
+// === impl CaSecret ===
 
 impl CaSecret {
+    /// The name of the Secret, in the operator's own namespace.
+    pub fn key(own_namespace: &str, certificate: &ObjectKey) -> ObjectKey {
+        let namespace = certificate.namespace.as_deref().unwrap_or_default();
+        // A namespace has no dot in its name, so that no two ServingCertificates share a Secret.
+        let name = format!("{namespace}.{}", certificate.name);
+        ObjectKey {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: Some(own_namespace.to_owned()),
+            name: shortened(&name, LONGEST_NAME),
+        }
+    }
+
+    /// The namespace and the name of the ServingCertificate that a Secret with CAs belongs to; `None` for any other
+    /// object.
+    pub fn owner(secret: &Value) -> Option<(&str, &str)> {
+        let namespace = object::label(secret, names::SERVING_CERTIFICATE_NAMESPACE)?;
+        let name = object::annotation(secret, names::SERVING_CERTIFICATE)?;
+        Some((namespace, name))
+    }
+
     /// Whether `secret` was made for this ServingCertificate.
-    pub(super) fn is_ours(secret: &Value, certificate: &ObjectKey) -> bool {
-        owner_of_authority(secret).as_ref() == Some(certificate)
+    pub fn is_ours(secret: &Value, certificate: &ObjectKey) -> bool {
+        Self::owner(secret).is_some_and(|(namespace, name)| {
+            certificate.namespace.as_deref() == Some(namespace) && certificate.name == name
+        })
     }
 
     /// Reads what can be read. What is damaged is as if it were lost: a rotation replaces it.
-    pub(super) fn read(
+    pub fn read(
         secret: &Value,
-        desired: &DesiredCertificate,
-        names: &DnsNames,
+        requirements: &CertificateRequirements<'_>,
         certificates: &mut CertificateStore,
     ) -> Self {
         let stored =
@@ -80,10 +103,10 @@ impl CaSecret {
                 let signer = signer(secret, &place, certificate);
                 let is_of_kind = signer
                     .as_ref()
-                    .is_none_or(|signer| keys::is_of(&desired.spec.private_key, signer.key().algorithm()));
+                    .is_none_or(|signer| signer.key().algorithm() == requirements.algorithm);
                 let observed = Ca {
                     has_key: signer.is_some(),
-                    as_asked: certificate.permits(names) && is_of_kind,
+                    as_asked: certificate.permits(requirements.names) && is_of_kind,
                     ..stored
                 };
                 signers.extend(signer);
@@ -105,8 +128,13 @@ impl CaSecret {
         }
     }
 
-    /// The Secret that holds `authorities`. Keys of CAs that sign no more are not part of it.
-    pub(super) fn write(
+    /// The Secret `key` that holds `authorities`, at the resourceVersion that it replaces. Keys of CAs that sign no more are
+    /// not part of it.
+    ///
+    /// # Errors
+    ///
+    /// When a certificate that `authorities` names was not read.
+    pub fn write(
         key: &ObjectKey,
         certificate: &ObjectKey,
         replacing: Option<&str>,
@@ -121,7 +149,7 @@ impl CaSecret {
                 "name": key.name,
                 "namespace": key.namespace,
                 "labels": {
-                    names::SERVING_CERTIFICATE: label(&certificate.name),
+                    names::SERVING_CERTIFICATE: label_value(&certificate.name),
                     names::SERVING_CERTIFICATE_NAMESPACE: certificate.namespace,
                 },
                 "annotations": { names::SERVING_CERTIFICATE: certificate.name },
@@ -187,24 +215,30 @@ fn signer(secret: &Value, place: &Place, certificate: &pki::Certificate) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::serving_certificate::issuance::Mint;
-    use windlass_cluster::kinds;
-    use windlass_trust::{
-        pki::sample,
+    use crate::{
+        objects::Mint,
+        pki::{DnsNames, KeyAlgorithm, sample},
         rotation::{CaChange, CaTemplate, Timing},
     };
 
-    fn desired() -> DesiredCertificate {
-        let object = json!({
-            "apiVersion": names::API_VERSION, "kind": "ServingCertificate",
-            "metadata": {"namespace": "system", "name": "hook"},
-            "spec": {"serviceName": "hook", "secretName": "hook-cert"},
-        });
-        let key = ObjectKey::of(&object).unwrap();
-        DesiredCertificate::read(key, Arc::new(object)).unwrap()
+    fn certificate() -> ObjectKey {
+        ObjectKey {
+            api_version: names::API_VERSION.to_owned(),
+            kind: "ServingCertificate".to_owned(),
+            namespace: Some("system".to_owned()),
+            name: "hook".to_owned(),
+        }
+    }
+
+    fn requirements<'a>(certificate: &'a ObjectKey, names: &'a DnsNames) -> CertificateRequirements<'a> {
+        CertificateRequirements {
+            certificate,
+            uid: "1",
+            secret_name: "hook-cert",
+            names,
+            algorithm: KeyAlgorithm::Ecdsa(256),
+        }
     }
 
     /// A Secret with a current and a next CA, and what it was made from.
@@ -214,6 +248,7 @@ mod tests {
         let mut mint = Mint {
             names: &names,
             now: sample::NOW,
+            serial: || sample::terms(sample::DAY).serial,
             keys: vec![sample::key(), sample::key()],
             signers: Vec::new(),
             certificates: &mut certificates,
@@ -230,24 +265,41 @@ mod tests {
         };
         let authorities = CaState::default().after(&found, &mut mint).unwrap();
         let signers = mint.signers;
-        let key = kinds::SECRET.object(Some("windlass-system"), "system.hook");
-        let secret = CaSecret::write(&key, &desired().key, None, &authorities, &signers, &certificates);
+        let key = CaSecret::key("windlass-system", &certificate());
+        let secret = CaSecret::write(&key, &certificate(), None, &authorities, &signers, &certificates);
         (secret.unwrap(), authorities)
     }
 
     fn read(secret: &Value) -> CaSecret {
         CaSecret::read(
             secret,
-            &desired(),
-            &sample::names(),
+            &requirements(&certificate(), &sample::names()),
             &mut CertificateStore::default(),
         )
     }
 
     #[test]
+    fn long_names_stay_different_and_fit() {
+        let key = |end: &str| {
+            let name = format!("{}{end}", "a".repeat(240));
+            CaSecret::key(
+                "w",
+                &ObjectKey {
+                    name,
+                    ..certificate()
+                },
+            )
+        };
+        let (one, other) = (key("x"), key("y"));
+        assert_ne!(one, other);
+        assert!(one.name.len() <= LONGEST_NAME, "{one}");
+        assert_eq!(CaSecret::key("w", &certificate()).name, "system.hook");
+    }
+
+    #[test]
     fn what_is_written_is_read_back() {
         let (secret, authorities) = secret();
-        assert!(CaSecret::is_ours(&secret, &desired().key));
+        assert!(CaSecret::is_ours(&secret, &certificate()));
         let back = read(&secret);
         assert_eq!(back.authorities, authorities);
         assert_eq!(back.signers.len(), 2);

@@ -1,0 +1,135 @@
+//! What the objects carry that ask for the trust bundle of a ServingCertificate.
+
+use serde_json::Value;
+use windlass_object::ObjectKey;
+
+use super::certificate_store::CertificateStore;
+use crate::{
+    injection::{self, CaBundle, CaSource, Holder},
+    pki::DnsNames,
+    rotation,
+};
+
+/// What a rotation needs to know of a target; `None` where it calls nothing that could use the trust bundle.
+///
+/// `trust` is what it is to carry.
+pub fn read_target(
+    target: &Value,
+    names: &DnsNames,
+    trust: &rotation::TrustSet,
+    certificates: &mut CertificateStore,
+) -> Option<rotation::Target> {
+    let carried: Vec<_> = injection::holders(target, Some(names))
+        .map(|holder| carried(&holder, certificates))
+        .collect();
+    if carried.is_empty() {
+        return None;
+    }
+    Some(rotation::Target {
+        id: ObjectKey::of(target)?,
+        bundle: common(&carried, trust),
+        refused: CaSource::of(target).err().map(|error| error.to_string()),
+        contested: None,
+    })
+}
+
+fn carried(holder: &Holder<'_>, certificates: &mut CertificateStore) -> Option<rotation::TrustSet> {
+    let CaBundle::Read(reading) = &holder.ca_bundle else {
+        return None;
+    };
+    let roots = reading.certificates.iter();
+    let roots: rotation::TrustSet = roots.map(|root| certificates.learn(root)).collect();
+    (reading.is_usable() && !roots.is_empty()).then_some(roots)
+}
+
+/// What all places of a target carry. Where that is all that it should be but one of them carries more, it is what
+/// that one carries, so that the difference is seen.
+fn common(carried: &[Option<rotation::TrustSet>], trust: &rotation::TrustSet) -> Option<rotation::TrustSet> {
+    let bundles: Vec<_> = carried.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let (first, others) = bundles.split_first()?;
+    let common: rotation::TrustSet = first
+        .iter()
+        .filter(|root| others.iter().all(|bundle| bundle.contains(root)))
+        .copied()
+        .collect();
+    let different = bundles.iter().find(|bundle| **bundle != trust);
+    match different {
+        Some(different) if common == *trust => Some((*different).clone()),
+        _ => Some(common).filter(|common| !common.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{pki::sample, trust_bundle::TrustBundle};
+
+    fn target(bundles: &[Option<&TrustBundle>]) -> Value {
+        let webhooks: Vec<_> = bundles
+            .iter()
+            .enumerate()
+            .map(|(index, bundle)| {
+                let mut config = json!({"service": {"namespace": "system", "name": "hook"}});
+                if let Some(bundle) = bundle {
+                    config["caBundle"] = CaBundle::encode(bundle).into();
+                }
+                json!({"name": format!("{index}.example.com"), "clientConfig": config})
+            })
+            .collect();
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "w", "annotations": {"windlass.dev/inject-ca-from": "system/hook"}},
+            "webhooks": webhooks,
+        })
+    }
+
+    #[test]
+    fn a_target_carries_what_all_of_its_webhooks_do() {
+        let mut certificates = CertificateStore::default();
+        let roots = [1, 2, 3].map(|generation| sample::authority(generation).certificate().clone());
+        let bundle = |count: usize| TrustBundle::new(roots[..count].iter().cloned()).unwrap();
+        let (one, both, all) = (bundle(1), bundle(2), bundle(3));
+        let mut summary = |bundle: &TrustBundle| -> rotation::TrustSet {
+            bundle
+                .certificates()
+                .iter()
+                .map(|root| certificates.learn(root))
+                .collect()
+        };
+        let (one_seen, both_seen, all_seen) = (summary(&one), summary(&both), summary(&all));
+        for (bundles, expected) in [
+            (vec![None], None),
+            (vec![Some(&both), None], None),
+            (vec![Some(&both), Some(&both)], Some(&both_seen)),
+            (vec![Some(&both), Some(&one)], Some(&one_seen)),
+            (vec![Some(&both), Some(&all)], Some(&all_seen)),
+        ] {
+            let target = target(&bundles);
+            let read = read_target(
+                &target,
+                &sample::names(),
+                &both_seen,
+                &mut CertificateStore::default(),
+            );
+            assert_eq!(read.unwrap().bundle.as_ref(), expected, "{bundles:?}");
+        }
+    }
+
+    #[test]
+    fn what_calls_other_servers_is_no_target() {
+        let mut target = target(&[None]);
+        target["webhooks"][0]["clientConfig"]["service"]["name"] = "other".into();
+        let trust = rotation::TrustSet::default();
+        assert_eq!(
+            read_target(
+                &target,
+                &sample::names(),
+                &trust,
+                &mut CertificateStore::default()
+            ),
+            None
+        );
+    }
+}
