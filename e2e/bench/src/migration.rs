@@ -82,16 +82,8 @@ pub(super) async fn measure(
         set_replicas(cluster, bundle, arguments.replicas)?;
     }
     let started = Started::new(cluster, &bundle, progress).await?;
-    for name in [STORED, TRAFFIC] {
-        let namespace = json!({"metadata": {"name": name}});
-        succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
-    }
     let count = usize::try_from(objects)?;
-    let stored = stored::store(&cluster.client, STORED, count);
-    progress
-        .step(&format!("Storing {objects} objects"), stored)
-        .await?;
-    let before = stored::read(&cluster.client, STORED, "v1").await?;
+    let before = store(cluster, count, progress).await?;
     let widgets = Resource::widgets(&["v1", "v1beta1"], Expectation::Admitted);
     let mut load = Load::start_at_rate(&cluster.client, TRAFFIC, &[widgets], arguments.rate);
     let seen = Mutex::new(Seen {
@@ -133,6 +125,17 @@ pub(super) async fn measure(
         missed,
         summary: seen.summary(objects, &report),
     })
+}
+
+/// Makes the namespaces, and stores `count` objects in one of them: these, as they are read.
+async fn store(cluster: &TestCluster, count: usize, progress: &StepPrinter) -> anyhow::Result<Vec<Value>> {
+    for name in [STORED, TRAFFIC] {
+        let namespace = json!({"metadata": {"name": name}});
+        succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
+    }
+    let stored = stored::store(&cluster.client, STORED, count);
+    progress.step(&format!("Storing {count} objects"), stored).await?;
+    stored::read(&cluster.client, STORED, "v1").await
 }
 
 /// Upgrades, and kills the operator as often as is asked for, at equal distances.

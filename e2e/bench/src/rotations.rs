@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::json;
 use windlass_scenarios::{
-    load::Load,
+    load::{Load, Report},
     progress::StepPrinter,
     resource::{Expectation, Resource},
     sample::{self, CERTIFICATE, NAMESPACE},
@@ -79,23 +79,8 @@ pub(super) async fn measure(
     run.lap("the end", LapKind::Other);
     let total = run.load.report();
     let mut figures = run.figures.into_inner();
-    if total.failed > 0 {
-        figures.missed.push(format!("{} requests failed", total.failed));
-    }
-    let due = took.as_millis() * u128::from(arguments.rate) / 1000;
-    if u128::from(total.requests) * 100 < due * KEPT {
-        figures.missed.push(format!(
-            "{} requests were sent where {due} were due",
-            total.requests
-        ));
-    }
     let done = figures.rotations.len();
-    if done < usize::try_from(arguments.rotations).unwrap_or(usize::MAX) {
-        figures.missed.push(format!(
-            "{done} of {} CA rotations were done",
-            arguments.rotations
-        ));
-    }
+    figures.missed.extend(missed(arguments, &total, took, done));
     Ok(Measurement {
         tables: figures.tables(&total),
         failures: total.told(),
@@ -107,6 +92,28 @@ pub(super) async fn measure(
             total.failed
         ),
     })
+}
+
+/// What was asked for and not reached: `done` CA rotations in the time that it `took`.
+fn missed(arguments: &Arguments, total: &Report, took: Duration, done: usize) -> Vec<String> {
+    let mut missed = Vec::new();
+    if total.failed > 0 {
+        missed.push(format!("{} requests failed", total.failed));
+    }
+    let due = took.as_millis() * u128::from(arguments.rate) / 1000;
+    if u128::from(total.requests) * 100 < due * KEPT {
+        missed.push(format!(
+            "{} requests were sent where {due} were due",
+            total.requests
+        ));
+    }
+    if done < usize::try_from(arguments.rotations).unwrap_or(usize::MAX) {
+        missed.push(format!(
+            "{done} of {} CA rotations were done",
+            arguments.rotations
+        ));
+    }
+    missed
 }
 
 // === impl Run ===

@@ -25,7 +25,7 @@ pub struct Arguments {
 
     /// Breaks something under way, to show that the demo notices.
     #[arg(long)]
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<DemoFault>,
 
     /// Longest time in seconds until a changed Secret reaches a pod; a kubelet takes up to 90.
     #[arg(long, default_value_t = 2.0)]
@@ -38,7 +38,7 @@ pub struct Arguments {
 
 /// What the demo breaks on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Fault {
+pub(crate) enum DemoFault {
     /// The webhook servers die while requests are sent.
     Outage,
 }

@@ -23,7 +23,7 @@ use windlass_scenarios::{
 };
 
 use crate::{
-    arguments::{Arguments, Fault},
+    arguments::{Arguments, DemoFault},
     traffic,
 };
 
@@ -65,21 +65,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         let progress = StepPrinter::start();
         let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
         let first = parsed.first().context("there is no bundle")?;
-        let mut options = TestClusterOptions::new(program);
-        options.refresh_delay = Duration::ZERO..=Duration::from_secs_f64(arguments.secret_delay.max(0.0));
-        options.images = arguments
-            .run
-            .iter()
-            .map(|(image, path)| {
-                (
-                    image.clone(),
-                    Program {
-                        path: path.clone(),
-                        arguments: Vec::new(),
-                    },
-                )
-            })
-            .collect();
+        let options = options(&arguments, program);
         let cluster = async {
             let backing = match &arguments.access.kubeconfig {
                 Some(kubeconfig) => BackingCluster::named(kubeconfig, arguments.access.pod_network).await?,
@@ -117,6 +103,22 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         ended?;
         Ok(demo.total)
     })
+}
+
+/// How the test cluster is set up.
+fn options(arguments: &Arguments, program: PathBuf) -> TestClusterOptions {
+    let image = |(image, path): &(String, PathBuf)| {
+        let program = Program {
+            path: path.clone(),
+            arguments: Vec::new(),
+        };
+        (image.clone(), program)
+    };
+    TestClusterOptions {
+        refresh_delay: Duration::ZERO..=Duration::from_secs_f64(arguments.secret_delay.max(0.0)),
+        images: arguments.run.iter().map(image).collect(),
+        ..TestClusterOptions::new(program)
+    }
 }
 
 /// Reads and checks every bundle.
@@ -242,7 +244,7 @@ impl Demo {
                     .await?;
             }
         }
-        if arguments.fault == Some(Fault::Outage) {
+        if arguments.fault == Some(DemoFault::Outage) {
             self.cluster.stop_node().await;
             self.progress
                 .say("Stopped the node and with it every webhook server, as --fault asked for");

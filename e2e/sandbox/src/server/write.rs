@@ -271,17 +271,29 @@ async fn attempt(
     if call.is_dry_run()? {
         return Ok(Some((object, warnings)));
     }
+    let written = replace(server, target, served, object, version(stored)).await?;
+    Ok(written.map(|object| (object, warnings)))
+}
+
+/// Stores a changed object, which comes back with its version; `None` when what is stored is no longer of `revision`.
+async fn replace(
+    server: &ApiServer,
+    target: &ResourcePath,
+    served: &ServedResource,
+    mut object: Value,
+    revision: &str,
+) -> Result<Option<Value>, StatusError> {
     let key = key(target, served);
     let new = server
         .convert_to(served, object.clone(), &served.storage_api_version())
         .await?;
-    let Ok(new) = server.0.store.replace(key.clone(), new, version(stored)) else {
+    let Ok(new) = server.0.store.replace(key.clone(), new, revision) else {
         return Ok(None);
     };
     object["metadata"]["resourceVersion"] = json!(version(&new));
     after_write(server, served, &target.name);
     delete::finish(server, &key);
-    Ok(Some((object, warnings)))
+    Ok(Some(object))
 }
 
 /// The part of an object that a request may change: its status, or all but that.

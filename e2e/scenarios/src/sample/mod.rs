@@ -1,125 +1,17 @@
 //! The sample operator: what it is called in a cluster, how it gets there, and its widgets.
 
+mod names;
+mod operations;
 mod widget;
 
-use std::path::PathBuf;
-
-use anyhow::Context;
-use serde_json::Value;
-use windlass_bundle::Bundle;
-
-use crate::{
-    request::text,
-    steps::{self, PATIENCE, get},
-    test_cluster::TestCluster,
+pub use self::{
+    names::{
+        BUNDLE_DEPLOYMENT, CERTIFICATE, DEFINITION, DEPLOYMENT, GROUP, IMAGE, NAMESPACE, SERVICE,
+        SERVING_CERTIFICATE, SERVING_SECRET, WIDGETS,
+    },
+    operations::{
+        ask_for_rotation, bundle, crd, install, manifest, rotate, set_source, settled, storing_newest,
+        trust_bundle,
+    },
+    widget::{misconverted, resize, unmutated, widget, widgets},
 };
-
-pub use self::widget::{misconverted, resize, unmutated, widget, widgets};
-
-/// The image of the sample bundles.
-pub const IMAGE: &str = "example.com/windlass/sample-operator";
-
-/// The group of the sample resources.
-pub const GROUP: &str = "sample.windlass.dev";
-
-/// The CRD of the sample bundles.
-pub const WIDGETS: &str = "widgets.sample.windlass.dev";
-
-/// The namespace that scenarios install it into.
-pub const NAMESPACE: &str = "sample-system";
-
-/// Its ServingCertificate, which is named as its Service.
-pub const CERTIFICATE: &str = "sample-operator-service";
-
-/// Where its BundleDeployment is, `sample`.
-pub const BUNDLE_DEPLOYMENT: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/sample";
-
-/// Where its CRD is.
-pub const DEFINITION: &str =
-    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.sample.windlass.dev";
-
-/// Where its ServingCertificate is.
-pub const SERVING_CERTIFICATE: &str =
-    "/apis/windlass.dev/v1alpha1/namespaces/sample-system/servingcertificates/sample-operator-service";
-
-/// Where its Deployment is.
-pub const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/sample-system/deployments/sample-operator";
-
-/// Its Service.
-pub const SERVICE: &str = "/api/v1/namespaces/sample-system/services/sample-operator-service";
-
-/// Where the Secret is that it serves with.
-pub const SERVING_SECRET: &str = "/api/v1/namespaces/sample-system/secrets/sample-operator-service-cert";
-
-/// The folder of a sample bundle of the repository.
-pub fn bundle(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "..", "..", "bundles", name]
-        .iter()
-        .collect()
-}
-
-/// The CRD in the manifests of the older sample.
-///
-/// # Errors
-///
-/// When the bundle cannot be read.
-pub fn manifest() -> anyhow::Result<Value> {
-    let files = windlass_bundle::sources::load(&bundle("sample.v1"))?;
-    let bundle = Bundle::parse(&files).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
-    let crd = bundle.crds.first().context("the sample has no CRD")?;
-    Ok(crd.object.clone())
-}
-
-/// Puts the newer sample into the operator's bundle folder, changed to store its newest version: the folder's name.
-///
-/// # Errors
-///
-/// When it cannot be copied or changed.
-pub fn storing_newest(cluster: &TestCluster) -> anyhow::Result<String> {
-    let name = "sample.v2-storing-v2";
-    let folder = cluster.add_bundle(&bundle("sample.v2"), name)?;
-    for (version, is_stored) in [("v1", false), ("v2", true)] {
-        let line = |stored| format!("- name: {version}\n    served: true\n    storage: {stored}");
-        cluster.edit(&folder, &line(!is_stored), &line(is_stored))?;
-    }
-    Ok(name.to_owned())
-}
-
-/// Installs one of the sample bundles, and waits until it is ready.
-pub async fn install(cluster: &TestCluster, name: &str) -> anyhow::Result<Value> {
-    steps::install(&cluster.client, "sample", NAMESPACE, &cluster.bundle(name)?).await
-}
-
-/// Asks for another bundle, which must be in the operator's bundle folder.
-pub async fn set_source(cluster: &TestCluster, folder: &str) -> anyhow::Result<()> {
-    steps::set_source(&cluster.client, "sample", folder).await
-}
-
-/// Its CRD as it is now.
-pub async fn crd(cluster: &TestCluster) -> anyhow::Result<Value> {
-    get(&cluster.client, DEFINITION).await?.context("no CRD")
-}
-
-/// Waits until its ServingCertificate is stable, with every endpoint and every target current.
-pub async fn settled(cluster: &TestCluster) -> anyhow::Result<Value> {
-    cluster.settled(NAMESPACE, CERTIFICATE).await
-}
-
-/// Its trust bundle, in base64.
-pub async fn trust_bundle(cluster: &TestCluster) -> anyhow::Result<String> {
-    let secret = get(&cluster.client, SERVING_SECRET).await?.context("no Secret")?;
-    let bundle = text(&secret, "/data/ca.crt");
-    anyhow::ensure!(!bundle.is_empty(), "{SERVING_SECRET} has no ca.crt");
-    Ok(bundle.to_owned())
-}
-
-/// Asks for a rotation (`leaf` or `ca`) of its certificate.
-pub async fn ask_for_rotation(cluster: &TestCluster, what: &str) -> anyhow::Result<()> {
-    steps::ask_for_rotation(&cluster.client, NAMESPACE, CERTIFICATE, what).await?;
-    Ok(())
-}
-
-/// Asks for a rotation (`leaf` or `ca`) of its certificate, and waits until it is done.
-pub async fn rotate(cluster: &TestCluster, what: &str) -> anyhow::Result<()> {
-    steps::rotate(&cluster.client, NAMESPACE, CERTIFICATE, what, PATIENCE).await
-}

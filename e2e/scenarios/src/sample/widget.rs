@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::GROUP;
+use super::names::GROUP;
 
 /// The path of the widgets of a namespace at a version.
 pub fn widgets(namespace: &str, version: &str) -> String {

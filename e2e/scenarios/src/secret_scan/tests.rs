@@ -1,8 +1,12 @@
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use windlass_api::{PrivateKeyAlgorithm, PrivateKeySpec as KeySpec};
 use windlass_cluster::keys;
 use windlass_trust::pki::PrivateKey;
 
-use super::*;
+use super::{SecretScan, der, patterns::BLOCK, pem::body, private_keys};
 
 /// A key as the operator makes it, in PEM, and its certificate's public key.
 async fn key(algorithm: PrivateKeyAlgorithm) -> (String, Vec<u8>) {

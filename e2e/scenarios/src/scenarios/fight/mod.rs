@@ -121,14 +121,9 @@ async fn fights(
             announced(cluster, "widgets.sample.windlass.dev", by).await?;
         }
         // What was asked for is done once the actor is quiet.
-        until("the rotation is done", PATIENCE, async || {
-            let generation = generation(cluster).await?;
-            let is_due = stage != Stage::Distributing;
-            Ok(check(generation > signed || !is_due, || {
-                format!("CA {generation} signs")
-            }))
-        })
-        .await?;
+        if stage != Stage::Distributing {
+            signs_after(cluster, signed).await?;
+        }
         sample::settled(cluster).await?;
         let (after, latencies) = (load.report(), fight.latencies());
         tracing::info!(
@@ -157,6 +152,15 @@ async fn fights(
     }
     load.at_least(50).await?;
     Ok((load.stop().await, fights))
+}
+
+/// Waits until a later CA than this one signs.
+async fn signs_after(cluster: &TestCluster, signed: i64) -> anyhow::Result<()> {
+    until("the rotation is done", PATIENCE, async || {
+        let generation = generation(cluster).await?;
+        Ok(check(generation > signed, || format!("CA {generation} signs")))
+    })
+    .await
 }
 
 fn windows(fights: &[Fight]) -> Vec<(Instant, Instant)> {
