@@ -16,50 +16,28 @@ pub struct ConversionReview {
 
 /// Why the API server would refuse an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message says what each field is")]
 pub enum ConversionProblem {
     /// Not a review, or one of another version.
     #[error("expected a ConversionReview of {expected}, got {got}")]
-    WrongReview {
-        /// `group/version` that was asked in.
-        expected: String,
-        /// What came.
-        got: String,
-    },
+    WrongReview { expected: String, got: String },
     /// There is no response in it.
     #[error("the review holds no response")]
     NoResponse,
     /// The answer is to another request.
     #[error("expected response.uid={expected:?}, got {got:?}")]
-    WrongUid {
-        /// The uid of the request.
-        expected: String,
-        /// The uid of the answer.
-        got: String,
-    },
+    WrongUid { expected: String, got: String },
     /// The webhook says itself that it failed.
     #[error("the webhook failed to convert to {desired}: {message}")]
-    Failed {
-        /// The version that was asked for.
-        desired: String,
-        /// What the webhook says.
-        message: String,
-    },
+    Failed { desired: String, message: String },
     /// Objects are missing, or there are too many.
     #[error("the webhook returned {got} objects, expected {expected}")]
-    WrongCount {
-        /// How many were sent.
-        expected: usize,
-        /// How many came back.
-        got: usize,
-    },
+    WrongCount { expected: usize, got: usize },
     /// A field has changed that conversion must keep, or the version is not the one that was asked for.
     #[error("the webhook returned an object whose {field} is {got}, expected {expected}")]
     WrongObject {
-        /// The field.
         field: &'static str,
-        /// What was expected.
         expected: String,
-        /// What came.
         got: String,
     },
 }

@@ -17,7 +17,7 @@ pub struct ObjectKey {
     pub kind: String,
     /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// The name.
+    /// `metadata.name`.
     pub name: String,
 }
 

@@ -34,9 +34,9 @@ pub enum Violation {
 pub struct FieldError {
     /// The path, for example `spec.ports[0].port`.
     pub field: String,
-    /// What is wrong.
+    /// The sort of error, with the value.
     pub fault: Violation,
-    /// More words; may be empty.
+    /// What follows in the message; may be empty.
     pub detail: String,
 }
 

@@ -54,7 +54,7 @@ pub struct Structural {
 /// What is wrong with an object, as far as that can be known here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Validation {
-    /// What is wrong.
+    /// What an API server refuses, in its words.
     pub errors: Vec<FieldError>,
     /// Rules that cannot be evaluated here, each at the field that it is about: the API server may know better.
     pub undecided: Vec<FieldError>,
@@ -83,7 +83,7 @@ impl Structural {
         pruning::prune(&self.schema, object)
     }
 
-    /// Fills in defaults.
+    /// Fills in the defaults of fields that are absent, as an API server does before it validates.
     pub fn default(&self, object: &mut Value) {
         defaulting::apply(&self.schema, object);
     }

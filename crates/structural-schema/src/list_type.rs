@@ -5,7 +5,7 @@ use serde_json::Value;
 /// How a list merges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListType {
-    /// As a whole.
+    /// As a whole: the default.
     Atomic,
     /// Item by item, by value.
     Set,

@@ -31,11 +31,11 @@ const API_SERVICE: Place = Place {
 /// A serving certificate that a bundle needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookCertificate {
-    /// The Service; the ServingCertificate has its name.
+    /// Name of the Service that it is for, and of the ServingCertificate.
     pub service: String,
-    /// The Secret.
+    /// Name of the Secret that it is kept in, in the namespace of the operator.
     pub secret: String,
-    /// The Deployment that serves it.
+    /// Name of the Deployment whose pods serve it.
     pub deployment: String,
 }
 

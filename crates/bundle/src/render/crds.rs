@@ -12,11 +12,11 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// The conversion of one CustomResourceDefinition by a webhook of the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// The CustomResourceDefinition.
+    /// Name of the CustomResourceDefinition, `plural.group`.
     pub crd: String,
     /// The namespace of the Service.
     pub namespace: String,
-    /// The Service.
+    /// Name of the Service.
     pub service: String,
     /// The port of the Service.
     pub port: i64,

@@ -7,6 +7,7 @@ use crate::InstallMode;
 
 /// One reason why a bundle cannot be rendered as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message says what each field is")]
 pub enum RenderError {
     /// The bundle cannot watch the namespaces that were asked for.
     #[error("invalid option(s): invalid target namespaces [{}]: {reason}", .targets.join(" "))]
@@ -20,22 +21,15 @@ pub enum RenderError {
     #[error(
         "custom resource definition '{crd}' must have .spec.preserveUnknownFields set to false to let API Server call webhook to do the conversion"
     )]
-    PreservesUnknownFields {
-        /// The CustomResourceDefinition.
-        crd: String,
-    },
+    PreservesUnknownFields { crd: String },
     /// Two webhook definitions convert one CustomResourceDefinition.
     #[error("custom resource definition '{crd}' is referenced by multiple conversion webhook definitions")]
-    SeveralConversions {
-        /// The CustomResourceDefinition.
-        crd: String,
-    },
+    SeveralConversions { crd: String },
     /// No version of ConversionReview that a conversion webhook takes is one that API servers send.
     #[error(
         "the conversion webhook of custom resource definition '{crd}' takes ConversionReview versions [{}], but API servers send only v1 and v1beta1", .versions.join(" ")
     )]
     ReviewVersions {
-        /// The CustomResourceDefinition.
         crd: String,
         /// The webhook definition's `admissionReviewVersions`.
         versions: Vec<String>,
@@ -45,7 +39,6 @@ pub enum RenderError {
         "webhook definitions of deployment '{deployment}' send port {port} to several target ports [{}]", .targets.join(" ")
     )]
     TargetPorts {
-        /// The Deployment.
         deployment: String,
         /// The port of the Service.
         port: i64,
@@ -54,24 +47,17 @@ pub enum RenderError {
     },
     /// An object of a kind that bundles may not bring along.
     #[error("bundle contains unsupported resource: Name: {name}, Kind: {kind}")]
-    UnsupportedKind {
-        /// The kind.
-        kind: String,
-        /// The name.
-        name: String,
-    },
+    UnsupportedKind { kind: String, name: String },
     /// Two objects have one name.
     #[error(
         "{object} is there twice: in the bundle, or once in it and once made from its ClusterServiceVersion"
     )]
-    Duplicate {
-        /// The object.
-        object: ObjectKey,
-    },
+    Duplicate { object: ObjectKey },
 }
 
 /// Why a bundle cannot watch some namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message says what each field is")]
 pub enum TargetNamespacesReason {
     /// None is given, and the bundle can only watch one.
     #[error("exactly one target namespace must be specified")]
@@ -88,9 +74,7 @@ pub enum TargetNamespacesReason {
     /// Others are given.
     #[error("supported install modes [{supported}] do not support target namespaces [{}]", .targets.join(" "))]
     Others {
-        /// What the bundle supports.
         supported: Supported,
-        /// The namespaces.
         targets: Vec<String>,
     },
 }

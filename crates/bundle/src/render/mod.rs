@@ -59,7 +59,7 @@ pub struct InstallOptions {
 /// Who gives webhooks their certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateProvider {
-    /// Windlass.
+    /// Windlass: a ServingCertificate is rendered for each Service, and what calls it asks for its trust bundle.
     Windlass {
         /// How long certificates are valid; by default as long as ServingCertificates are by default.
         durations: Option<Durations>,
@@ -71,9 +71,9 @@ pub enum CertificateProvider {
 /// How long certificates are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Durations {
-    /// A serving certificate.
+    /// From when a serving certificate is issued until it expires.
     pub certificate: GoDuration,
-    /// A CA.
+    /// From when a CA is made until it expires.
     pub ca: GoDuration,
 }
 

@@ -27,9 +27,9 @@ pub fn load_any(path: &Path) -> Result<PathContents, SourceError> {
     if path == Path::new("-") {
         return read(io::stdin().lock(), 0, &name);
     }
-    let failed = |source| SourceError::Read {
+    let failed = |cause| SourceError::Read {
         file: name.clone(),
-        source,
+        cause,
     };
     let metadata = fs::metadata(path).map_err(failed)?;
     if metadata.is_dir() {

@@ -31,9 +31,9 @@ pub fn load(mut stream: impl Read, name: &str) -> Result<Files, SourceError> {
         .by_ref()
         .take(BLOCK)
         .read_to_end(&mut start)
-        .map_err(|source| SourceError::Read {
+        .map_err(|cause| SourceError::Read {
             file: name.to_owned(),
-            source,
+            cause,
         })?;
     let (gzip, tar) = (is_gzip(&start), is_tar(&start));
     let stream = Cursor::new(start).chain(stream);
@@ -62,13 +62,13 @@ fn is_tar(start: &[u8]) -> bool {
 }
 
 fn unpack(stream: impl Read, name: &str) -> Result<Files, SourceError> {
-    let read = |file: &str, source: io::Error| match source.downcast::<EndOfLimit>() {
+    let read = |file: &str, cause: io::Error| match cause.downcast::<EndOfLimit>() {
         Ok(EndOfLimit) => SourceError::TooLarge {
             file: file.to_owned(),
         },
-        Err(source) => SourceError::Read {
+        Err(cause) => SourceError::Read {
             file: file.to_owned(),
-            source,
+            cause,
         },
     };
     let mut archive = Archive::new(Limited {
@@ -77,9 +77,9 @@ fn unpack(stream: impl Read, name: &str) -> Result<Files, SourceError> {
     });
     let mut collection = FileCollector::new();
     let mut links = BTreeMap::new();
-    for entry in archive.entries().map_err(|source| read(name, source))? {
-        let entry = entry.map_err(|source| read(name, source))?;
-        let path = entry.path().map_err(|source| read(name, source))?.into_owned();
+    for entry in archive.entries().map_err(|cause| read(name, cause))? {
+        let entry = entry.map_err(|cause| read(name, cause))?;
+        let path = entry.path().map_err(|cause| read(name, cause))?.into_owned();
         let file = relative(&path)?.display().to_string();
         collection.count(&file)?;
         match entry.header().entry_type() {
@@ -118,9 +118,9 @@ fn unpack(stream: impl Read, name: &str) -> Result<Files, SourceError> {
 }
 
 fn link_target(entry: &tar::Entry<'_, impl Read>, file: &str) -> Result<String, SourceError> {
-    let target = entry.link_name().map_err(|source| SourceError::Read {
+    let target = entry.link_name().map_err(|cause| SourceError::Read {
         file: file.to_owned(),
-        source,
+        cause,
     })?;
     let target = target.unwrap_or_default();
     target

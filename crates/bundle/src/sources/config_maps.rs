@@ -14,17 +14,14 @@ const KEY: &str = "bundle.tar.gz";
 
 /// Why ConfigMaps make no archive.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message says what each field is")]
 pub enum AssembleError {
     /// There is nothing in it.
     #[error("the ConfigMap {name} holds nothing: put a part of the .tar.gz in its binaryData")]
-    Empty {
-        /// The ConfigMap.
-        name: String,
-    },
+    Empty { name: String },
     /// A value is no base64.
     #[error("the ConfigMap {name}: {key} is no base64")]
     Encoding {
-        /// The ConfigMap.
         name: String,
         /// The key in `binaryData` or `data`.
         key: String,

@@ -15,9 +15,7 @@ use crate::Files;
 ///
 /// The first file that cannot be read or may not be in a bundle.
 pub fn load(folder: &Path) -> Result<Files, SourceError> {
-    let root = folder
-        .canonicalize()
-        .map_err(|source| read_error(folder, source))?;
+    let root = folder.canonicalize().map_err(|cause| read_error(folder, cause))?;
     if !PARTS.iter().any(|part| root.join(part).is_dir()) {
         return Err(SourceError::NotABundle {
             file: folder.display().to_string(),
@@ -50,7 +48,7 @@ impl Walk {
         let name = relative(path)?.display().to_string();
         self.collection.count(&name)?;
         let target = self.resolve(path)?;
-        let metadata = fs::metadata(&target).map_err(|source| read_error(path, source))?;
+        let metadata = fs::metadata(&target).map_err(|cause| read_error(path, cause))?;
         if metadata.is_dir() {
             return self.visit_folder(path, &target);
         }
@@ -58,14 +56,14 @@ impl Walk {
         if !metadata.is_file() {
             return Err(SourceError::SpecialFile { file: name });
         }
-        let file = File::open(&target).map_err(|source| read_error(path, source))?;
+        let file = File::open(&target).map_err(|cause| read_error(path, cause))?;
         self.collection.add(&name, metadata.len(), file)
     }
 
     fn visit_folder(&mut self, path: &Path, target: &Path) -> Result<(), SourceError> {
-        let entries = fs::read_dir(target).map_err(|source| read_error(path, source))?;
+        let entries = fs::read_dir(target).map_err(|cause| read_error(path, cause))?;
         for entry in entries {
-            let entry = entry.map_err(|source| read_error(path, source))?;
+            let entry = entry.map_err(|cause| read_error(path, cause))?;
             self.visit(&path.join(entry.file_name()))?;
         }
         Ok(())
@@ -74,9 +72,7 @@ impl Walk {
     /// Where `path` leads to, which must be in the root and, for a folder, not above itself.
     fn resolve(&self, path: &Path) -> Result<PathBuf, SourceError> {
         let link = self.root.join(path);
-        let metadata = link
-            .symlink_metadata()
-            .map_err(|source| read_error(path, source))?;
+        let metadata = link.symlink_metadata().map_err(|cause| read_error(path, cause))?;
         if !metadata.is_symlink() {
             return Ok(link);
         }
@@ -94,9 +90,9 @@ impl Walk {
     }
 }
 
-fn read_error(path: &Path, source: std::io::Error) -> SourceError {
+fn read_error(path: &Path, cause: std::io::Error) -> SourceError {
     SourceError::Read {
         file: path.display().to_string(),
-        source,
+        cause,
     }
 }

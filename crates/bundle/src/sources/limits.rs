@@ -55,9 +55,9 @@ impl FileCollector {
         let read = content
             .take(left + 1)
             .read_to_end(&mut bytes)
-            .map_err(|source| SourceError::Read {
+            .map_err(|cause| SourceError::Read {
                 file: file.to_owned(),
-                source,
+                cause,
             })?;
         let read = u64::try_from(read).unwrap_or(u64::MAX);
         if read > left {

@@ -24,17 +24,17 @@ pub use limits::{FILES, UNPACKED_BYTES};
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The folder, archive or file in it cannot be read.
-    #[error("cannot be read: {source}")]
+    #[error("cannot be read: {cause}")]
     Read {
         /// The file, relative to the bundle where it is in it.
         file: String,
-        /// What the system says.
-        source: io::Error,
+        /// What the system says; in the message, and so not [`std::error::Error::source`]: a problem is one line.
+        cause: io::Error,
     },
     /// The file is something other than a folder or an archive.
     #[error("is neither a folder nor a .tar.gz archive")]
     Unsupported {
-        /// The file.
+        /// The path that was to be read.
         file: String,
     },
     /// There is neither `manifests/` nor `metadata/`.
@@ -64,15 +64,15 @@ pub enum SourceError {
     /// The link leads out of the bundle, to nothing or to itself.
     #[error("is a link to {target}, which is no file of the bundle")]
     LinkOutside {
-        /// The link.
+        /// The link, relative to the bundle.
         file: String,
-        /// What it names.
+        /// The path in it, as written.
         target: String,
     },
     /// The file is a device, a pipe or a socket.
     #[error("is neither a file nor a folder")]
     SpecialFile {
-        /// The file.
+        /// The file, relative to the bundle where it is in it.
         file: String,
     },
     /// The name is not UTF-8.
@@ -84,7 +84,7 @@ pub enum SourceError {
     /// An archive holds one name twice.
     #[error("is in the archive twice")]
     Duplicate {
-        /// The file.
+        /// The file, relative to the bundle.
         file: String,
     },
 }
@@ -98,9 +98,9 @@ pub fn load(path: &Path) -> Result<Files, SourceError> {
     if path == Path::new("-") {
         return archive::load(io::stdin().lock(), "-");
     }
-    let read = |source| SourceError::Read {
+    let read = |cause| SourceError::Read {
         file: path.display().to_string(),
-        source,
+        cause,
     };
     let kind = fs::metadata(path).map_err(read)?.file_type();
     if kind.is_dir() {

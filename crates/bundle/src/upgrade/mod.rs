@@ -15,7 +15,7 @@ use range::VersionRange;
 /// A bundle by what tells it apart from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// The package.
+    /// The package, as the bundle's annotations name it.
     pub package: String,
     /// The name of the ClusterServiceVersion.
     pub name: String,
@@ -36,37 +36,25 @@ pub struct Predecessors {
 
 /// Why a bundle may not follow another.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message says what each field is")]
 pub enum UpgradeRefusal {
     /// It is another operator.
     #[error(
         "the package {installed} is installed, and the bundle is of the package {candidate}: delete the BundleDeployment and create another"
     )]
-    OtherPackage {
-        /// What is installed.
-        installed: String,
-        /// What was asked for.
-        candidate: String,
-    },
+    OtherPackage { installed: String, candidate: String },
     /// It is older, and does not say that it may follow.
     #[error(
         "{installed} is installed, and {candidate} is older: set spec.allowDowngrade if that is what you want, or spec.source back to {}", installed.name
     )]
-    Downgrade {
-        /// What is installed.
-        installed: Release,
-        /// What was asked for.
-        candidate: Release,
-    },
+    Downgrade { installed: Release, candidate: Release },
     /// Objects are stored in versions that it does not know.
     #[error(
         "objects of {crd} may be stored as {}, which {candidate} does not know, though {newer} did: they would be lost. Rewrite them in an older version and take it out of status.storedVersions, or stay with {}", versions.join(", "), newer.name
     )]
     StoredVersions {
-        /// The CustomResourceDefinition.
         crd: String,
-        /// The versions.
         versions: Vec<String>,
-        /// What was asked for.
         candidate: Box<Release>,
         /// The bundle that brought the versions.
         newer: Box<Release>,

@@ -10,11 +10,11 @@ use super::Api;
 /// A BundleDeployment with what it claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimant {
-    /// The BundleDeployment.
+    /// Name of the BundleDeployment.
     pub name: String,
     /// When it was created, in RFC 3339 with UTC, whose order is the order of time.
     pub created: String,
-    /// Its uid.
+    /// `metadata.uid`; it decides between two that were created in one second.
     pub uid: String,
     /// Whether it has said what it claims since its spec was changed last.
     pub heard: bool,

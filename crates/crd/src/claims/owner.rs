@@ -8,7 +8,7 @@ use windlass_object::{ObjectKey, names, object, patch};
 /// To whom an object belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// To a BundleDeployment.
+    /// To the BundleDeployment of that name.
     BundleDeployment(String),
     /// To nobody any more: it stayed behind when its BundleDeployment went.
     Released,
@@ -51,7 +51,7 @@ const FLUX: [(&str, &str); 2] = [
 // === impl Owner ===
 
 impl Owner {
-    /// Whose `object` is.
+    /// Reads the marks of `object`; those of BundleDeployments count before those of others.
     pub fn of(object: &Value) -> Self {
         if let Some(name) = object::label(object, names::BUNDLE_DEPLOYMENT) {
             return Self::BundleDeployment(name.to_owned());

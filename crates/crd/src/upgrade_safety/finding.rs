@@ -11,15 +11,15 @@ use super::{Enforcement, Policy, UpgradeRule};
 /// field where it is about neither; what does not refuse the change ends with `(warning)`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
-    /// The CustomResourceDefinition.
+    /// Name of the CustomResourceDefinition.
     pub crd: String,
     /// The version, or `v1beta1->v1` between two versions that are served.
     pub version: Option<String>,
     /// The field: `^` is the object, `^.spec.ports.items.name` the name of each port.
     pub field: Option<String>,
-    /// The rule.
+    /// The rule that is violated.
     pub rule: UpgradeRule,
-    /// What has changed.
+    /// What has changed, from what to what.
     pub message: String,
     /// What becomes of it; never [`Enforcement::None`].
     pub enforcement: Enforcement,

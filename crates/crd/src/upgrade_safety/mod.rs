@@ -53,11 +53,18 @@ use finding::Findings;
 
 use crate::{is_served, stored_versions, version_name};
 
-/// CustomResourceDefinitions by name.
+/// CustomResourceDefinitions by `metadata.name`.
 pub type Crds = BTreeMap<String, Value>;
 
 /// What the change of the CustomResourceDefinition `crd` from `old`, as it is in the cluster or in a file, to `new`
 /// breaks, ordered by version and field.
+///
+/// # Guarantees
+///
+/// - A CRD compared with itself breaks nothing, and so does one of which only texts, orders of sets and the like change.
+/// - It ends on any input, and keeps a bounded number of findings. What is beyond the bound is reported as
+///   [`UpgradeRule::Unhandled`] and refused, whatever the policy.
+/// - No object is looked at: that is what a [`Trial`] is for.
 pub fn compare(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Finding> {
     if policy.ignores_everything() {
         return Vec::new();
@@ -86,7 +93,7 @@ pub fn compare_back(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec
     findings.finish()
 }
 
-/// What the change from all of `old` to all of `new` breaks. Crds that are new break nothing.
+/// What the change from all of `old` to all of `new` breaks. CRDs that are new break nothing.
 pub fn compare_all(old: &Crds, new: &Crds, policy: &Policy) -> Vec<Finding> {
     let mut found = Vec::new();
     for (crd, old) in old {

@@ -95,7 +95,7 @@ impl Trial {
         }
     }
 
-    /// The version.
+    /// The version whose objects are tried.
     pub fn version(&self) -> &str {
         &self.version
     }

@@ -19,10 +19,10 @@ macro_rules! rules {
         }
 
         impl UpgradeRule {
-            /// Every rule.
+            /// Every rule, in the order in which they are reported of a field.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The name.
+            /// The name, as it is reported and as exceptions name it, for example `storedObjects`.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }

@@ -17,9 +17,9 @@ pub enum PodState {
         /// What it waits for.
         message: String,
     },
-    /// Its containers crash.
+    /// A container crashes: which, and how.
     Crashing(String),
-    /// It has ended and never gets ready.
+    /// It has ended, for this reason, and never gets ready.
     Ended(String),
 }
 

@@ -13,7 +13,7 @@ use super::{Phase, Plan};
 /// Who wants to install what, and what is in the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct PreflightObservation<'a> {
-    /// The BundleDeployment.
+    /// Name of the BundleDeployment.
     pub claimant: &'a str,
     /// What it wants to install.
     pub plan: &'a Plan,
@@ -29,17 +29,15 @@ pub struct PreflightObservation<'a> {
 
 /// One reason not to install.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message says what each field is")]
 pub enum Refusal {
     /// Another BundleDeployment converts the CustomResourceDefinition.
     #[error(
         "the conversion of {crd} is claimed by the BundleDeployment {holder}: {claimant} takes over when {holder} is deleted"
     )]
     ConversionClaimed {
-        /// The CustomResourceDefinition.
         crd: String,
-        /// Whose claim holds.
         holder: String,
-        /// Whose claim is refused.
         claimant: String,
     },
     /// Another BundleDeployment has installed the API.
@@ -47,11 +45,8 @@ pub enum Refusal {
         "{object} belongs to the BundleDeployment {owner}: an API has one owner, so {claimant} takes over when {owner} is deleted or drops it"
     )]
     ApiOwned {
-        /// The CustomResourceDefinition.
         object: ObjectKey,
-        /// Who has installed it.
         owner: String,
-        /// Who wants to.
         claimant: String,
     },
     /// The kind is that of another CustomResourceDefinition.
@@ -64,27 +59,18 @@ pub enum Refusal {
         desired: String,
         /// What is there.
         there: Api,
-        /// Whose that is.
         owner: Owner,
     },
     /// An object of that name is there and Windlass did not create it.
     #[error("{}", foreign(object, owner))]
-    Foreign {
-        /// The object.
-        object: ObjectKey,
-        /// Whose it is.
-        owner: Owner,
-    },
+    Foreign { object: ObjectKey, owner: Owner },
     /// A change of a CustomResourceDefinition breaks clients or stored objects.
     #[error(
         "CustomResourceDefinitions would change in ways that break clients or stored objects: {}; {}",
         listed(findings),
         way_out(findings)
     )]
-    UnsafeCrdUpgrade {
-        /// What it breaks.
-        findings: Vec<Finding>,
-    },
+    UnsafeCrdUpgrade { findings: Vec<Finding> },
 }
 
 const CRD_KIND: &str = "CustomResourceDefinition";

@@ -26,7 +26,7 @@ pub enum InstallOutcome {
     Done,
     /// The step is under way and goes on by itself.
     Waiting {
-        /// The step.
+        /// The milestone that is not reached yet.
         at: Milestone,
         /// One word in CamelCase.
         reason: String,
@@ -35,7 +35,7 @@ pub enum InstallOutcome {
     },
     /// Somebody has to do something.
     Failed {
-        /// The step.
+        /// The milestone that is not reached yet.
         at: Milestone,
         /// One word in CamelCase.
         reason: String,
@@ -56,7 +56,7 @@ impl Milestone {
         Self::Migrated,
     ];
 
-    /// The condition's type.
+    /// The type of its condition in the status of the BundleDeployment.
     pub fn condition(self) -> &'static str {
         match self {
             Self::Accepted => "Accepted",
