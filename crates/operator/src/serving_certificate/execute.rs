@@ -42,26 +42,26 @@ impl CertificateReconciler {
     pub(super) async fn execute(
         &self,
         desired: &DesiredCertificate,
-        scene: &mut Gathered,
+        gathered: &mut Gathered,
         steps: &[Step],
         timing: &Timing,
     ) -> Result<StepsOutcome, ServingCertificateError> {
-        let mut effect = StepsOutcome::Settled;
+        let mut outcome = StepsOutcome::Settled;
         let mut failure = None;
         let mut injections = Vec::new();
         for step in steps {
             let done = match step {
                 Step::ChangeAuthorities { replacing, change } => {
-                    self.change_authorities(desired, scene, replacing.as_deref(), change)
+                    self.change_authorities(desired, gathered, replacing.as_deref(), change)
                         .await
                 }
-                Step::PublishServing(publication) => self.publish(desired, scene, publication).await,
+                Step::PublishServing(publication) => self.publish(desired, gathered, publication).await,
                 Step::InjectTarget { target, bundle } => {
                     injections.push((target, bundle));
                     continue;
                 }
                 Step::RestartRollout { leaf, .. } => {
-                    let Some(deployment) = &scene.deployment else {
+                    let Some(deployment) = &gathered.deployment else {
                         continue;
                     };
                     let patch = restart_patch(deployment, leaf);
@@ -70,12 +70,12 @@ impl CertificateReconciler {
             };
             match done {
                 Ok(done) => {
-                    if done == Done::Written {
+                    if done == WriteOutcome::Written {
                         self.announce_step(desired, step).await;
                     }
                     let is_secret = matches!(step, Step::ChangeAuthorities { .. } | Step::PublishServing(_));
-                    if done == Done::Stale || (done == Done::Written && is_secret) {
-                        effect = StepsOutcome::LookAgain;
+                    if done == WriteOutcome::Stale || (done == WriteOutcome::Written && is_secret) {
+                        outcome = StepsOutcome::LookAgain;
                     }
                 }
                 Err(error) => failure = failure.or(Some(error)),
@@ -84,41 +84,41 @@ impl CertificateReconciler {
         for some in injections.chunks(INJECTIONS) {
             let injecting = some
                 .iter()
-                .map(|(target, bundle)| self.inject(desired, scene, target, bundle, timing));
+                .map(|(target, bundle)| self.inject(desired, gathered, target, bundle, timing));
             for done in join_all(injecting).await {
                 match done {
-                    Ok(done) => effect = effect.max(done),
+                    Ok(done) => outcome = outcome.max(done),
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }
         }
-        if let Err(error) = self.release_targets(scene).await {
+        if let Err(error) = self.release_targets(gathered).await {
             failure = failure.or(Some(error));
         }
-        failure.map_or(Ok(effect), Err)
+        failure.map_or(Ok(outcome), Err)
     }
 
     async fn change_authorities(
         &self,
         desired: &DesiredCertificate,
-        scene: &mut Gathered,
+        gathered: &mut Gathered,
         replacing: Option<&str>,
         change: &CaChange,
-    ) -> Result<Done, ServingCertificateError> {
+    ) -> Result<WriteOutcome, ServingCertificateError> {
         let mut fresh = Vec::new();
         for _ in 0..new_authorities(change) {
             fresh.push(PrivateKey::from(keys::generate(&desired.spec.private_key).await?));
         }
-        let before = scene.observation.authorities.as_ref();
+        let before = gathered.observation.authorities.as_ref();
         let before = before.map(|secret| secret.content.clone()).unwrap_or_default();
-        let signers = scene.authority.take().map(|secret| secret.signers);
+        let signers = gathered.authority.take().map(|secret| secret.signers);
         let mut mint = Mint {
-            names: &scene.names,
-            now: scene.observation.clock.now,
+            names: &gathered.names,
+            now: gathered.observation.clock.now,
             keys: fresh,
             serial: keys::serial,
             signers: signers.unwrap_or_default(),
-            certificates: &mut scene.certificates,
+            certificates: &mut gathered.certificates,
         };
         let after = before.after(change, &mut mint)?;
         let signers = mint.signers;
@@ -129,10 +129,10 @@ impl CertificateReconciler {
             replacing,
             &after,
             &signers,
-            &scene.certificates,
+            &gathered.certificates,
         )?;
         let done = self.write_secret(&secret, replacing.is_some()).await?;
-        if done == Done::Written {
+        if done == WriteOutcome::Written {
             info!(certificate = %desired.key, "{change}");
         }
         Ok(done)
@@ -141,23 +141,23 @@ impl CertificateReconciler {
     async fn publish(
         &self,
         desired: &DesiredCertificate,
-        scene: &Gathered,
+        gathered: &Gathered,
         publication: &Publication,
-    ) -> Result<Done, ServingCertificateError> {
+    ) -> Result<WriteOutcome, ServingCertificateError> {
         let (leaf, key) = match &publication.leaf {
             Leaf::Keep => {
-                let credentials = scene
+                let credentials = gathered
                     .serving
                     .as_ref()
                     .and_then(|secret| secret.credentials.as_ref());
                 let Some(credentials) = credentials else {
-                    return Ok(Done::Stale);
+                    return Ok(WriteOutcome::Stale);
                 };
                 let key = PrivateKey::from_pem(credentials.key().to_pem().as_bytes())?;
                 (credentials.leaf().clone(), key)
             }
             Leaf::Issue { by, validity } => {
-                let signers = scene.authority.iter().flat_map(|secret| &secret.signers);
+                let signers = gathered.authority.iter().flat_map(|secret| &secret.signers);
                 let signer = signers
                     .into_iter()
                     .find(|signer| summary(signer.certificate()).key_id == *by);
@@ -165,32 +165,32 @@ impl CertificateReconciler {
                 let key = PrivateKey::from(keys::generate(&desired.spec.private_key).await?);
                 let terms = Terms {
                     serial: keys::serial(),
-                    now: scene.observation.clock.now,
+                    now: gathered.observation.clock.now,
                     validity: *validity,
                 };
-                (signer.issue(&scene.names, &key, &terms)?, key)
+                (signer.issue(&gathered.names, &key, &terms)?, key)
             }
         };
         let cross = publication.cross.as_ref();
-        let cross = cross.map(|cross| scene.certificates.find(cross).cloned());
+        let cross = cross.map(|cross| gathered.certificates.find(cross).cloned());
         let credentials = Credentials::new(leaf, cross.transpose()?.into_iter().collect(), key)?;
-        let trust = scene.certificates.trust_bundle(&publication.bundle)?;
+        let trust = gathered.certificates.trust_bundle(&publication.bundle)?;
         let authority = publication.authority.as_ref();
-        let authority = authority.map(|authority| scene.certificates.find(authority));
+        let authority = authority.map(|authority| gathered.certificates.find(authority));
         let contents = SecretContents {
             credentials: &credentials,
             trust: &trust,
             authority: authority.transpose()?,
         };
         let secret = ServingSecret::write(
-            scene.serving.as_ref(),
-            &desired.requirements(&scene.names),
+            gathered.serving.as_ref(),
+            &desired.requirements(&gathered.names),
             &contents,
         );
         let done = self
             .write_secret(&secret, publication.replacing.is_some())
             .await?;
-        if done == Done::Written {
+        if done == WriteOutcome::Written {
             info!(certificate = %desired.key, secret = desired.spec.secret_name, "Published the serving certificate");
         }
         Ok(done)
@@ -199,16 +199,16 @@ impl CertificateReconciler {
     async fn inject(
         &self,
         desired: &DesiredCertificate,
-        scene: &Gathered,
+        gathered: &Gathered,
         target: &ObjectKey,
         bundle: &TrustSet,
         timing: &Timing,
     ) -> Result<StepsOutcome, ServingCertificateError> {
-        let seen = scene
+        let seen = gathered
             .targets
             .iter()
             .find(|seen| ObjectKey::of(seen).as_ref() == Some(target));
-        let refused = scene
+        let refused = gathered
             .observation
             .targets
             .iter()
@@ -220,26 +220,26 @@ impl CertificateReconciler {
         let injected = match injection::CaSource::of(seen) {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
-                let trust = scene.certificates.trust_bundle(bundle)?;
+                let trust = gathered.certificates.trust_bundle(bundle)?;
                 let injection = Injection {
                     trust: &trust,
-                    names: Some(&scene.names),
+                    names: Some(&gathered.names),
                 };
                 inject(&self.context.cluster, seen, &injection).await?
             }
         };
-        let contest = self.histories.note(&Overwrite {
+        let limiter = self.histories.note(&Overwrite {
             certificate: &desired.key,
             target,
             trust: bundle,
             is_repair,
             by: injection::last_writer(seen),
             injected: &injected,
-            uptime: scene.observation.clock.mark.uptime,
+            uptime: gathered.observation.clock.mark.uptime,
             timing,
         });
-        if let Some(contest) = contest {
-            self.announce_repair(desired, target, &contest).await;
+        if let Some(limiter) = limiter {
+            self.announce_repair(desired, target, &limiter).await;
         }
         Ok(match injected {
             InjectionOutcome::Written | InjectionOutcome::Unchanged | InjectionOutcome::Overtaken => {
@@ -252,20 +252,20 @@ impl CertificateReconciler {
     }
 
     /// A crash, or a write of somebody else, may have left our entry in the managed fields of a target.
-    async fn release_targets(&self, scene: &Gathered) -> Result<(), ServingCertificateError> {
-        let Some(secret) = &scene.authority else {
+    async fn release_targets(&self, gathered: &Gathered) -> Result<(), ServingCertificateError> {
+        let Some(secret) = &gathered.authority else {
             return Ok(());
         };
-        let bundle = secret.authorities.trust_bundle(scene.observation.clock.now);
+        let bundle = secret.authorities.trust_bundle(gathered.observation.clock.now);
         if bundle.is_empty() {
             return Ok(());
         }
-        let trust = scene.certificates.trust_bundle(&bundle)?;
+        let trust = gathered.certificates.trust_bundle(&bundle)?;
         let injection = Injection {
             trust: &trust,
-            names: Some(&scene.names),
+            names: Some(&gathered.names),
         };
-        for target in &scene.targets {
+        for target in &gathered.targets {
             if matches!(
                 injection.plan(target),
                 Ok(Some(injection::TargetPatch::Release(_)))
@@ -280,22 +280,26 @@ impl CertificateReconciler {
         &self,
         deployment: &Value,
         patch: &json_patch::Patch,
-    ) -> Result<Done, ServingCertificateError> {
+    ) -> Result<WriteOutcome, ServingCertificateError> {
         let key = ObjectKey::of(deployment).ok_or(RequestError::Nameless)?;
         match self.context.cluster.patch(&key, patch, names::CERTIFICATES).await {
             Ok(_) => {
                 info!(object = %key, "Restarted the rollout");
-                Ok(Done::Written)
+                Ok(WriteOutcome::Written)
             }
             // It has changed since it was read, as it does while its pods come and go.
             Err(error) if error.is_invalid() || error.is_conflict() || error.is_not_found() => {
-                Ok(Done::Nothing)
+                Ok(WriteOutcome::Nothing)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn write_secret(&self, secret: &Value, replaces: bool) -> Result<Done, ServingCertificateError> {
+    async fn write_secret(
+        &self,
+        secret: &Value,
+        replaces: bool,
+    ) -> Result<WriteOutcome, ServingCertificateError> {
         let cluster = &self.context.cluster;
         let written = if replaces {
             cluster.replace(secret, names::CERTIFICATES).await
@@ -303,9 +307,9 @@ impl CertificateReconciler {
             cluster.create(secret, names::CERTIFICATES).await
         };
         match written {
-            Ok(_) => Ok(Done::Written),
-            Err(error) if error.is_conflict() => Ok(Done::Stale),
-            Err(error) if error.is_not_found() && replaces => Ok(Done::Stale),
+            Ok(_) => Ok(WriteOutcome::Written),
+            Err(error) if error.is_conflict() => Ok(WriteOutcome::Stale),
+            Err(error) if error.is_not_found() && replaces => Ok(WriteOutcome::Stale),
             Err(error) => Err(error.into()),
         }
     }
@@ -334,7 +338,7 @@ impl CertificateReconciler {
 
 /// What became of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
+enum WriteOutcome {
     /// It was done.
     Written,
     /// There was nothing to do.

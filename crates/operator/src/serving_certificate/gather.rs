@@ -55,29 +55,29 @@ impl CertificateReconciler {
         desired: &DesiredCertificate,
         timing: &Timing,
     ) -> Result<Result<Gathered, Unobservable>, ServingCertificateError> {
-        let mut scene = match self.gather_fast(desired, timing).await? {
-            Ok(scene) => scene,
+        let mut gathered = match self.gather_fast(desired, timing).await? {
+            Ok(gathered) => gathered,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
         let service = kinds::SERVICE.object(Some(desired.namespace()), &desired.spec.service_name);
         if let Some(service) = self.context.index.find(&service) {
-            scene.observation.service.exists = true;
-            scene.observation.endpoints = endpoints::observe(
+            gathered.observation.service.exists = true;
+            gathered.observation.endpoints = endpoints::observe(
                 &self.context,
                 desired,
-                &scene.names,
+                &gathered.names,
                 &service,
-                &scene.targets,
-                &mut scene.certificates,
+                &gathered.targets,
+                &mut gathered.certificates,
             )
             .await;
         }
-        scene.deployment = self.look_at_deployment(desired).await?;
-        scene.observation.rollout = scene.deployment.as_ref().map(|deployment| {
+        gathered.deployment = self.look_at_deployment(desired).await?;
+        gathered.observation.rollout = gathered.deployment.as_ref().map(|deployment| {
             let progressing = RolloutStatus::of(deployment) != RolloutStatus::Complete;
             read_deployment(deployment, progressing)
         });
-        Ok(Ok(scene))
+        Ok(Ok(gathered))
     }
 
     /// Looks at what keeps nobody waiting: not at endpoints. Both Secrets are read from the API server, so that a plan

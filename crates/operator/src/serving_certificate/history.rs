@@ -1,14 +1,14 @@
 //! What is remembered of targets from one reconciliation to the next.
 //!
 //! All of it may be lost with the process: a write that was refused is refused again, somebody who takes trust bundles away
-//! does so again, and a wait begins anew with each process.
+//! does so again, and a wait begins again with each process.
 
 use std::collections::HashMap;
 
 use jiff::SignedDuration;
 use parking_lot::Mutex;
 use windlass_object::ObjectKey;
-use windlass_trust::rotation::{self, ClockReading, Contest, Mark, Observation, Timing, TrustSet};
+use windlass_trust::rotation::{self, ClockReading, Mark, Observation, RepairLimiter, Timing, TrustSet};
 
 use crate::injection::InjectionOutcome;
 
@@ -50,7 +50,7 @@ struct History {
     refused: Option<String>,
     /// The trust bundle that it carried, or was given, last.
     carried: Option<TrustSet>,
-    contest: Contest,
+    limiter: RepairLimiter,
 }
 
 // === impl Histories ===
@@ -75,11 +75,11 @@ impl Histories {
             if target.bundle.as_ref() == Some(trust) {
                 history.carried = Some(trust.clone());
             }
-            if history.contest.is_over(mark.uptime, timing) {
-                history.contest = Contest::default();
+            if history.limiter.is_over(mark.uptime, timing) {
+                history.limiter = RepairLimiter::default();
             }
             target.refused = target.refused.take().or_else(|| history.refused.clone());
-            target.contested = history.contest.report(mark.uptime, timing);
+            target.contested = history.limiter.report(mark.uptime, timing);
         }
         if rotation::has_regressed(observation, timing) {
             targets.regressed = Some(mark);
@@ -95,7 +95,7 @@ impl Histories {
     }
 
     /// Notes what became of an injection. Where it gave back what the target had carried before: how often that was.
-    pub(super) fn note(&self, intervention: &Overwrite<'_>) -> Option<Contest> {
+    pub(super) fn note(&self, overwrite: &Overwrite<'_>) -> Option<RepairLimiter> {
         let Overwrite {
             certificate,
             target,
@@ -105,7 +105,7 @@ impl Histories {
             injected,
             uptime,
             timing,
-        } = *intervention;
+        } = *overwrite;
         let mut histories = self.0.lock();
         let targets = histories.entry(certificate.clone()).or_default();
         let history = targets.each.entry(target.clone()).or_default();
@@ -120,8 +120,8 @@ impl Histories {
         if !is_repair {
             return None;
         }
-        history.contest.repaired(by.map(str::to_owned), uptime, timing);
-        Some(history.contest.clone())
+        history.limiter.repaired(by.map(str::to_owned), uptime, timing);
+        Some(history.limiter.clone())
     }
 
     /// Forgets a ServingCertificate that is gone.

@@ -1,4 +1,4 @@
-//! What a reconciliation has at hand: the context, and what is remembered between two of them.
+//! What a reconciliation has: the context, and what is remembered between two of them.
 
 use std::{sync::Arc, time::Instant};
 

@@ -40,16 +40,16 @@ impl CertificateReconciler {
             return Ok(Action::AwaitChange);
         }
         let timing = desired.timing(&self.timing);
-        let Ok(mut scene) = self.gather_fast(&desired, &timing).await? else {
+        let Ok(mut gathered) = self.gather_fast(&desired, &timing).await? else {
             return Ok(Action::AwaitChange);
         };
-        let mut steps = rotation::repairs(&scene.observation, &timing);
+        let mut steps = rotation::repairs(&gathered.observation, &timing);
         steps.retain(|step| matches!(step, Step::InjectTarget { target, .. } if *target == repair.target));
-        scene
+        gathered
             .targets
             .retain(|target| ObjectKey::of(target).as_ref() == Some(&repair.target));
-        self.execute(&desired, &mut scene, &steps, &timing).await?;
-        let mut targets = scene.observation.targets.iter();
+        self.execute(&desired, &mut gathered, &steps, &timing).await?;
+        let mut targets = gathered.observation.targets.iter();
         let wait = targets
             .find(|target| target.id == repair.target)
             .and_then(|target| target.contested.as_ref()?.wait);

@@ -8,7 +8,7 @@ use windlass_api::{
 };
 use windlass_object::{ObjectKey, names};
 use windlass_trust::rotation::{
-    self, Blocked, Ca, CaChange, Contest, Leaf, Observation, Reason, RotationPlan, Step,
+    self, Blocked, Ca, CaChange, Leaf, Observation, Reason, RepairLimiter, RotationPlan, Step,
 };
 
 use super::{
@@ -118,13 +118,13 @@ impl CertificateReconciler {
         &self,
         desired: &DesiredCertificate,
         target: &ObjectKey,
-        contest: &Contest,
+        limiter: &RepairLimiter,
     ) {
         self.context.metrics.repaired(&target.kind, &target.name);
-        if !contest.is_notable() {
+        if !limiter.is_notable() {
             return;
         }
-        let note = format!("{target}: {contest}");
+        let note = format!("{target}: {limiter}");
         tracing::warn!(certificate = %desired.key, "{note}");
         let events = &self.context.events;
         events
@@ -240,7 +240,7 @@ fn targets(plan: &RotationPlan) -> TargetsStatus {
         _ => None,
     });
     let contested = plan.blocked.iter().filter_map(|blocked| match blocked {
-        Blocked::Contest { target, contested } => Some(ContestedTarget {
+        Blocked::Contested { target, contested } => Some(ContestedTarget {
             kind: target.kind.clone(),
             name: target.name.clone(),
             field_manager: contested.by.clone(),

@@ -93,21 +93,21 @@ impl CertificateReconciler {
                 return Ok(Action::AwaitChange);
             };
             let timing = desired.timing(&self.timing);
-            let mut scene = match self.gather(&desired, &timing).await? {
-                Ok(scene) => scene,
+            let mut gathered = match self.gather(&desired, &timing).await? {
+                Ok(gathered) => gathered,
                 Err(obstacle) => {
                     self.report_obstacle(&desired, &obstacle).await?;
                     return Ok(Action::Requeue(OBSTRUCTED));
                 }
             };
-            let plan = rotation::plan(&scene.observation, &timing);
-            let done = self.execute(&desired, &mut scene, &plan.steps, &timing).await;
+            let plan = rotation::plan(&gathered.observation, &timing);
+            let done = self.execute(&desired, &mut gathered, &plan.steps, &timing).await;
             match done {
                 Ok(StepsOutcome::LookAgain) => continue,
                 Ok(StepsOutcome::Awaited) => return Ok(Action::Requeue(timing.poll.unsigned_abs())),
                 Ok(StepsOutcome::Settled) | Err(_) => {}
             }
-            self.report(&desired, &scene.observation, &plan).await?;
+            self.report(&desired, &gathered.observation, &plan).await?;
             done?;
             return Ok(Action::Requeue(plan.wake_up.unsigned_abs().max(BREATH)));
         }

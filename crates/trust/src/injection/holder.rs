@@ -24,7 +24,7 @@ pub struct Holder<'a> {
 pub enum CaBundle {
     /// The field is absent, null or empty.
     Missing,
-    /// It is no base64, or no text at all.
+    /// It is not base64, or not even text.
     Garbage,
     /// What clients find in it.
     Read(pem::PemContents),

@@ -61,7 +61,7 @@ pub enum IssueError {
         /// When it or its issuer ends.
         not_after: Timestamp,
     },
-    /// What should be cross-signed is no CA.
+    /// What should be cross-signed is not a CA.
     #[error("{0} is no CA")]
     NotAnAuthority(String),
     /// A CA that Windlass did not make has a name that it cannot write again byte by byte, as clients compare it.
@@ -78,7 +78,7 @@ pub enum IssueError {
     Inspect(#[from] InspectError),
 }
 
-/// Why a stored CA is no good.
+/// Why a stored CA cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadAuthorityError {
     /// The certificate may not sign.
@@ -120,7 +120,7 @@ impl CertificateAuthority {
     ///
     /// # Errors
     ///
-    /// When it is no CA, or the key is another's.
+    /// When it is not a CA, or the key is another's.
     pub fn new(certificate: Certificate, key: PrivateKey) -> Result<Self, ReadAuthorityError> {
         if !certificate.is_authority() {
             return Err(ReadAuthorityError::NotAnAuthority(certificate.to_string()));

@@ -23,7 +23,7 @@ pub struct Certificate {
     facts: Facts,
 }
 
-/// Why bytes are no certificate.
+/// Why bytes are not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InspectError {
     /// They are no X.509 certificate in DER.
@@ -181,7 +181,7 @@ impl Certificate {
             return false;
         };
         // What is around the signature is not signed, and x509-parser reads much of it that Go does not: another tag,
-        // an algorithm that is not the signed one (RFC 5280, 4.1.1.2), a signature that is no whole bytes.
+        // an algorithm that is not the signed one (RFC 5280, 4.1.1.2), a signature that is not whole bytes.
         anchor_from_trusted_cert(&self.der).is_ok()
             && parsed.verify_signature(Some(issuer.public_key())).is_ok()
     }

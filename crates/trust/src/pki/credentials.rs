@@ -16,13 +16,13 @@ pub struct Credentials {
     key: PrivateKey,
 }
 
-/// Why a serving Secret is no good.
+/// Why a serving Secret cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadCredentialsError {
     /// The chain cannot be read.
     #[error("cannot read {TLS_CERTIFICATE}")]
     Chain(#[source] MalformedPem),
-    /// There is no certificate.
+    /// There is not a certificate.
     #[error("{TLS_CERTIFICATE} is empty")]
     NoLeaf,
     /// The key cannot be read.

@@ -28,7 +28,7 @@ impl DnsNames {
     ///
     /// # Errors
     ///
-    /// When any of them is no DNS name; all of those are named.
+    /// When any of them is not a DNS name; all of those are named.
     pub fn of_service(service: &str, namespace: &str, extra: &[String]) -> Result<Self, InvalidDnsNames> {
         let primary = format!("{service}.{namespace}.svc");
         let mut others = vec![

@@ -15,7 +15,7 @@ pub struct PemContents {
     pub problems: Vec<UnexpectedBlock>,
 }
 
-/// Something in PEM that is no certificate.
+/// Something in PEM that is not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {fault}")]
 pub struct UnexpectedBlock {
@@ -25,7 +25,7 @@ pub struct UnexpectedBlock {
     pub fault: BlockFault,
 }
 
-/// What can be in PEM that is no certificate.
+/// What can be in PEM that is not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockFault {
     /// Text outside of blocks.

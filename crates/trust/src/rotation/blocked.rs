@@ -4,7 +4,7 @@ use std::fmt;
 
 use windlass_object::ObjectKey;
 
-use crate::rotation::{contest::Contested, endpoints, request::ManualRotation, situation::Situation};
+use crate::rotation::{endpoints, repair_limiter::Contested, request::ManualRotation, situation::Situation};
 
 /// Something that stands in the way until someone sees to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Blocked {
         message: String,
     },
     /// Somebody else takes the trust bundle from a target. It is given back each time.
-    Contest {
+    Contested {
         /// The target.
         target: ObjectKey,
         /// By whom, and how often.
@@ -49,8 +49,8 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
         message: target.refused.clone().unwrap_or_default(),
     });
 
-    let contests = situation.observation.targets.iter().filter_map(|target| {
-        Some(Blocked::Contest {
+    let contested = situation.observation.targets.iter().filter_map(|target| {
+        Some(Blocked::Contested {
             target: target.id.clone(),
             contested: target.contested.clone()?,
         })
@@ -73,7 +73,7 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     let request = request.map(|error| Blocked::Request(error.to_string()));
     durations
         .chain(targets)
-        .chain(contests)
+        .chain(contested)
         .chain(behind)
         .chain(request)
         .collect()
@@ -85,7 +85,7 @@ impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Target { target, message } => write!(f, "{target} refuses the trust bundle: {message}"),
-            Self::Contest { target, contested } => write!(f, "{target}: {contested}"),
+            Self::Contested { target, contested } => write!(f, "{target}: {contested}"),
             Self::Endpoint { endpoint, message } => write!(f, "{endpoint} {message}"),
             Self::Request(message) | Self::Durations(message) => f.write_str(message),
         }

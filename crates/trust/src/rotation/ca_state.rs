@@ -167,7 +167,7 @@ pub trait Issuer {
 // === impl CaState ===
 
 impl CaState {
-    /// Whether there is no CA in it.
+    /// Whether there is not a CA in it.
     pub fn is_empty(&self) -> bool {
         self.certificates().next().is_none()
     }

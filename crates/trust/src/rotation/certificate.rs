@@ -24,7 +24,7 @@ pub type Fingerprint = Digest<32>;
 /// What a subject or authority key identifier says (RFC 5280, 4.2.1.1 and 4.2.1.2).
 pub type KeyId = Digest<20>;
 
-/// Why a text is no [`Digest`].
+/// Why a text is not a [`Digest`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is not {expected} bytes in hexadecimal")]
 pub struct ParseDigestError {

@@ -180,7 +180,7 @@ fn ready(
         match problem {
             Blocked::Durations(message) => return Assessment::no(Reason::InvalidDurations, message.clone()),
             Blocked::Target { .. } => return Assessment::no(Reason::Blocked, problem.to_string()),
-            Blocked::Contest { .. } | Blocked::Endpoint { .. } | Blocked::Request(_) => {}
+            Blocked::Contested { .. } | Blocked::Endpoint { .. } | Blocked::Request(_) => {}
         }
     }
     if !situation
@@ -205,7 +205,7 @@ fn ready(
         .iter()
         .any(|verdict| verdict.reason == Reason::Updating);
     let is_contested =
-        |problem: &Blocked| matches!(problem, Blocked::Contest { contested, .. } if contested.repairs > 1);
+        |problem: &Blocked| matches!(problem, Blocked::Contested { contested, .. } if contested.repairs > 1);
     let reason = if blocked.iter().any(is_contested) {
         Reason::Contested
     } else if is_updating {

@@ -55,7 +55,7 @@ pub(super) fn behind<'a>(
     })
 }
 
-/// The restart of a server that does not read its certificate anew, once for each certificate.
+/// The restart of a server that does not read its certificate again, once for each certificate.
 pub(super) fn restart(situation: &Situation<'_>) -> Option<Step> {
     let rollout = situation.observation.rollout.as_ref()?;
     let wait = restart_wait(situation, rollout)?;

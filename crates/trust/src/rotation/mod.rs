@@ -24,11 +24,11 @@ mod certificate;
 mod change;
 mod clock;
 mod conditions;
-mod contest;
 mod endpoint_counts;
 mod endpoints;
 mod observation;
 mod publication;
+mod repair_limiter;
 mod report;
 mod request;
 mod situation;
@@ -47,12 +47,12 @@ pub use self::{
     certificate::{CertificateId, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustSet},
     clock::{ClockReading, Mark},
     conditions::{Assessment, Assessments, Reason},
-    contest::{Contest, Contested},
     endpoint_counts::EndpointCounts,
     observation::{
         Handshake, Observation, ObservedDeployment, ObservedEndpoint, ObservedService, PublishedSecret,
         Target, Versioned,
     },
+    repair_limiter::{Contested, RepairLimiter},
     report::RotationPhase,
     request::{ManualRotation, ParseRequestError},
     step::{Leaf, Publication, Step},

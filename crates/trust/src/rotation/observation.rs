@@ -6,7 +6,7 @@ use crate::rotation::{
     ca_state::CaState,
     certificate::{CertificateId, Chain, Fingerprint, TrustSet},
     clock::{ClockReading, Mark},
-    contest::Contested,
+    repair_limiter::Contested,
 };
 
 /// Everything that a plan is made from. All of it is read from the cluster; `targets` and `endpoints` are complete.

@@ -18,7 +18,7 @@ pub struct Timing {
     pub authority_life: SignedDuration,
     /// From the moment a target was read back with a CA to the moment every API server trusts it.
     pub trust: SignedDuration,
-    /// From the moment a certificate is in the Secret to the moment a server that reads its files anew serves it.
+    /// From the moment a certificate is in the Secret to the moment a server that reads its files again serves it.
     pub reload: SignedDuration,
     /// From the moment a starting pod is given the Secret to the moment it is among the endpoints, ready or not.
     pub overlap: SignedDuration,
@@ -34,12 +34,12 @@ pub struct Timing {
     pub retry: SignedDuration,
     /// The longest time without a look, because the calendar may jump.
     pub longest_sleep: SignedDuration,
-    /// How many repairs of a target may follow each other at once; see [`super::Contest`].
+    /// How many repairs of a target may follow each other at once; see [`super::RepairLimiter`].
     pub repair_burst: u32,
     /// How often a target is repaired at the least, and beyond the burst at the most.
     pub repair_interval: SignedDuration,
     /// How long a target is left alone before it is forgotten that somebody wrote it.
-    pub contest: SignedDuration,
+    pub contested_ttl: SignedDuration,
 }
 
 /// Why nothing can be issued with such durations.
@@ -85,7 +85,7 @@ impl Default for Timing {
             longest_sleep: SignedDuration::from_mins(10),
             repair_burst: 60,
             repair_interval: SignedDuration::from_secs(1),
-            contest: SignedDuration::from_mins(10),
+            contested_ttl: SignedDuration::from_mins(10),
         }
     }
 }
@@ -103,7 +103,7 @@ impl Timing {
             poll: self.poll.mul_f64(factor),
             retry: self.retry.mul_f64(factor),
             longest_sleep: self.longest_sleep.mul_f64(factor),
-            contest: self.contest.mul_f64(factor),
+            contested_ttl: self.contested_ttl.mul_f64(factor),
             ..self
         }
     }

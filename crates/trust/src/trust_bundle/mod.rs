@@ -36,7 +36,7 @@ pub enum TrustBundleError {
     /// There is nothing in it: clients would take it for no bundle at all, and trust the CAs of their system.
     #[error("it holds no certificate")]
     Empty,
-    /// There is a certificate in it that is no CA, or was not signed by itself: damaged, or a cross certificate.
+    /// There is a certificate in it that is not a CA, or was not signed by itself: damaged, or a cross certificate.
     #[error("it holds {0}, which is no root CA or is damaged")]
     NotARoot(String),
     /// Nothing in it is valid any more.
@@ -85,7 +85,7 @@ impl TrustBundle {
     }
 
     /// Reads somebody else's trust bundle as clients do: they skip text and other blocks, which are returned beside,
-    /// and trust a certificate that is no CA by itself. Whatever they would choke on, and a private key, is refused.
+    /// and trust a certificate that is not a CA by itself. Whatever they would choke on, and a private key, is refused.
     ///
     /// # Errors
     ///

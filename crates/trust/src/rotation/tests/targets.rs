@@ -135,5 +135,5 @@ fn a_contested_target_is_named_with_who_contests_it_and_repaired_when_its_time_h
     let repaired = plan(&observation, &timing());
     assert!(repaired.conditions.ready.status);
     assert_eq!(repaired.conditions.ready.reason, Reason::Contested);
-    assert!(matches!(repaired.blocked.as_slice(), [Blocked::Contest { target, .. }] if target.name == "0"));
+    assert!(matches!(repaired.blocked.as_slice(), [Blocked::Contested { target, .. }] if target.name == "0"));
 }

@@ -10,9 +10,9 @@ use jiff::SignedDuration;
 
 use crate::rotation::timing::Timing;
 
-/// What is known of a target that lost its trust bundle.
+/// The token bucket of one target, and who empties it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contest {
+pub struct RepairLimiter {
     repairs: u64,
     by: Option<String>,
     /// When, on the steady clock of this process, it was repaired last.
@@ -21,7 +21,7 @@ pub struct Contest {
     full_at: SignedDuration,
 }
 
-/// A contest as it is to be reported.
+/// What is reported of a target that somebody else overwrites.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Contested {
     /// Who wrote the target, as far as its managed fields tell.
@@ -32,9 +32,9 @@ pub struct Contested {
     pub wait: Option<SignedDuration>,
 }
 
-// === impl Contest ===
+// === impl RepairLimiter ===
 
-impl Contest {
+impl RepairLimiter {
     /// A target that was never repaired.
     pub const fn new() -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Contest {
     /// Whether it was left alone for so long that it need not be remembered.
     pub fn is_over(&self, uptime: SignedDuration, timing: &Timing) -> bool {
         let quiet = uptime.saturating_sub(self.repaired_at);
-        self.repairs > 0 && quiet >= timing.contest && self.full_at <= uptime
+        self.repairs > 0 && quiet >= timing.contested_ttl && self.full_at <= uptime
     }
 
     /// Whether the last repair is one to speak of: the first, and each that doubles their number.
@@ -88,15 +88,15 @@ impl Contest {
     }
 }
 
-impl Default for Contest {
+impl Default for RepairLimiter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl std::fmt::Display for Contest {
+impl std::fmt::Display for RepairLimiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write_contest(f, self.by.as_deref(), self.doublings())
+        write_contested(f, self.by.as_deref(), self.doublings())
     }
 }
 
@@ -104,11 +104,11 @@ impl std::fmt::Display for Contest {
 
 impl std::fmt::Display for Contested {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write_contest(f, self.by.as_deref(), self.repairs)
+        write_contested(f, self.by.as_deref(), self.repairs)
     }
 }
 
-fn write_contest(f: &mut std::fmt::Formatter<'_>, by: Option<&str>, repairs: u64) -> std::fmt::Result {
+fn write_contested(f: &mut std::fmt::Formatter<'_>, by: Option<&str>, repairs: u64) -> std::fmt::Result {
     let by = by.unwrap_or("somebody");
     match repairs {
         0 | 1 => write!(f, "{by} took the trust bundle away, and it was given back"),
@@ -130,19 +130,19 @@ mod tests {
     /// Repairs what an actor does that writes so long after each repair or, where `reacts` is false, so often.
     fn fight(pause: SignedDuration, reacts: bool, seconds: i64) -> (u64, SignedDuration) {
         let timing = Timing::default();
-        let mut contest = Contest::new();
+        let mut limiter = RepairLimiter::new();
         let (mut now, mut longest) = (SignedDuration::ZERO, SignedDuration::ZERO);
         while now < SECOND * i32::try_from(seconds).unwrap() {
-            let wait = contest.wait(now, &timing).unwrap_or_default();
+            let wait = limiter.wait(now, &timing).unwrap_or_default();
             longest = longest.max(wait);
-            contest.repaired(None, now + wait, &timing);
+            limiter.repaired(None, now + wait, &timing);
             now = if reacts {
                 now + wait + pause
             } else {
                 (now + pause).max(now + wait)
             };
         }
-        (contest.repairs, longest)
+        (limiter.repairs, longest)
     }
 
     #[test]
@@ -165,35 +165,35 @@ mod tests {
     #[test]
     fn quiet_heals() {
         let timing = Timing::default();
-        let mut contest = Contest::new();
+        let mut limiter = RepairLimiter::new();
         for _ in 0..timing.repair_burst {
-            assert_eq!(contest.wait(SECOND, &timing), None);
-            contest.repaired(Some("argo".to_owned()), SECOND, &timing);
+            assert_eq!(limiter.wait(SECOND, &timing), None);
+            limiter.repaired(Some("argo".to_owned()), SECOND, &timing);
         }
-        assert_eq!(contest.wait(SECOND, &timing), Some(SECOND));
+        assert_eq!(limiter.wait(SECOND, &timing), Some(SECOND));
         let full = SECOND + timing.repair_interval * i32::try_from(timing.repair_burst).unwrap();
-        assert!(!contest.is_over(full, &timing));
-        let mut again = contest.clone();
+        assert!(!limiter.is_over(full, &timing));
+        let mut again = limiter.clone();
         for _ in 0..timing.repair_burst {
             assert_eq!(again.wait(full, &timing), None);
             again.repaired(None, full, &timing);
         }
         assert_eq!(again.report(full, &timing).unwrap().by.as_deref(), Some("argo"));
-        assert!(contest.is_over(full + timing.contest, &timing));
+        assert!(limiter.is_over(full + timing.contested_ttl, &timing));
     }
 
     #[test]
     fn what_is_reported_changes_only_when_the_repairs_double() {
         let timing = Timing::default();
-        let mut contest = Contest::new();
-        assert_eq!(contest.report(SECOND, &timing), None);
+        let mut limiter = RepairLimiter::new();
+        assert_eq!(limiter.report(SECOND, &timing), None);
         let mut notable = 0;
         for number in 1..=1000 {
-            contest.repaired(None, SECOND * number, &timing);
-            notable += u32::from(contest.is_notable());
+            limiter.repaired(None, SECOND * number, &timing);
+            notable += u32::from(limiter.is_notable());
         }
         assert_eq!(notable, 10);
-        assert_eq!(contest.report(SECOND * 1000, &timing).unwrap().repairs, 512);
+        assert_eq!(limiter.report(SECOND * 1000, &timing).unwrap().repairs, 512);
     }
 
     proptest! {
@@ -202,16 +202,16 @@ mod tests {
         #[test]
         fn repairs_are_bounded_and_never_stop(pauses in prop::collection::vec(0_i64..3000, 1..400)) {
             let timing = Timing::default();
-            let mut contest = Contest::new();
+            let mut limiter = RepairLimiter::new();
             let mut now = SignedDuration::from_hours(1);
             let mut times = Vec::new();
-            prop_assert_eq!(contest.wait(now, &timing), None);
+            prop_assert_eq!(limiter.wait(now, &timing), None);
             for pause in pauses {
-                let wait = contest.wait(now, &timing).unwrap_or_default();
+                let wait = limiter.wait(now, &timing).unwrap_or_default();
                 prop_assert!(wait <= timing.repair_interval);
                 now += wait;
-                prop_assert_eq!(contest.wait(now, &timing), None);
-                contest.repaired(None, now, &timing);
+                prop_assert_eq!(limiter.wait(now, &timing), None);
+                limiter.repaired(None, now, &timing);
                 times.push(now);
                 now += SignedDuration::from_millis(pause);
             }
