@@ -12,7 +12,8 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(
-            "a namespace is named with at most 63 of a-z, 0-9 and -, and neither starts nor ends with -"
+            "a namespace must be an RFC 1123 label: at most 63 of a-z, 0-9 and -, starting and ending with a letter or \
+             a digit"
                 .to_owned(),
         )
     }
@@ -29,8 +30,8 @@ pub(super) fn bundle_deployment(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(
-            "a BundleDeployment is named with at most 63 of a-z, 0-9, - and ., and starts and ends with a letter \
-             or a digit"
+            "the name of a BundleDeployment must be an RFC 1123 subdomain: at most 63 of a-z, 0-9, - and ., starting \
+             and ending with a letter or a digit"
                 .to_owned(),
         )
     }
@@ -46,7 +47,7 @@ pub(super) fn namespaced(text: &str) -> Result<(String, String), String> {
         Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
             Ok((namespace.to_owned(), name.to_owned()))
         }
-        _ => Err("write NAMESPACE/NAME, as `windlass certs` prints it".to_owned()),
+        _ => Err("expected NAMESPACE/NAME, as printed by `windlass certs`".to_owned()),
     }
 }
 

@@ -18,20 +18,20 @@ use crate::commands::arguments::namespace;
 /// A bundle and how it is to be installed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct InstallArgs {
-    /// The bundle: a folder with manifests/ and metadata/, a .tar.gz of it, or - for such an archive on standard input.
+    /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin.
     pub(super) bundle: PathBuf,
 
-    /// The namespace to install into.
+    /// Namespace to install into.
     #[arg(short, long, value_parser = namespace)]
     pub(super) namespace: String,
 
-    /// A namespace that the operator is to watch; may be given several times [default: all namespaces].
+    /// Namespace for the operator to watch; can be repeated [default: all namespaces].
     #[arg(long = "watch-namespace", value_name = "NAMESPACE", value_parser = namespace)]
     pub(super) watch_namespaces: Vec<String>,
 
-    /// A file with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
+    /// File with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
-    /// rollingUpdate and canary: each turns off with false what is done for Deployments that serve webhooks.
+    /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 }

@@ -16,15 +16,15 @@ use super::{
 };
 use crate::terminal::{Format, Table, print};
 
-/// Shows serving certificates: until when each holds and when it is renewed, the CA that signs it and the next one, how
-/// many targets trust both, and how many endpoints serve it.
+/// Shows serving certificates: when each expires and is renewed, the CA that signs it and the next CA, how many targets
+/// trust both, and how many endpoints serve it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Those of one namespace [default: all].
+    /// Only those in this namespace [default: all].
     #[arg(short, long, value_parser = arguments::namespace)]
     namespace: Option<String>,
 
-    /// How to print them.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 
@@ -98,7 +98,7 @@ impl Entry {
 
 fn overview(entries: &[Entry], now: Timestamp) -> String {
     if entries.is_empty() {
-        return "There are no serving certificates\n".to_owned();
+        return "No ServingCertificates found\n".to_owned();
     }
     let headings = [
         "NAMESPACE/NAME",

@@ -16,7 +16,7 @@ const REQUEST: Duration = Duration::from_secs(30);
 /// Which cluster.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ClusterArgs {
-    /// The kubeconfig of the cluster. Without it: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount.
+    /// Path to the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
@@ -24,7 +24,7 @@ pub(super) struct ClusterArgs {
 /// Where the operator runs.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct OperatorArgs {
-    /// The namespace that the operator runs in.
+    /// Namespace that the Windlass operator runs in.
     #[arg(long = "operator-namespace", env = "WINDLASS_NAMESPACE", default_value = "windlass-system",
           value_name = "NAMESPACE", value_parser = namespace)]
     pub(super) operator_namespace: String,
@@ -47,16 +47,16 @@ impl ClusterArgs {
 pub(super) fn explained(error: RequestError) -> anyhow::Error {
     let text = match &error {
         RequestError::UnknownKind { kind } if kind.api_version == names::API_VERSION => format!(
-            "the cluster knows no {}: install the operator first: windlass manifests | kubectl apply -f -",
+            "the cluster does not serve {}; install the operator first: windlass manifests | kubectl apply -f -",
             kind.kind
         ),
         RequestError::Transport { source, .. } => {
             format!("cannot reach the cluster: {}", chain(source.as_ref()))
         }
         RequestError::Timeout { .. } => format!("cannot reach the cluster: {error}"),
-        error if error.is_forbidden() => format!("your user lacks a permission: {error}"),
+        error if error.is_forbidden() => format!("permission denied: {error}"),
         RequestError::Refused { status, .. } if status.code == 401 => {
-            format!("the cluster does not know your user: {error}")
+            format!("the cluster did not accept your credentials: {error}")
         }
         error => error.to_string(),
     };
@@ -110,16 +110,16 @@ mod tests {
         for (error, expected) in [
             (
                 unknown(kinds::BUNDLE_DEPLOYMENT),
-                "the cluster knows no BundleDeployment: install the operator first: windlass manifests | kubectl apply -f -",
+                "the cluster does not serve BundleDeployment; install the operator first: windlass manifests | kubectl apply -f -",
             ),
             (
                 unknown(kinds::DEPLOYMENT),
                 "the cluster does not serve apps/v1, Kind=Deployment: is its CustomResourceDefinition installed?",
             ),
-            (refused(403, "no"), "your user lacks a permission: list x: no"),
+            (refused(403, "no"), "permission denied: list x: no"),
             (
                 refused(401, "no"),
-                "the cluster does not know your user: list x: no",
+                "the cluster did not accept your credentials: list x: no",
             ),
             (refused(422, "a\nb\u{1b}[2J"), "list x: a\\nb\\u{1b}[2J"),
         ] {

@@ -27,7 +27,7 @@ pub async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
 ///
 /// When the configuration cannot be used.
 pub fn client(config: Config) -> anyhow::Result<Client> {
-    Client::try_from(config).context("cannot set up a client for the cluster")
+    Client::try_from(config).context("cannot create a client for the cluster")
 }
 
 /// How to reach the cluster of `kubeconfig`, or else of the environment: `$KUBECONFIG`, `~/.kube/config`, or the pod's
@@ -47,7 +47,7 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> anyhow::Result<Config> 
         }
         None => Config::infer()
             .await
-            .context("no cluster: name one by --kubeconfig or $KUBECONFIG")?,
+            .context("no cluster configured: set --kubeconfig or $KUBECONFIG")?,
     };
     config.connect_timeout = Some(CONNECT);
     let agent = HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION")));

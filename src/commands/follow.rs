@@ -33,15 +33,15 @@ enum Latest {
 /// How often a judge is asked that has seen nothing new: time alone may decide.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
-/// Whether a command waits for what it asked for, and how long.
+/// Whether a command waits for completion, and how long.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct WaitArgs {
-    /// Wait until it is done.
+    /// Wait for completion.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true",
           require_equals = true)]
     pub(super) wait: bool,
 
-    /// How long to wait at the most.
+    /// Maximum time to wait.
     #[arg(long, default_value = "5m", value_name = "DURATION")]
     pub(super) timeout: GoDuration,
 }
@@ -91,9 +91,9 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
                     }
                     // Whether what was seen last still holds is not known.
                     latest = Latest::Unknown;
-                    what = format!("the cluster does not answer: {}", chain(&error));
+                    what = format!("the API server does not respond: {}", chain(&error));
                 }
-                None => bail!("the watch of {key} ended"),
+                None => bail!("the watch on {key} ended"),
             },
             _ = again.tick() => {}
         }
@@ -111,7 +111,7 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
             progress.wait_for(&what);
         }
         if started.elapsed() > patience.0.unsigned_abs() {
-            let text = format!("not done within {patience}: {what}");
+            let text = format!("timed out after {patience}: {what}");
             return Err(anyhow!("{}", OneLine(&text)));
         }
     }

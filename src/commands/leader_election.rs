@@ -8,8 +8,8 @@ use windlass_object::GoDuration;
 /// How one replica is chosen to lead; named and set as kube-controller-manager's, whose longer names do too.
 #[derive(Clone, Debug, Args)]
 pub struct LeaderElection {
-    /// Whether to work only while holding the Lease `windlass` in the operator's namespace, so that of several replicas
-    /// one works and the others stand by. Without it there must never be two.
+    /// Enable leader election with the Lease `windlass` in the operator's namespace: one replica works, the others
+    /// stand by. If disabled, run exactly one replica.
     #[arg(
         long,
         value_name = "BOOL",
@@ -20,7 +20,8 @@ pub struct LeaderElection {
         default_missing_value = "true"
     )]
     pub leader_elect: bool,
-    /// How long those who stand by wait after the last renewal of the Lease that they have seen; in whole seconds.
+    /// How long standby replicas wait after the last observed renewal of the Lease before they try to acquire it; in
+    /// whole seconds.
     #[arg(
         long,
         value_name = "DURATION",
@@ -28,7 +29,7 @@ pub struct LeaderElection {
         alias = "leader-elect-lease-duration"
     )]
     pub lease_duration: GoDuration,
-    /// How long the leader tries to renew the Lease before it stops to work and ends.
+    /// How long the leader retries to renew the Lease before it stops leading and exits.
     #[arg(
         long,
         value_name = "DURATION",
@@ -36,7 +37,7 @@ pub struct LeaderElection {
         alias = "leader-elect-renew-deadline"
     )]
     pub renew_deadline: GoDuration,
-    /// How long between two tries to take or renew the Lease.
+    /// Interval between attempts to acquire or renew the Lease.
     #[arg(
         long,
         value_name = "DURATION",
@@ -75,7 +76,7 @@ impl LeaderElection {
         }
         if deadline.0 < retry.0 * 2 {
             problems.push(format!(
-                "--renew-deadline {deadline} must be at least twice --retry-period {retry}, or one failed try ends the process"
+                "--renew-deadline {deadline} must be at least twice --retry-period {retry}, or one failed attempt would end the process"
             ));
         }
         if !problems.is_empty() {

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
-/// Installs operator bundles, gives their webhooks certificates, and rotates them without a failed call.
+/// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, about, disable_help_subcommand = true)]
 pub struct Cli {

@@ -20,16 +20,16 @@ use super::{
 };
 use crate::terminal::Progress;
 
-/// Rotates a serving certificate now, or the CA that signs it. No call fails for that.
+/// Rotates a serving certificate now, or the CA that signs it, without failing a request.
 ///
-/// The CA that takes over is trusted already, so there is nothing to prepare.
+/// Targets already trust the next CA, so no preparation is needed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The ServingCertificate.
+    /// ServingCertificate to rotate.
     #[arg(value_name = "NAMESPACE/NAME", value_parser = namespaced)]
     certificate: (String, String),
 
-    /// Rotate the CA, and with it what it signed.
+    /// Rotate the CA, and with it the certificates that it signed.
     #[arg(long)]
     ca: bool,
 
@@ -91,7 +91,7 @@ impl Args {
         let request = self.request(Timestamp::now())?;
         ask(&cluster, &key, &request).await?;
         if !self.wait {
-            eprintln!("Asked {key} for {request:?}; windlass certs tells how far it is");
+            eprintln!("Requested rotation of {key}: {request:?}; to see its progress, run windlass certs");
             return Ok(ExitCode::SUCCESS);
         }
         let mut progress = Progress::new();
@@ -126,7 +126,7 @@ impl Args {
 /// A reason on one line.
 fn reason(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > 200 || text.chars().any(is_hostile) {
-        return Err("write up to 200 bytes on one line".to_owned());
+        return Err("must be a single line of at most 200 bytes".to_owned());
     }
     Ok(text.to_owned())
 }
@@ -134,7 +134,7 @@ fn reason(text: &str) -> Result<String, String> {
 async fn ask(cluster: &Cluster, key: &ObjectKey, request: &str) -> anyhow::Result<()> {
     for _ in 0..TRIES {
         let Some(live) = cluster.read(key).await.map_err(explained)? else {
-            bail!("there is no {key}: windlass certs lists those that there are");
+            bail!("{key} not found: to list all, run windlass certs");
         };
         let annotations = json!({ names::ROTATE: request });
         let patch = patch::relabelled(&live, &json!({}), &annotations);
@@ -145,19 +145,19 @@ async fn ask(cluster: &Cluster, key: &ObjectKey, request: &str) -> anyhow::Resul
             Err(error) => return Err(explained(error)),
         }
     }
-    bail!("{key} changes all the time: try again");
+    bail!("{key} keeps changing: try again");
 }
 
 /// How far the rotation is: `Done` is the rotated ServingCertificate.
 fn judge(object: Option<&Value>, request: &str) -> anyhow::Result<Judgement<Value>> {
     let Some(object) = object else {
-        bail!("the ServingCertificate has been deleted meanwhile");
+        bail!("the ServingCertificate was deleted while waiting");
     };
     if object::text(object, "/status/rotated") == Some(request) {
         return Ok(Judgement::Done(object.clone()));
     }
     if object::annotation(object, names::ROTATE) != Some(request) {
-        bail!("somebody has asked for another rotation meanwhile");
+        bail!("another rotation was requested while waiting");
     }
     let phase = object::text(object, "/status/phase").unwrap_or("unknown");
     let of = |field: &str, total: &str| {
@@ -178,7 +178,7 @@ fn summary(key: &ObjectKey, rotated: &Value) -> String {
     let text = |pointer| object::text(rotated, pointer).unwrap_or("?");
     let generation = &rotated["status"]["ca"]["current"]["generation"];
     format!(
-        "{key} has rotated: valid until {}, signed by CA #{generation}, which ends at {}",
+        "{key} rotated: valid until {}, signed by CA #{generation}, which expires {}",
         text("/status/notAfter"),
         text("/status/ca/current/notAfter"),
     )

@@ -22,13 +22,13 @@ use crate::commands::{
 /// Runs the operator.
 #[derive(Clone, Debug, Parser)]
 pub struct Args {
-    /// The kubeconfig of the cluster. Without it: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount.
+    /// Path to the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount].
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// The folder below which BundleDeployments may name directories.
+    /// Root of the directories that BundleDeployments can name in spec.source.directory.
     #[arg(long, value_name = "DIR")]
     pub bundle_dir: Option<PathBuf>,
-    /// The operator's own namespace: CA keys are kept in it, and ConfigMaps with bundles are read from it.
+    /// The operator's own namespace, which holds CA keys and ConfigMaps with bundles.
     #[arg(
         long,
         env = "WINDLASS_NAMESPACE",
@@ -39,38 +39,38 @@ pub struct Args {
     /// How one replica is chosen to lead.
     #[command(flatten)]
     pub election: LeaderElection,
-    /// Where /livez, /readyz and /metrics are served.
+    /// Address to serve /livez, /readyz and /metrics on.
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub bind: SocketAddr,
-    /// Where the guard answers AdmissionReviews, over TLS. Without it, nobody is kept from changing the conversion of a
-    /// CustomResourceDefinition that a BundleDeployment claims; it is put right afterwards.
+    /// Address to serve the guard's AdmissionReviews on, over TLS. If unset, changes to the conversion of a
+    /// CustomResourceDefinition that a BundleDeployment claims are not denied, but reverted afterwards.
     #[arg(long, value_name = "ADDRESS")]
     pub admission_bind: Option<SocketAddr>,
-    /// How log lines look. $WINDLASS_LOG filters them, for example windlass=debug.
+    /// Log format. $WINDLASS_LOG sets the log filter, for example windlass=debug.
     #[arg(long, value_enum, default_value = "json")]
     pub log_format: LogFormat,
-    /// How long a request to the API server may take, with all its retries.
+    /// Timeout of a request to the API server, including all retries.
     #[arg(long, default_value = "30s", hide = true)]
     pub request_timeout: GoDuration,
-    /// How long an endpoint may take to answer a probe.
+    /// Timeout of a probe of an endpoint.
     #[arg(long, default_value = "5s", hide = true)]
     pub probe_timeout: GoDuration,
-    /// How long what was disarmed is still served, until every API server has heard of it.
+    /// How long disarmed webhooks are still served, until every API server has observed the change.
     #[arg(long, default_value = "10s", hide = true)]
     pub disarm_delay: GoDuration,
-    /// How long an object may still be stored in the version before, after a storage version has moved.
+    /// How long after a change of the storage version objects may still be stored in the previous one.
     #[arg(long, default_value = "70s", hide = true)]
     pub storage_delay: GoDuration,
     /// How often to re-check what no watch reports.
     #[arg(long, default_value = "5s", hide = true)]
     pub recheck_interval: GoDuration,
-    /// Multiplies every wait of a rotation: for clusters that are faster or slower than a real one.
+    /// Factor for every wait of a rotation, for clusters that are faster or slower than a real one.
     #[arg(long, default_value = "1", value_parser = factor, hide = true)]
     pub time_scale: f64,
-    /// How long servers take to read a changed Secret at the most; not scaled.
+    /// Maximum time that servers take to read a changed Secret; not scaled.
     #[arg(long, hide = true)]
     pub reload_delay: Option<GoDuration>,
-    /// Whether /livez, /readyz and /metrics are served.
+    /// Whether to serve /livez, /readyz and /metrics.
     #[arg(long, default_value_t = true, action = ArgAction::Set, hide = true)]
     pub serve: bool,
 }
@@ -127,8 +127,8 @@ impl Args {
 
 /// Is cancelled at SIGTERM or SIGINT.
 fn shutdown() -> anyhow::Result<CancellationToken> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen to SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen to SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     tokio::spawn(async move {
@@ -146,6 +146,6 @@ fn shutdown() -> anyhow::Result<CancellationToken> {
 fn factor(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
-        _ => Err("write a number from 0.001 to 1000".to_owned()),
+        _ => Err("must be a number from 0.001 to 1000".to_owned()),
     }
 }

@@ -17,15 +17,15 @@ use super::{
 };
 use crate::terminal::{Format, Table, print};
 
-/// Shows the bundles that are installed, or everything about one of them: its conditions, its webhooks, and until when
-/// its certificates hold.
+/// Shows the installed bundles, or the details of one of them: its conditions, its webhooks, and when its certificates
+/// expire.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// One BundleDeployment [default: all].
+    /// Name of a BundleDeployment [default: all].
     #[arg(value_parser = arguments::bundle_deployment)]
     name: Option<String>,
 
-    /// How to print them.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 
@@ -67,7 +67,7 @@ impl Args {
         };
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = cluster.read(&key).await.map_err(explained)? else {
-            bail!("there is no {key}");
+            bail!("{key} not found");
         };
         let entry = Entry::of(typed(object)?);
         print(self.output, &entry, || entry.details(now))?;
@@ -115,7 +115,7 @@ impl Entry {
     /// What it is ready for, or why it is not ready.
     fn message(&self) -> String {
         if self.status.observed_generation != self.generation {
-            return "the operator has not said anything about it yet".to_owned();
+            return "the operator has not reported a status yet".to_owned();
         }
         match self.status.conditions.find("Ready") {
             Some(ready) if self.ready => ready.message.clone(),
@@ -207,7 +207,7 @@ impl Entry {
 
 fn overview(entries: &[Entry], now: Timestamp) -> String {
     if entries.is_empty() {
-        return "No bundle is installed\n".to_owned();
+        return "No BundleDeployments found\n".to_owned();
     }
     let mut table = Table::new(&["NAME", "BUNDLE", "NAMESPACE", "ARMED", "READY", "AGE", "STATUS"]);
     for entry in entries {

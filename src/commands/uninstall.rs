@@ -18,16 +18,16 @@ use crate::terminal::Progress;
 
 /// Removes what a BundleDeployment installed: first its webhooks, then everything else.
 ///
-/// CustomResourceDefinitions stay, with every object of them, unless --delete-crds is given or spec.deletionPolicy says
-/// DeleteCRDs; the namespace always stays. A conversion that stored objects need is not taken away; what to do then is
-/// said.
+/// Keeps CustomResourceDefinitions and all their objects, unless --delete-crds is set or spec.deletionPolicy is
+/// DeleteCRDs; always keeps the namespace. Does not remove a conversion that stored objects need; prints what to do in
+/// that case.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The BundleDeployment.
+    /// Name of the BundleDeployment.
     #[arg(value_parser = arguments::bundle_deployment)]
     name: String,
 
-    /// Delete the CustomResourceDefinitions too, and so every object of them in the whole cluster.
+    /// Also delete the CustomResourceDefinitions, and with them all their objects in the whole cluster.
     #[arg(long)]
     delete_crds: bool,
 
@@ -61,7 +61,7 @@ impl Args {
                 bail!("{}", absent(&cluster, &key).await?);
             }
             delete(&cluster, &left).await?;
-            println!("There was no {key}, only what an install that was interrupted had left; it is gone");
+            println!("{key} not found; removed what an interrupted install had left behind");
             return Ok(ExitCode::SUCCESS);
         };
         let uid = object::text(&deployment, "/metadata/uid").unwrap_or_default();
@@ -88,10 +88,10 @@ impl Args {
             )),
         }
         drop(progress);
-        println!("{key} is removed");
+        println!("{key} removed");
         let kept = kept(&cluster, &self.name).await;
         if !kept.is_empty() {
-            println!("These stay, with everything in them:");
+            println!("Kept, with everything in them:");
         }
         for object in kept {
             println!("  {}", OneLine(&object));
@@ -107,7 +107,7 @@ fn judge(object: Option<&Value>, uid: &str) -> Judgement<()> {
     };
     Judgement::Wait(match condition(object, "Ready") {
         Some(ready) => format!("{} ({})", ready.message, ready.reason),
-        None => "the operator has not said anything about it yet".to_owned(),
+        None => "the operator has not reported a status yet".to_owned(),
     })
 }
 
@@ -136,9 +136,9 @@ async fn absent(cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<String> {
         .filter_map(|deployment| object::text(deployment, "/metadata/name").map(str::to_owned))
         .collect();
     Ok(if names.is_empty() {
-        format!("there is no {key}, nor any other")
+        format!("{key} not found: no BundleDeployments exist")
     } else {
-        format!("there is no {key}; there are: {}", names.join(", "))
+        format!("{key} not found; available: {}", names.join(", "))
     })
 }
 

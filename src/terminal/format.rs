@@ -15,12 +15,12 @@ use super::yaml;
 /// How a command prints what it found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Table,
-    /// For programs.
+    /// JSON.
     Json,
-    /// The same as json, as YAML.
+    /// YAML.
     Yaml,
 }
 

@@ -97,9 +97,9 @@ fn garbage_is_one_line() {
     std::fs::write(path("binary"), [0xff; 1000]).unwrap();
     File::create(path("large")).unwrap().set_len(100 << 20).unwrap();
     for (bundle, expected) in [
-        (path(""), "is not a bundle: it holds no folder \"manifests\""),
-        (path("binary"), "is neither a folder nor a .tar.gz archive"),
-        (path("large"), "is neither a folder nor a .tar.gz archive"),
+        (path(""), "is not a bundle: directory \"manifests\" not found"),
+        (path("binary"), "is neither a directory nor a .tar.gz archive"),
+        (path("large"), "is neither a directory nor a .tar.gz archive"),
         (
             path("gone"),
             "cannot be read: No such file or directory (os error 2)",

@@ -179,7 +179,7 @@ fn what_cannot_be_compared_is_named_with_file_and_field() {
         (write(folder.path(), "bomb", &bomb), "bomb: $: "),
         (
             write(folder.path(), "empty", ""),
-            "empty: $: holds no CustomResourceDefinition",
+            "empty: $: contains no CustomResourceDefinition",
         ),
         (
             write(folder.path(), "odd", &odd),

@@ -14,7 +14,7 @@ use windlass_object::GoDuration;
 
 use crate::serving_certificate::{default_ca_duration, default_duration};
 
-/// What to install, where, and for which namespaces.
+/// What to install, where, and which namespaces the operator watches.
 #[derive(CustomResource, Clone, Debug, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(
     group = "windlass.dev",
@@ -25,8 +25,8 @@ use crate::serving_certificate::{default_ca_duration, default_duration};
     category = "windlass",
     status = "BundleDeploymentStatus",
     derive = "PartialEq",
-    doc = "A registry+v1 operator bundle that is installed, with webhooks that are armed once they are proven.",
-    validation = Rule::new("self.metadata.name.size() <= 63").message("the name becomes a label value: it must have 63 characters or less"),
+    doc = "BundleDeployment installs a registry+v1 operator bundle and arms its webhooks once they are proven.",
+    validation = Rule::new("self.metadata.name.size() <= 63").message("metadata.name must be no more than 63 characters: it is used as a label value"),
     printcolumn(name = "Package", type_ = "string", json_path = ".status.bundle.package"),
     printcolumn(name = "Version", type_ = "string", json_path = ".status.bundle.version"),
     printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace"),
@@ -39,65 +39,63 @@ use crate::serving_certificate::{default_ca_duration, default_duration};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentSpec {
-    /// The namespace that the operator runs in. It is created where it does not exist, and it stays.
+    /// Namespace to install the operator into. It is created if it does not exist, and kept on removal.
     #[schemars(
         length(min = 1, max = 63),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     )]
-    #[x_kube(validation = Rule::new("self == oldSelf").message("an installed operator cannot move: delete the BundleDeployment and create another"))]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("namespace is immutable: to move the operator, delete the BundleDeployment and create another"))]
     pub namespace: String,
-    /// The namespaces that the operator watches. None named: all of them.
+    /// Namespaces that the operator watches. If empty, it watches all namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(min = 1, max = 63)))]
     pub watch_namespaces: Vec<String>,
-    /// Where the bundle comes from: exactly one of directory, configMaps and image.
+    /// Source of the bundle: exactly one of directory, configMaps and image.
     pub source: Source,
     /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
-    /// affinity, annotations. In addition `windlass`, with `readinessProbe`, `preStop`, `rollingUpdate` and `canary`:
-    /// each is true unless it is set to false. The first three keep webhooks answering while a Deployment rolls. With
-    /// `canary`, a new revision of a bundle that converts is tried out in one pod of its own before the Deployment is
-    /// touched. That pod runs the operator's program beside the one that is installed: an operator that does not elect
-    /// a leader must turn it off, or both will reconcile.
+    /// affinity, annotations. The additional field `windlass` has `readinessProbe`, `preStop`, `rollingUpdate` and
+    /// `canary`, each true by default. The first three keep webhooks available while a Deployment rolls out. With
+    /// `canary`, a new revision of a bundle with conversion webhooks is first tested in a single separate pod, before
+    /// the Deployment is changed. That pod runs the operator's program alongside the installed one: turn it off for an
+    /// operator without leader election, or both will reconcile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub config: Option<Value>,
-    /// Whether a bundle may be installed that is older than the one that is installed, and does not name it in
-    /// `replaces`, `skips` or `olm.skipRange`. Going back to the bundle that is still installed, because a newer one did
-    /// not get through, is always allowed; going back to one that does not know a version in which objects are stored
-    /// never is.
+    /// Whether to allow a bundle that is older than the installed one and does not name it in `replaces`, `skips` or
+    /// `olm.skipRange`. Going back to the installed bundle after a failed upgrade is always allowed; going back to a
+    /// bundle that lacks a version in which objects are stored never is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_downgrade: bool,
-    /// Whether a change of a CustomResourceDefinition that would break clients or stored objects is refused.
+    /// Whether to refuse CustomResourceDefinition changes that would break clients or stored objects.
     #[serde(default)]
     pub crd_upgrade_safety: CrdUpgradeSafety,
-    /// Exceptions from crdUpgradeSafety, for some rules, CustomResourceDefinitions, versions or fields. A refused upgrade
-    /// says in its condition what to name here; `windlass check --crd-upgrade` says it beforehand.
+    /// Exceptions to crdUpgradeSafety for specific rules, CustomResourceDefinitions, versions or fields. The condition
+    /// of a refused upgrade says what to list here; `windlass check --crd-upgrade` reports it in advance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub crd_upgrade_exceptions: Vec<Exception>,
-    /// Objects of the bundle that exist already and are to be taken over from whoever created them: another installer,
-    /// or somebody by hand. Without it an install is refused that would change them. Take them out of the hands of the
-    /// other one first, or both will write them in turns. What another BundleDeployment has installed cannot be taken
-    /// over before that one is deleted. What was taken over belongs to the BundleDeployment from then on, also when it
-    /// is removed.
+    /// Existing objects of the bundle to take over from their creator, such as another installer or a user. An install
+    /// that would change such objects is refused unless they are listed here. Stop their other writers first, or both
+    /// will keep overwriting each other. Objects of another BundleDeployment cannot be taken over before that one is
+    /// deleted. Objects that were taken over belong to this BundleDeployment, including when it is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub adopt: Vec<Adoption>,
-    /// What becomes of the CustomResourceDefinitions when the BundleDeployment is deleted. May be changed until they
+    /// What to do with the CustomResourceDefinitions when the BundleDeployment is deleted. Can be changed until they
     /// are gone.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
-    /// How long the certificates of the operator's webhooks live.
+    /// Lifetimes of the certificates of the operator's webhooks.
     #[serde(default)]
     pub certificates: CertificateDefaults,
 }
 
-/// Where a bundle comes from: exactly one of the fields.
+/// Source of a bundle: exactly one of the fields.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("[has(self.directory), has(self.configMaps), has(self.image)].filter(x, x).size() == 1").message("name exactly one source: directory, configMaps or image"))]
+#[x_kube(validation = Rule::new("[has(self.directory), has(self.configMaps), has(self.image)].filter(x, x).size() == 1").message("specify exactly one source: directory, configMaps or image"))]
 pub struct Source {
-    /// A folder that the operator can read.
+    /// A directory that the operator can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<DirectorySource>,
     /// ConfigMaps in the operator's own namespace that hold the parts of a .tar.gz, in order.
@@ -109,15 +107,15 @@ pub struct Source {
     pub image: Option<ImageSource>,
 }
 
-/// A folder below the operator's `--bundle-dir`.
+/// A directory below the operator's `--bundle-dir`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct DirectorySource {
-    /// The folder, relative to `--bundle-dir`.
+    /// Path of the directory, relative to `--bundle-dir`.
     #[schemars(length(min = 1, max = 4096))]
     pub path: String,
 }
 
-/// A ConfigMap in the operator's own namespace.
+/// Reference to a ConfigMap in the operator's own namespace.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct ConfigMapName {
     /// Its name.
@@ -129,40 +127,40 @@ pub struct ConfigMapName {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageSource {
-    /// The image, best by digest: `registry/repository@sha256:…`.
+    /// Image reference, preferably by digest: `registry/repository@sha256:…`.
     #[serde(rename = "ref")]
     #[schemars(length(min = 1, max = 1024))]
     pub reference: String,
-    /// A Secret of type `kubernetes.io/dockerconfigjson` in the operator's own namespace.
+    /// Name of a Secret of type `kubernetes.io/dockerconfigjson` in the operator's own namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub pull_secret: Option<String>,
 }
 
-/// Whether unsafe changes of CustomResourceDefinitions are refused.
+/// Whether to refuse unsafe changes to CustomResourceDefinitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum CrdUpgradeSafety {
-    /// They are refused.
+    /// Refuse them.
     #[default]
     Strict,
-    /// Everything is applied that the API server takes.
+    /// Apply every change that the API server accepts.
     None,
 }
 
-/// What becomes of CustomResourceDefinitions when their BundleDeployment is deleted.
+/// What to do with CustomResourceDefinitions when their BundleDeployment is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// They stay, with every object of them.
+    /// Keep them and all their objects.
     #[default]
     KeepCRDs,
-    /// They are deleted, with every object of them, while the operator still runs and can finalize these.
+    /// Delete them and all their objects, while the operator still runs and can finalize these.
     DeleteCRDs,
 }
 
 /// Lifetimes for the ServingCertificates of a bundle.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("duration(self.duration) + duration(self.duration) <= duration(self.caDuration)").message("caDuration must be at least twice as long as duration, or CAs would be replaced faster than what they sign"))]
+#[x_kube(validation = Rule::new("duration(self.duration) + duration(self.duration) <= duration(self.caDuration)").message("caDuration must be at least twice as long as duration, or CAs would be replaced faster than the certificates that they sign"))]
 #[x_kube(validation = Rule::new("duration(self.duration) >= duration('10m45s')").message("duration must be at least 10m45s: a server may take a third of it to read a renewed certificate"))]
 pub struct CertificateDefaults {
     /// How long a serving certificate is valid.
@@ -173,17 +171,17 @@ pub struct CertificateDefaults {
     pub ca_duration: GoDuration,
 }
 
-/// What was found and done.
+/// Observed state.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentStatus {
-    /// The generation of the spec that this status is about.
+    /// Generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The bundle that is installed: the last one of which everything was armed.
+    /// The installed bundle: the last one that was armed completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleStatus>,
-    /// The bundle that the source holds, while it is not installed yet.
+    /// The bundle in the source, until it is installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installing: Option<BundleStatus>,
     /// The conversion of each CustomResourceDefinition that the bundle claims.
@@ -192,10 +190,10 @@ pub struct BundleDeploymentStatus {
     /// The admission webhooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<WebhookStatus>,
-    /// The ServingCertificates.
+    /// The ServingCertificates of the bundle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateStatus>,
-    /// The CustomResourceDefinitions whose objects are being rewritten because their storage version has moved.
+    /// Storage migrations: CustomResourceDefinitions whose objects are being rewritten in a new storage version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub storage_migrations: Vec<Migration>,
     /// Accepted, Installed, Available, Armed, Migrated, Progressing and Ready.
@@ -204,30 +202,30 @@ pub struct BundleDeploymentStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A bundle by what tells it apart from others.
+/// Identity of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleStatus {
-    /// The package.
+    /// Name of the package.
     pub package: String,
-    /// The name of the ClusterServiceVersion.
+    /// Name of the ClusterServiceVersion.
     pub name: String,
-    /// The version.
+    /// Version of the bundle.
     pub version: String,
-    /// `sha256:…` over all files.
+    /// Digest over all files, `sha256:…`.
     pub digest: String,
 }
 
-/// How far a webhook is.
+/// State of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum WebhookState {
-    /// API traffic does not go to it.
+    /// Not in place: it receives no API traffic.
     Disarmed,
-    /// It is in place for the first objects to come, but not proven yet.
+    /// In place for the first objects, but not proven yet.
     Arming,
-    /// Proven, and API traffic goes to it.
+    /// Proven, and its webhook configuration or `spec.conversion` is in place: it receives API traffic.
     Armed,
-    /// Another BundleDeployment holds the claim.
+    /// Refused: another BundleDeployment holds the claim.
     Refused,
 }
 
@@ -235,12 +233,12 @@ pub enum WebhookState {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionStatus {
-    /// The CustomResourceDefinition.
+    /// Name of the CustomResourceDefinition.
     pub crd: String,
-    /// The kind that it defines, of which a group has one.
+    /// Kind that it defines, which is unique within its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// How far it is.
+    /// State of the webhook.
     pub state: WebhookState,
 }
 
@@ -248,12 +246,12 @@ pub struct ConversionStatus {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookStatus {
-    /// The webhook configuration.
+    /// Name of the webhook configuration.
     pub name: String,
-    /// `ValidatingAdmissionWebhook` or `MutatingAdmissionWebhook`.
+    /// Type of the webhook: `ValidatingAdmissionWebhook` or `MutatingAdmissionWebhook`.
     #[serde(rename = "type")]
     pub webhook_type: String,
-    /// How far it is.
+    /// State of the webhook.
     pub state: WebhookState,
 }
 
@@ -261,9 +259,9 @@ pub struct WebhookStatus {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateStatus {
-    /// Its name, in the namespace of the install.
+    /// Name of the ServingCertificate, in `spec.namespace`.
     pub name: String,
-    /// When the serving certificate ends.
+    /// When the serving certificate expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,
     /// When the serving certificate is renewed.

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_object::GoDuration;
 
-/// Which Service is served, from which Secret, and for how long.
+/// Which Service gets a certificate, in which Secret, and for how long.
 #[derive(CustomResource, Clone, Debug, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(
     group = "windlass.dev",
@@ -23,7 +23,7 @@ use windlass_object::GoDuration;
     category = "windlass",
     status = "ServingCertificateStatus",
     derive = "PartialEq",
-    doc = "The serving certificate of a Service, its CA, and the trust in it.",
+    doc = "ServingCertificate keeps the serving certificate of a Service issued and rotated, and its CA trusted by every target that requests it.",
     printcolumn(name = "Service", type_ = "string", json_path = ".spec.serviceName"),
     printcolumn(name = "Secret", type_ = "string", json_path = ".spec.secretName"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
@@ -77,30 +77,30 @@ use windlass_object::GoDuration;
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("duration(self.duration) + duration(self.duration) <= duration(self.ca.duration)").message("ca.duration must be at least twice as long as duration, or CAs would be replaced faster than what they sign"))]
+#[x_kube(validation = Rule::new("duration(self.duration) + duration(self.duration) <= duration(self.ca.duration)").message("ca.duration must be at least twice as long as duration, or CAs would be replaced faster than the certificates that they sign"))]
 #[x_kube(validation = Rule::new("duration(self.duration) >= duration('10m45s')").message("duration must be at least 10m45s: a server may take a third of it to read a renewed certificate"))]
 pub struct ServingCertificateSpec {
-    /// The Service, in the same namespace.
+    /// Name of the Service, in the same namespace.
     #[schemars(length(min = 1, max = 63))]
     pub service_name: String,
-    /// The Secret of type `kubernetes.io/tls` that is kept, in the same namespace.
+    /// Name of the Secret of type `kubernetes.io/tls` for the certificate, in the same namespace.
     #[schemars(length(min = 1, max = 253))]
-    #[x_kube(validation = Rule::new("self == oldSelf").message("the Secret cannot change: pods mount it by name"))]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("secretName is immutable: pods mount the Secret by name"))]
     pub secret_name: String,
-    /// DNS names beyond the Service's own.
+    /// Additional DNS names, besides those of the Service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
     pub dns_names: Vec<String>,
     /// How long a serving certificate is valid.
     #[serde(default = "default_duration")]
     pub duration: GoDuration,
-    /// The CA that signs.
+    /// The signing CA.
     #[serde(default)]
     pub ca: CaSpec,
-    /// What kind of key the certificate has.
+    /// Private key of the certificate.
     #[serde(default)]
     pub private_key: PrivateKeySpec,
-    /// How the server comes to read a new certificate.
+    /// How the server picks up a renewed certificate.
     #[serde(default)]
     pub reload: Reload,
 }
@@ -113,15 +113,15 @@ pub struct CaSpec {
     pub duration: GoDuration,
 }
 
-/// The key of a serving certificate.
+/// Private key of a serving certificate.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.size) || (self.algorithm == 'RSA' ? self.size in [2048, 3072, 4096] : self.size == 256)").message("size: 256 with ECDSA; 2048, 3072 or 4096 with RSA"))]
+#[x_kube(validation = Rule::new("!has(self.size) || (self.algorithm == 'RSA' ? self.size in [2048, 3072, 4096] : self.size == 256)").message("size must be 256 with ECDSA, or 2048, 3072 or 4096 with RSA"))]
 pub struct PrivateKeySpec {
-    /// The algorithm.
+    /// Key algorithm.
     #[serde(default)]
     pub algorithm: PrivateKeyAlgorithm,
-    /// Bits of the key; by default 256 with ECDSA and 2048 with RSA.
+    /// Key size in bits. Defaults to 256 with ECDSA and to 2048 with RSA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
 }
@@ -133,57 +133,57 @@ pub enum PrivateKeyAlgorithm {
     #[default]
     #[serde(rename = "ECDSA")]
     Ecdsa,
-    /// For clients that know nothing newer.
+    /// For clients that support nothing newer.
     #[serde(rename = "RSA")]
     Rsa,
 }
 
-/// How the server comes to read a new certificate.
+/// How the server picks up a renewed certificate.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Reload {
-    /// The strategy.
+    /// Reload strategy.
     pub strategy: ReloadStrategy,
-    /// The Deployment that serves; needed to restart a server that does not read its certificate anew.
+    /// Name of the Deployment of the server; required to restart a server that does not reload its certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub deployment_name: Option<String>,
 }
 
-/// What is done with a server after its Secret changed.
+/// What to do with a server after its Secret has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ReloadStrategy {
-    /// What is served is watched; the rollout is restarted only if it does not change.
+    /// Watch the served certificate, and restart the rollout only if it does not change.
     #[default]
     Auto,
-    /// The rollout is never restarted.
+    /// Never restart the rollout.
     Never,
 }
 
-/// Where a rotation stands.
+/// Phase of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ServingCertificatePhase {
     /// The next CA is trusted everywhere and signs nothing yet.
     Stable,
-    /// The next CA has signed; endpoints are coming to serve what it signed.
+    /// The next CA has signed; endpoints are switching to what it signed.
     Signing,
-    /// Every endpoint serves what the next CA signed; targets are getting the CA after it.
+    /// Every endpoint serves what the next CA signed; targets are being updated with the CA after it.
     Retiring,
-    /// Targets are getting a next CA that they did not know.
+    /// Targets are being updated with a new next CA.
     Distributing,
 }
 
-/// What was found and done.
+/// Observed state.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServingCertificateStatus {
-    /// The generation of the spec that this status is about.
+    /// Generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Where the rotation stands.
+    /// Phase of the rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<ServingCertificatePhase>,
-    /// When the serving certificate in the Secret ends.
+    /// When the serving certificate in the Secret expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,
     /// When the serving certificate is renewed.
@@ -198,8 +198,8 @@ pub struct ServingCertificateStatus {
     /// The objects that carry the trust bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetsStatus>,
-    /// The value of the annotation `windlass.dev/rotate` that was carried out last: every endpoint and every target has
-    /// what it asked for.
+    /// Last value of the annotation `windlass.dev/rotate` that was fully carried out: every endpoint and every target
+    /// has what it requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated: Option<String>,
     /// Ready, Trusted and Served.
@@ -212,10 +212,10 @@ pub struct ServingCertificateStatus {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CaStatus {
-    /// Signs.
+    /// The CA that signs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<Generation>,
-    /// Is trusted already and signs next.
+    /// The CA that signs next, which targets already trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Generation>,
     /// When the next CA starts to sign.
@@ -227,9 +227,9 @@ pub struct CaStatus {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Generation {
-    /// Counts the CAs of a ServingCertificate from 1.
+    /// Number of the CA: the CAs of a ServingCertificate are counted from 1.
     pub generation: u32,
-    /// When it ends.
+    /// When the CA expires.
     pub not_after: Time,
 }
 
@@ -237,9 +237,9 @@ pub struct Generation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointsStatus {
-    /// How many are ready.
+    /// Number of ready endpoints.
     pub ready: u32,
-    /// How many of them serve the certificate in the Secret.
+    /// Number of ready endpoints that serve the certificate in the Secret.
     pub current: u32,
 }
 
@@ -247,42 +247,42 @@ pub struct EndpointsStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetsStatus {
-    /// How many ask for the trust bundle.
+    /// Number of targets that request the trust bundle.
     pub total: u32,
-    /// How many of them carry it.
+    /// Number of targets that carry it.
     pub current: u32,
-    /// Those that cannot get it, at most 20 of them.
+    /// Targets that could not be updated with it, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<FailingTarget>,
-    /// Those that somebody else has taken the trust bundle from lately, at most 20 of them. It is given back each time.
+    /// Targets whose trust bundle another client has recently overwritten, at most 20. It is restored each time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contested: Vec<ContestedTarget>,
 }
 
-/// A target that cannot get the trust bundle.
+/// A target that could not be updated with the trust bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailingTarget {
-    /// The kind.
+    /// Kind of the target.
     pub kind: String,
-    /// The name.
+    /// Name of the target.
     pub name: String,
-    /// Why.
+    /// Why the update failed.
     pub message: String,
 }
 
-/// A target that somebody else has taken the trust bundle from.
+/// A target whose trust bundle another client has overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContestedTarget {
-    /// The kind.
+    /// Kind of the target.
     pub kind: String,
-    /// The name.
+    /// Name of the target.
     pub name: String,
-    /// Who wrote it last, as far as its managed fields tell.
+    /// Field manager of the last write, if its managed fields name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_manager: Option<String>,
-    /// How often it was given back at the least: a power of two, so that not every repair changes the status.
+    /// Minimum number of times that it was restored: a power of two, so that not every repair changes the status.
     pub repairs: u64,
 }
 

@@ -20,7 +20,7 @@ pub enum GenerateKeyError {
     #[error("cannot encode an RSA key")]
     Encode(#[from] rsa::pkcs8::Error),
     /// The thread that generates was lost.
-    #[error("the generation of a key was interrupted")]
+    #[error("key generation was interrupted")]
     Interrupted(#[from] tokio::task::JoinError),
 }
 

@@ -55,7 +55,7 @@ pub enum RequestError {
         after: Duration,
     },
     /// The API server could not be spoken to.
-    #[error("{operation} {object}: cannot speak to the API server")]
+    #[error("{operation} {object}: cannot reach the API server")]
     Transport {
         /// What was tried.
         operation: &'static str,
@@ -83,7 +83,7 @@ pub enum RequestError {
         kind: Kind,
     },
     /// The API server names no user.
-    #[error("the API server does not say who this is")]
+    #[error("cannot determine the operator's own user name (SelfSubjectReview)")]
     Nobody,
     /// The object lacks an apiVersion, a kind or a name.
     #[error("an object without apiVersion, kind or metadata.name cannot be sent")]

@@ -251,7 +251,7 @@ async fn follow(shared: &Shared, watch: &Watch) {
                 }
             }
             Err(error) => {
-                warn!(%error, "Cannot find out whether the kind is served");
+                warn!(%error, "Cannot determine whether the kind is served");
                 OUTAGE
             }
         };
@@ -290,7 +290,7 @@ async fn follow_served(shared: &Shared, watch: &Watch, api: Api<DynamicObject>) 
                 debug!("The kind is no longer served");
                 return;
             }
-            Err(error) => warn!(%error, "The watch failed; it is started again"),
+            Err(error) => warn!(%error, "Watch failed; restarting it"),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum ConversionProblem {
     #[error("expected a ConversionReview of {expected}, got {got}")]
     WrongReview { expected: String, got: String },
     /// There is no response in it.
-    #[error("the review holds no response")]
+    #[error("the ConversionReview has no response")]
     NoResponse,
     /// The answer is to another request.
     #[error("expected response.uid={expected:?}, got {got:?}")]

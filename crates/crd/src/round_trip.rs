@@ -18,7 +18,7 @@ pub struct Loss {
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.is_gone { "is gone" } else { "has changed" };
+        let what = if self.is_gone { "was lost" } else { "changed" };
         write!(f, "{} {what}", self.field)
     }
 }
@@ -168,18 +168,18 @@ mod tests {
             "status": {"ready": true},
         });
         let all = [
-            ("metadata.labels.l is gone", "/metadata/labels", json!({})),
+            ("metadata.labels.l was lost", "/metadata/labels", json!({})),
             (
-                "metadata.annotations['a/b'] is gone",
+                "metadata.annotations['a/b'] was lost",
                 "/metadata/annotations",
                 json!({}),
             ),
-            ("spec.size is gone", "/spec/size", Value::Null),
-            ("spec.size has changed", "/spec/size", json!(43)),
-            ("spec.list[1].a has changed", "/spec/list/1/a", json!(3)),
-            ("spec.list has changed", "/spec/list", json!([{"a": 1}])),
-            ("spec.more.password is gone", "/spec/more", json!({})),
-            ("status is gone", "/status", Value::Null),
+            ("spec.size was lost", "/spec/size", Value::Null),
+            ("spec.size changed", "/spec/size", json!(43)),
+            ("spec.list[1].a changed", "/spec/list/1/a", json!(3)),
+            ("spec.list changed", "/spec/list", json!([{"a": 1}])),
+            ("spec.more.password was lost", "/spec/more", json!({})),
+            ("status was lost", "/status", Value::Null),
         ];
         for (expected, pointer, value) in all {
             let mut back = sent.clone();
@@ -219,7 +219,7 @@ mod tests {
             ("5m", "5M"),
         ] {
             let of = |text| json!({"spec": {"a": text}});
-            assert_eq!(found(of(sent), of(back)), ["spec.a has changed"], "{sent} {back}");
+            assert_eq!(found(of(sent), of(back)), ["spec.a changed"], "{sent} {back}");
         }
     }
 

@@ -13,7 +13,7 @@ pub struct GoDuration(pub SignedDuration);
 
 /// Why a text is no duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{text:?} is no duration: write for example 2160h, 90m or 45s")]
+#[error("{text:?} is not a duration: use for example 2160h, 90m or 45s")]
 pub struct ParseGoDurationError {
     text: String,
 }

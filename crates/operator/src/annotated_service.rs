@@ -62,7 +62,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
         (None, _) if made.is_none() => return Ok(Action::AwaitChange),
         (None, _) => {
             context.cluster.delete(&certificate, uid).await?;
-            info!(%certificate, "Removed the ServingCertificate of a Service that no longer asks for it");
+            info!(%certificate, "Deleted the ServingCertificate of a Service that no longer requests one");
             return Ok(Action::AwaitChange);
         }
         (Some(secret), Some(live)) => {
@@ -77,7 +77,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
                 return Ok(Action::AwaitChange);
             }
             format!(
-                "{certificate} exists and was not made for the Service: remove it, or the annotation {}",
+                "{certificate} exists and was not created for this Service: delete it, or remove the annotation {}",
                 names::SERVING_CERT_SECRET
             )
         }
@@ -88,7 +88,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
                 .await;
             match made {
                 Ok(_) => {
-                    info!(%certificate, "Made the ServingCertificate that a Service asks for");
+                    info!(%certificate, "Created the ServingCertificate that a Service requests");
                     return Ok(Action::AwaitChange);
                 }
                 // The watch tells of the one that is there.

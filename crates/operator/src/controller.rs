@@ -43,7 +43,7 @@ where
         }
         info!(
             controller = settings.controller,
-            "Every watch has seen all there is; starting"
+            "Caches synced; starting workers"
         );
         begin();
         worker::run(

@@ -91,7 +91,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
 fn read_trust(context: &Context, secret: &Value, key: &ObjectKey) -> Result<TrustBundle, String> {
     if object::annotation(secret, names::ALLOW_DIRECT_INJECTION) != Some("true") {
         return Err(format!(
-            "{key} is not annotated with {}: \"true\"",
+            "{key} does not have the annotation {}: \"true\"",
             names::ALLOW_DIRECT_INJECTION
         ));
     }

@@ -45,10 +45,7 @@ async fn ready(State(health): State<Health>) -> (StatusCode, &'static str) {
     if health.watches.are_complete() {
         (StatusCode::OK, "ok")
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the watches have not seen everything yet",
-        )
+        (StatusCode::SERVICE_UNAVAILABLE, "caches not synced yet")
     }
 }
 

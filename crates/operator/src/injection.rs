@@ -60,7 +60,7 @@ pub(super) async fn inject(
         match cluster.patch(&key, &patch, names::INJECT).await {
             Ok(live) => {
                 if outcome == InjectionOutcome::Unchanged {
-                    info!(object = %key, "Gave the target its trust bundle");
+                    info!(object = %key, "Injected the trust bundle");
                 }
                 outcome = InjectionOutcome::Written;
                 target = live;

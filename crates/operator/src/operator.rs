@@ -50,7 +50,7 @@ pub struct OperatorOptions {
     pub namespace: String,
     /// The pod that its events name as their reporter; `None` outside of a cluster.
     pub pod: Option<String>,
-    /// The folder below which BundleDeployments may name directories.
+    /// Root of the directories that BundleDeployments can name in spec.source.directory.
     pub bundle_directory: Option<PathBuf>,
     /// Who stands for election, and how. `None`: this process always leads, and must be the only one.
     pub candidate: Option<Candidate>,
@@ -58,9 +58,9 @@ pub struct OperatorOptions {
     pub health: Option<SocketAddr>,
     /// Where the guard answers AdmissionReviews; nowhere if `None`.
     pub admission: Option<SocketAddr>,
-    /// How long a request to the API server may take, with all its retries.
+    /// Timeout of a request to the API server, including all retries.
     pub request_timeout: Duration,
-    /// How long an endpoint may take to answer a probe.
+    /// Timeout of a probe of an endpoint.
     pub probe_timeout: Duration,
     /// How long the steps of an install wait.
     pub delays: bundle_deployment::Delays,
@@ -126,10 +126,7 @@ impl Operator {
             let Some(elector) = elector else { return Ok(()) };
             let result = elector.run(events.clone(), released.clone()).await;
             if let Err(lost) = &result {
-                error!(
-                    error = chain(lost),
-                    "Lost the leadership; exiting to be restarted"
-                );
+                error!(error = chain(lost), "Lost leadership; exiting to be restarted");
             }
             stop.cancel();
             result

@@ -17,7 +17,7 @@ type Ended = (&'static str, Result<(), Box<dyn Error + Send + Sync>>);
 #[derive(Debug, Error)]
 pub enum TaskError {
     /// By an error.
-    #[error("the task {name} failed")]
+    #[error("task {name} failed")]
     Failed {
         /// The task.
         name: &'static str,
@@ -25,7 +25,7 @@ pub enum TaskError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// Without an error.
-    #[error("the task {name} ended by itself")]
+    #[error("task {name} ended unexpectedly")]
     Ended {
         /// The task.
         name: &'static str,
@@ -104,7 +104,7 @@ mod tests {
         let mut tasks = tasks(&stop);
         tasks.start("ends", async { Ok::<_, Infallible>(()) });
         let error = tasks.supervise(stop).await.unwrap_err();
-        assert_eq!(error.to_string(), "the task ends ended by itself");
+        assert_eq!(error.to_string(), "task ends ended unexpectedly");
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@
 //! let [Step::ChangeAuthorities { replacing: None, change: CaChange::Found { .. } }] = &plan.steps[..] else {
 //!     panic!("the first CAs come first, and alone: {:?}", plan.steps);
 //! };
-//! assert_eq!(plan.steps[0].to_string(), "Made CA 1, and CA 2 as the next");
+//! assert_eq!(plan.steps[0].to_string(), "Created CA 1 and next CA 2");
 //! # Ok::<(), jiff::Error>(())
 //! ```
 //!

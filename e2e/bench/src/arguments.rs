@@ -9,74 +9,75 @@ use windlass_scenarios::cluster::Access;
 /// A server that reads its Secret later than this is restarted by the operator, which would measure something else.
 const LONGEST_SECRET_DELAY: Duration = Duration::from_secs(150);
 
-/// Measures on a real control plane what rotations under load cost, or rewriting stored objects, or idleness.
+/// Measures what rotations under load, storage migration, or idleness cost on a real control plane.
 ///
-/// Installs the sample bundle with its validating, mutating and conversion webhooks, sends requests through all three at
-/// a steady rate, renews the serving certificate and rotates the CA, and prints a table. Exits with 1 when a request
-/// failed, a target was written more than once for a rotation, or something was not done in time.
+/// Installs the sample bundle with its validating, mutating and conversion webhooks, sends requests through all three
+/// at a steady rate, renews the serving certificate and rotates the CA, and prints a table. Exits 1 if a request
+/// failed, a target was written more than once per rotation, or the time ran out.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "e2e/soak", version)]
 pub struct Arguments {
-    /// How many CA rotations, one after the other.
+    /// Number of CA rotations, one after the other.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub rotations: u32,
 
-    /// How many renewals of the serving certificate before them.
+    /// Number of renewals of the serving certificate before the CA rotations.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub leaf_rotations: u32,
 
-    /// How many requests to send at least; when the rotations are done earlier, the rest is sent after them.
+    /// Minimum number of requests to send; if the rotations are done earlier, the rest is sent after them.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub requests: u64,
 
-    /// How many requests to send a second. They are sent whether or not those before were answered.
+    /// Number of requests to send per second, whether or not the previous ones were answered.
     #[arg(long, value_name = "PER_SECOND", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=5000))]
     pub rate: u32,
 
-    /// How many replicas serve the webhooks.
+    /// Number of replicas that serve the webhooks.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=20))]
     pub replicas: u32,
 
-    /// How long a changed Secret takes to reach a pod, drawn anew for each pod each time. The default is a kubelet's.
+    /// How long a changed Secret takes to reach a pod, drawn at random for each pod and change. The default is that of
+    /// a kubelet.
     #[arg(long, value_name = "MIN..MAX", default_value = "0s..90s")]
     pub secret_delay: Delay,
 
-    /// Multiplies that delay and every wait of the operator alike.
+    /// Factor for that delay and for every wait of the operator.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
     pub time_scale: f64,
 
-    /// What is not done after this time is left undone.
+    /// Maximum duration of the measurement.
     #[arg(long, default_value = "1h")]
     pub duration: GoDuration,
 
-    /// Measures idleness instead: settles ServingCertificates, then counts the operator's requests while nothing
-    /// happens. Exits with 1 when it wrote anything.
+    /// Measure idleness instead: wait until all ServingCertificates are stable, then count the operator's requests
+    /// while nothing happens. Exits 1 if it wrote anything.
     #[arg(long, conflicts_with_all = ["rotations", "leaf_rotations", "requests", "rate", "secret_delay"])]
     pub idle: bool,
 
-    /// How long nothing happens.
+    /// Duration of the idle phase.
     #[arg(long, value_name = "DURATION", default_value = "10m", requires = "idle")]
     pub idle_for: GoDuration,
 
-    /// How many ServingCertificates there are meanwhile.
+    /// Number of ServingCertificates during the idle phase.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "idle")]
     pub certificates: u32,
 
-    /// Measures an upgrade that moves the storage version instead: stores so many objects, upgrades under load, and waits
-    /// until all of them are rewritten. Exits with 1 when one is lost, has changed, or is stored as before, when the
-    /// rewriting began anew after a kill, or when a request failed.
+    /// Measure a storage migration instead: store this many objects, upgrade to a new storage version under load, and
+    /// wait until all of them are rewritten. Exits 1 if an object is lost, changed, or still stored in the old version,
+    /// if the migration restarted from the beginning after a kill, or if a request failed.
     #[arg(long, value_name = "N", conflicts_with_all = ["rotations", "leaf_rotations", "requests", "secret_delay", "idle"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub migrate: Option<u32>,
 
-    /// How often the operator is killed while it rewrites, and started again, with as many objects between two kills.
+    /// How often to kill and restart the operator during the migration, with equally many objects between two kills.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=20), requires = "migrate")]
     pub kills: u32,
 
-    /// Runs on the embedded control plane, which needs nothing else.
+    /// Run on the sandbox, the embedded control plane, which needs nothing else.
     #[arg(long)]
     pub sandbox: bool,
 
-    /// Says what would be done, and does not do it.
+    /// Print what would be done, without doing it.
     #[arg(long)]
     pub plan: bool,
 
@@ -96,10 +97,10 @@ pub struct Delay {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDelayError {
     /// It does not say from when to when.
-    #[error("write MIN..MAX, for example 0s..90s")]
+    #[error("must be MIN..MAX, for example 0s..90s")]
     Form,
     /// The end comes before the start.
-    #[error("{least:?} is more than {most:?}")]
+    #[error("{least:?} is longer than {most:?}")]
     Empty {
         /// The start.
         least: Duration,
@@ -108,7 +109,7 @@ pub enum ParseDelayError {
     },
     /// The operator would not wait for it.
     #[error(
-        "{most:?} is too long: the operator restarts a server that does not read a changed Secret for 180 s, so write {LONGEST_SECRET_DELAY:?} at most"
+        "{most:?} is too long: the operator restarts a server that does not read a changed Secret for 180 s, so use {LONGEST_SECRET_DELAY:?} at most"
     )]
     TooLong {
         /// The end.
@@ -139,10 +140,7 @@ impl fmt::Display for Arguments {
                 idle_for,
                 ..
             } = self;
-            return write!(
-                f,
-                "{certificates} ServingCertificates, and nothing happens for {idle_for}"
-            );
+            return write!(f, "{certificates} ServingCertificates, idle for {idle_for}");
         }
         if let Some(objects) = self.migrate {
             let Self {
@@ -207,7 +205,7 @@ impl FromStr for Delay {
 fn factor(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(factor) if (0.01..=1.0).contains(&factor) => Ok(factor),
-        _ => Err("write a number from 0.01 to 1".to_owned()),
+        _ => Err("must be a number from 0.01 to 1".to_owned()),
     }
 }
 
@@ -228,7 +226,7 @@ mod tests {
         for (text, problem) in [
             ("90s", "MIN..MAX"),
             ("1..2", "MIN..MAX"),
-            ("2s..1s", "2s is more than 1s"),
+            ("2s..1s", "2s is longer than 1s"),
             ("0s..10m", "600s is too long"),
         ] {
             let error = text.parse::<Delay>().unwrap_err().to_string();

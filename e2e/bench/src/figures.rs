@@ -58,7 +58,7 @@ impl Figures {
             let releases = u64::from(seen.title.starts_with("CustomResourceDefinition"));
             if writes.changes != 1 || writes.metadata_only > releases {
                 self.missed.push(format!(
-                    "CA rotation {number} changed {} {} times, and its metadata alone {} times",
+                    "CA rotation {number} changed {} {} times, and only its metadata {} times",
                     seen.title, writes.changes, writes.metadata_only
                 ));
             }
@@ -76,10 +76,8 @@ impl Figures {
                 .map(|before| seen.writes_since(before))
                 .unwrap_or_default();
             if writes != Writes::default() {
-                self.missed.push(format!(
-                    "a renewal of the serving certificate wrote {}",
-                    seen.title
-                ));
+                self.missed
+                    .push(format!("renewing the serving certificate wrote {}", seen.title));
             }
         }
     }
@@ -144,7 +142,7 @@ impl Figures {
     }
 
     fn targets(&self) -> FiguresTable {
-        let mut table = FiguresTable::new(["target", "CA rotations", "changes", "of metadata alone"]);
+        let mut table = FiguresTable::new(["target", "CA rotations", "changes", "metadata only"]);
         for (title, writes) in &self.writes {
             table.row([
                 title.clone(),
@@ -165,7 +163,7 @@ impl Figures {
             let mut sorted = self.rotations.clone();
             sorted.sort_unstable();
             parts.push(format!(
-                "A CA rotation took {} at the least, {} in the middle, {} at the most.\n",
+                "Time of a CA rotation: minimum {}, median {}, maximum {}.\n",
                 short(sorted[0]),
                 short(sorted[sorted.len() / 2]),
                 short(sorted[sorted.len() - 1]),
@@ -175,7 +173,7 @@ impl Figures {
             (self.memory.first(), self.memory.last(), self.memory.iter().max())
         {
             parts.push(format!(
-                "Memory of the operator: {} at the start, {} at the end, {} at the most.\n",
+                "Memory of the operator: {} at the start, {} at the end, {} at most.\n",
                 mebibytes(*first),
                 mebibytes(*last),
                 mebibytes(*most)
@@ -194,7 +192,7 @@ impl Figures {
 /// The operator's requests by what they ask for, and how many that makes for each of so many.
 pub(super) fn requests(requests: &BTreeMap<Right, u64>, each: &str, of: usize) -> FiguresTable {
     let share = |count: u64| format!("{:.2}", Average { count, of });
-    let mut table = FiguresTable::new(["requests of the operator", "all", each]);
+    let mut table = FiguresTable::new(["operator requests", "all", each]);
     let mut sorted: Vec<_> = requests.iter().collect();
     sorted.sort_by_key(|(right, count)| (std::cmp::Reverse(**count), *right));
     for (right, count) in sorted {
@@ -267,7 +265,7 @@ mod tests {
             assert_eq!(
                 missed(title, changes, metadata_only),
                 [format!(
-                    "CA rotation 7 changed {title} {changes} times, and its metadata alone {metadata_only} times"
+                    "CA rotation 7 changed {title} {changes} times, and only its metadata {metadata_only} times"
                 )]
             );
         }

@@ -33,19 +33,22 @@ pub(super) async fn measure(
 ) -> anyhow::Result<Measurement> {
     let bundle = cluster.bundle("sample.v1")?;
     let started = Started::new(cluster, &bundle, progress).await?;
-    let title = format!("Settling {} ServingCertificates", arguments.certificates);
+    let title = format!(
+        "Waiting for {} stable ServingCertificates",
+        arguments.certificates
+    );
     progress
         .step(&title, settle(arguments.certificates, cluster, &started))
         .await?;
     let (writes, before) = (started.proxy.writes(), started.proxy.requests());
     let idle = arguments.idle_for.0.unsigned_abs();
     let sent = || since(&before, started.proxy.requests());
-    let detail = || format!(" ({} requests of the operator)", sent().values().sum::<u64>());
+    let detail = || format!(" ({} operator requests)", sent().values().sum::<u64>());
     let pause = async {
         tokio::time::sleep(idle).await;
         Ok(())
     };
-    progress.watched("Nothing happens", detail, pause).await?;
+    progress.watched("Idle", detail, pause).await?;
     let sent = sent();
     let written = started.proxy.writes() - writes;
     let minutes = usize::try_from(idle.as_secs() / 60).unwrap_or(usize::MAX).max(1);
@@ -53,17 +56,14 @@ pub(super) async fn measure(
     if written > 0 {
         let log = started.proxy.log();
         let first = usize::try_from(writes).unwrap_or(usize::MAX);
-        missed.push(format!(
-            "written while nothing happened: {}",
-            log[first..].join(", ")
-        ));
+        missed.push(format!("written while idle: {}", log[first..].join(", ")));
     }
     Ok(Measurement {
         tables: requests(&sent, "a minute", minutes).to_string(),
         failures: Vec::new(),
         missed,
         summary: format!(
-            "{} ServingCertificates, {} without anything: {written} writes, {} requests",
+            "{} ServingCertificates, idle for {}: {written} writes, {} requests",
             arguments.certificates,
             arguments.idle_for,
             sent.values().sum::<u64>()
@@ -118,7 +118,7 @@ async fn settle(count: u32, cluster: &TestCluster, started: &Started) -> anyhow:
         let before = started.proxy.writes();
         tokio::time::sleep(QUIET).await;
         Ok(check(started.proxy.writes() == before, || {
-            "it goes on".to_owned()
+            "it is still writing".to_owned()
         }))
     })
     .await

@@ -105,7 +105,7 @@ pub(super) async fn measure(
     let checked = match upgraded {
         Ok(started) => {
             progress
-                .step("Looking at every object", check(cluster, started, &before))
+                .step("Checking every object", check(cluster, started, &before))
                 .await
         }
         Err(error) => Err(error),
@@ -151,7 +151,7 @@ async fn upgrade(
     let limit = Instant::now() + arguments.duration.0.unsigned_abs();
     let mut kills = 0;
     loop {
-        anyhow::ensure!(Instant::now() < limit, "not done within {}", arguments.duration);
+        anyhow::ensure!(Instant::now() < limit, "timed out after {}", arguments.duration);
         tokio::time::sleep(LOOK).await;
         seen.lock().memory.push(started.operator.memory()?);
         let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
@@ -240,11 +240,11 @@ impl Seen {
     fn missed(&self, arguments: &Arguments) -> Vec<String> {
         let lost = self.kills.iter().filter(|kill| kill.is_lost);
         let mut missed: Vec<_> = lost
-            .map(|kill| format!("it began anew after it was killed: {kill}"))
+            .map(|kill| format!("restarted from the beginning after a kill: {kill}"))
             .collect();
         if u32::try_from(self.kills.len()) != Ok(arguments.kills) {
             missed.push(format!(
-                "it was killed {} times, not {}: for each, store 100 objects or more",
+                "killed {} times, expected {}: store at least 100 objects for each kill",
                 self.kills.len(),
                 arguments.kills
             ));
@@ -262,7 +262,7 @@ impl Seen {
             (self.memory.first(), self.memory.last(), self.memory.iter().max())
         {
             parts.push(format!(
-                "Memory of the operator: {} before, {} at the end, {} at the most.\n",
+                "Memory of the operator: {} before, {} at the end, {} at most.\n",
                 mebibytes(*first),
                 mebibytes(*last),
                 mebibytes(*most)
@@ -271,7 +271,7 @@ impl Seen {
         let percentile = |percent| report.latencies.percentile(percent).map(short);
         if let Some((half, most)) = percentile(50).zip(percentile(99)) {
             parts.push(format!(
-                "Requests of clients took {half} (p50) and {most} (p99); {} were answered 429 after a change of the definition.\n",
+                "Requests of clients took {half} (p50) and {most} (p99); {} were answered 429 after a change of the CustomResourceDefinition.\n",
                 report.reinitializing
             ));
         }
@@ -282,12 +282,12 @@ impl Seen {
     fn summary(&self, objects: u32, report: &Report) -> String {
         let took = self.begun.as_ref().zip(self.ended.as_ref());
         let took = took.map_or_else(
-            || "no time that could be seen".to_owned(),
+            || "no measurable time".to_owned(),
             |(begun, ended)| short(ended.at - begun.at),
         );
         let kills = self.kills.len();
         format!(
-            "{objects} objects rewritten in {took}; {} requests meanwhile, {} failed; killed {kills} times, resumed {} times",
+            "{objects} objects rewritten in {took}; {} requests during that time, {} failed; killed {kills} times, resumed {} times",
             report.requests,
             report.failed,
             kills
@@ -315,11 +315,11 @@ impl Moment {
 
 impl std::fmt::Display for Kill {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "when {} were rewritten", rewritten(&self.before))?;
+        write!(f, "after {} were rewritten", rewritten(&self.before))?;
         match self.after {
             Some((at, Some(rewritten))) => write!(f, "; {rewritten} were {} later", short(at - self.at)),
             Some((at, None)) => write!(f, "; all were {} later", short(at - self.at)),
-            None => write!(f, "; nothing came after"),
+            None => write!(f, "; no progress after that"),
         }
     }
 }
@@ -367,7 +367,7 @@ mod tests {
         assert!(
             seen.kills[0]
                 .to_string()
-                .starts_with("when 800 were rewritten; all were ")
+                .starts_with("after 800 were rewritten; all were ")
         );
     }
 }

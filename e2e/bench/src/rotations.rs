@@ -72,7 +72,7 @@ pub(super) async fn measure(
             .figures
             .lock()
             .missed
-            .push(format!("not done within {}", arguments.duration)),
+            .push(format!("timed out after {}", arguments.duration)),
     }
     let took = begun.elapsed();
     run.load.end().await;
@@ -102,10 +102,7 @@ fn missed(arguments: &Arguments, total: &Report, took: Duration, done: usize) ->
     }
     let due = took.as_millis() * u128::from(arguments.rate) / 1000;
     if u128::from(total.requests) * 100 < due * KEPT {
-        missed.push(format!(
-            "{} requests were sent where {due} were due",
-            total.requests
-        ));
+        missed.push(format!("{} requests were sent, expected {due}", total.requests));
     }
     if done < usize::try_from(arguments.rotations).unwrap_or(usize::MAX) {
         missed.push(format!(
@@ -131,11 +128,11 @@ impl Run<'_> {
     async fn quiet(&self) -> anyhow::Result<()> {
         let connecting = u64::from(self.arguments.rate) * 2;
         let requests = (self.arguments.requests / 10).clamp(500, 2000);
-        self.watched("Sending requests while nothing happens", String::new, async {
+        self.watched("Sending requests without rotations", String::new, async {
             self.load.at_least(connecting).await?;
             self.lap("the start", LapKind::Other);
             self.load.at_least(requests).await?;
-            self.lap("nothing happens", LapKind::Quiet);
+            self.lap("baseline", LapKind::Quiet);
             Ok(())
         })
         .await
@@ -202,11 +199,11 @@ impl Run<'_> {
         if missing == 0 {
             return Ok(());
         }
-        self.watched("Sending the other requests", String::new, async {
+        self.watched("Sending the remaining requests", String::new, async {
             self.load.at_least(missing).await
         })
         .await?;
-        self.lap("nothing more happens", LapKind::Other);
+        self.lap("after the rotations", LapKind::Other);
         Ok(())
     }
 

@@ -33,7 +33,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             rotations::measure(&arguments, &cluster, &progress).await
         };
         if !outcome.as_ref().is_ok_and(Measurement::is_good) {
-            eprintln!("The end of the operator's log:\n{}", cluster.log_tail());
+            eprintln!("Last lines of the operator's log:\n{}", cluster.log_tail());
             eprintln!("Logs and objects are kept in {}", cluster.keep().await?.display());
         }
         progress.step("Cleaning up", cluster.stop()).await?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use windlass_scenarios::{
-    operator::{Operator, Running},
+    operator::{OperatorProcess, Running},
     progress::StepPrinter,
     proxy::Proxy,
     steps,
@@ -14,7 +14,7 @@ use windlass_scenarios::{
 pub(super) struct Started {
     pub(super) proxy: Proxy,
     pub(super) operator: Running,
-    program: Operator,
+    program: OperatorProcess,
 }
 
 // === impl Started ===
@@ -26,7 +26,7 @@ impl Started {
         bundle: &Path,
         progress: &StepPrinter,
     ) -> anyhow::Result<Self> {
-        let (program, proxy) = cluster.gated(&cluster.operator).await?;
+        let (program, proxy) = cluster.proxied(&cluster.operator).await?;
         let operator = program.start()?;
         let installed = steps::install(&cluster.client, "sample", "sample-system", bundle);
         progress.step("Installing the sample bundle", installed).await?;

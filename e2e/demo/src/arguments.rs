@@ -5,29 +5,29 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use windlass_scenarios::cluster::Access;
 
-/// Installs a bundle in a cluster of its own, sends API traffic through its webhooks, rotates its certificates,
-/// upgrades and removes it. Fails if one request failed.
+/// Installs a bundle in its own cluster, sends API traffic through its webhooks, rotates its certificates,
+/// upgrades and removes it. Fails if any request fails.
 #[derive(Debug, Parser)]
 #[command(name = "cargo demo", version)]
 pub struct Arguments {
-    /// Bundle folders: the first is installed, each further one is an upgrade. Default: a sample with all three
-    /// kinds of webhook, and its next version.
+    /// Bundle directories: the first is installed, each further one is an upgrade. Default: a sample with all three
+    /// kinds of webhooks, and its next version.
     #[arg(value_name = "BUNDLE_DIR")]
     pub(crate) bundles: Vec<PathBuf>,
 
-    /// Runs containers of an image as a local program: a real operator's binary, for example.
+    /// Run containers of an image as a local program, for example a real operator's binary.
     #[arg(long = "run", value_name = "IMAGE=PROGRAM", value_parser = mapping)]
     pub(crate) run: Vec<(String, PathBuf)>,
 
-    /// How many requests to send at least.
+    /// Minimum number of requests to send.
     #[arg(long, default_value_t = 2000)]
     pub(crate) requests: u64,
 
-    /// Breaks something under way, to show that the demo notices.
+    /// Break something during the demo, to show that it notices.
     #[arg(long)]
     pub(crate) fault: Option<DemoFault>,
 
-    /// Longest time in seconds until a changed Secret reaches a pod; a kubelet takes up to 90.
+    /// Maximum time in seconds until a changed Secret reaches a pod; a kubelet takes up to 90.
     #[arg(long, default_value_t = 2.0)]
     pub(crate) secret_delay: f64,
 
@@ -39,7 +39,7 @@ pub struct Arguments {
 /// What the demo breaks on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DemoFault {
-    /// The webhook servers die while requests are sent.
+    /// Kill the webhook servers while requests are sent.
     Outage,
 }
 

@@ -64,7 +64,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         };
         let progress = StepPrinter::start();
         let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
-        let first = parsed.first().context("there is no bundle")?;
+        let first = parsed.first().context("no bundle given")?;
         let options = options(&arguments, program);
         let cluster = async {
             let backing = match &arguments.access.kubeconfig {
@@ -92,7 +92,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         let outcome = demo.go(&bundles, &parsed, &arguments).await;
         if let Err(error) = &outcome {
             eprintln!(
-                "{error:?}\n\nThe end of the operator's log:\n{}",
+                "{error:?}\n\nLast lines of the operator's log:\n{}",
                 demo.cluster.log_tail()
             );
         }
@@ -135,7 +135,7 @@ async fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Bundle>> {
 fn refuse(folder: &Path, problems: &[windlass_object::Problem]) -> anyhow::Error {
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     anyhow::anyhow!(
-        "{} is not a good bundle:\n  {}",
+        "{} is not a valid bundle:\n  {}",
         folder.display(),
         lines.join("\n  ")
     )
@@ -216,7 +216,7 @@ impl Demo {
         let count = |field: &str| -> anyhow::Result<usize> {
             let entries = deployed["status"][field].as_array().cloned().unwrap_or_default();
             match entries.iter().find(|entry| entry["state"] != "Armed") {
-                Some(entry) => bail!("not armed although ready: {entry}"),
+                Some(entry) => bail!("ready but not armed: {entry}"),
                 None => Ok(entries.len()),
             }
         };
@@ -247,7 +247,7 @@ impl Demo {
         if arguments.fault == Some(DemoFault::Outage) {
             self.cluster.stop_node().await;
             self.progress
-                .say("Stopped the node and with it every webhook server, as --fault asked for");
+                .say("Stopped the node with every webhook server, as requested by --fault");
         }
         self.progress
             .under_load("Sending requests", &load, load.at_least(BETWEEN))
@@ -275,7 +275,9 @@ impl Demo {
             let pods = list(&self.cluster.client, &path).await?;
             Ok(check(pods.is_empty(), || format!("{} pods", pods.len())))
         });
-        self.progress.step("Waiting for the last pod to end", gone).await
+        self.progress
+            .step("Waiting for the last pod to terminate", gone)
+            .await
     }
 
     fn load(&self, resources: &[Resource]) -> Load {

@@ -10,7 +10,7 @@ pub fn summary(report: &Report) -> String {
         .map(|(kind, count)| format!("{count} {kind}"))
         .collect();
     let mut lines = vec![format!(
-        "{}; p99 {:.0?}; longest gap between two answers {:.0?}; {} pauses of the API server's own after a CRD \
+        "{}; p99 {:.0?}; longest gap between two responses {:.0?}; {} pauses of the API server itself after a CRD \
          write, {:.0?} at most",
         kinds.join(", "),
         report.latencies.percentile(99).unwrap_or_default(),

@@ -95,7 +95,7 @@ impl WebhookServer {
 
     async fn connection(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         if let Err(error) = self.serve(stream, tls).await {
-            tracing::debug!(error = %format!("{error:#}"), "A connection ended badly");
+            tracing::debug!(error = %format!("{error:#}"), "Connection failed");
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub struct Cause {
     /// Machine-readable, for example `FieldValueInvalid`.
     pub reason: String,
-    /// For people.
+    /// Human-readable text.
     pub message: String,
     /// The field's path, for example `spec.ports[0].port`; empty when there is none.
     pub field: String,

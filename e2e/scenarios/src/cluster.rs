@@ -38,13 +38,13 @@ pub enum Disruption {
 /// A cluster that was there before, as it is named on a command line.
 #[derive(Clone, Debug, Args)]
 pub struct Access {
-    /// The cluster, which must be for this alone: what appears in it meanwhile is deleted at the end. Its user must be an
-    /// admin.
+    /// Kubeconfig of a cluster dedicated to this: whatever is created in it meanwhile is deleted at the end. The user
+    /// must be an admin.
     #[arg(long, env = "E2E_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Where its API server reaches this machine, as an IPv4 network all of which is local here. The default is a network
-    /// for measurements, which nothing else uses.
+    /// IPv4 network where the cluster's API server reaches this machine; all of it must be local here. The default is a
+    /// network for benchmarks that nothing else uses.
     #[arg(
         long,
         env = "E2E_POD_NETWORK",

@@ -38,7 +38,7 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// How to start the operator.
 #[derive(Clone)]
-pub struct Operator {
+pub struct OperatorProcess {
     /// Its pod, by which one of several replicas is told from the others.
     pub pod: String,
     /// The cluster admin.
@@ -59,13 +59,13 @@ pub struct Operator {
 
 /// The operator, running.
 pub struct Running {
-    operator: Operator,
+    operator: OperatorProcess,
     child: Child,
 }
 
 // === impl Operator ===
 
-impl Operator {
+impl OperatorProcess {
     /// Starts it.
     ///
     /// # Errors
@@ -176,7 +176,7 @@ impl Running {
     ///
     /// When the process cannot be waited for, or the Lease cannot be freed.
     pub async fn kill(self) -> anyhow::Result<()> {
-        let Operator { client, pod, .. } = self.operator.clone();
+        let OperatorProcess { client, pod, .. } = self.operator.clone();
         self.crash().await?;
         let Some(lease) = get(&client, LEASE).await? else {
             return Ok(());

@@ -80,7 +80,7 @@ impl StepPrinter {
             let output = command.run(arguments, |line| self.quote(line)).await?;
             output.stdout.lines().for_each(|line| self.quote(line));
             if !output.succeeded {
-                bail!("{title} has failed");
+                bail!("{title} failed");
             }
             Ok(())
         };

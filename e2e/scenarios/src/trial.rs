@@ -84,5 +84,5 @@ async fn evidence(cluster: &mut TestCluster) -> String {
         Ok(folder) => format!("Logs and objects are kept in {}", folder.display()),
         Err(error) => format!("Not everything could be kept: {error:#}"),
     };
-    format!("The end of the operator's log:\n{tail}\n{kept}")
+    format!("Last lines of the operator's log:\n{tail}\n{kept}")
 }

@@ -16,23 +16,24 @@ use windlass_bundle::{check, rule};
 use windlass_crd::upgrade_safety::{self as domain, is_refused};
 use windlass_object::Rule;
 
-use self::crd_upgrade::CrdUpgradeArgs;
 use crate::commands::bundle::load;
 
-/// Reports every problem of a bundle, one a line: FILE: JSONPATH: message. With --crd-upgrade, everything that an upgrade
-/// of CustomResourceDefinitions breaks: CRD VERSION FIELD RULE: message.
+use self::crd_upgrade::CrdUpgradeArgs;
+
+/// Reports every problem of a bundle, one per line: FILE: JSONPATH: message. With --crd-upgrade, everything that an
+/// upgrade of CustomResourceDefinitions breaks: CRD VERSION FIELD RULE: message.
 ///
-/// Exits with 1 when there is one, and prints nothing else on standard output. What is only a warning is printed with
-/// "(warning)" at its end, and leaves the exit code at 0. Objects in a cluster are not looked at: an install tries them
-/// against the new schemas, by the rule storedObjects.
+/// Exits 1 if there is a problem, and prints nothing else on stdout. Warnings end with "(warning)" and do not change
+/// the exit code. Does not check objects in a cluster: an install tries these against the new schemas (rule
+/// storedObjects).
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The bundle: a folder with manifests/ and metadata/, a .tar.gz of it, or - for such an archive on standard input.
+    /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin.
     #[arg(required_unless_present_any = ["rules", "crd_upgrade"])]
     bundle: Option<PathBuf>,
 
     /// Compare CustomResourceDefinitions: each of OLD and NEW is a file of YAML or JSON documents, a bundle, or - for
-    /// standard input. A CRD as it is in the cluster (kubectl get crd NAME -o yaml) says also what is stored.
+    /// stdin. A CRD from a cluster (kubectl get crd NAME -o yaml) also says which versions are stored.
     #[arg(
         long,
         num_args = 2,
@@ -41,8 +42,8 @@ pub(super) struct Args {
     )]
     crd_upgrade: Option<Vec<PathBuf>>,
 
-    /// A file with a list of exceptions, as in spec.crdUpgradeExceptions of a BundleDeployment: each has enforcement
-    /// (Strict, Warn or None), and crd, version, field or rule to say what it is about.
+    /// File with a list of exceptions, as in spec.crdUpgradeExceptions of a BundleDeployment: each sets enforcement
+    /// (Strict, Warn or None) for a crd, version, field or rule.
     #[arg(
         long,
         value_name = "FILE",
@@ -51,18 +52,18 @@ pub(super) struct Args {
     )]
     exceptions: Option<PathBuf>,
 
-    /// Print the name of every rule and what it asks for, and exit; first those for bundles, then those of --crd-upgrade.
+    /// Print every rule and what it requires, first those for bundles, then those for --crd-upgrade, and exit.
     #[arg(long, exclusive = true)]
     rules: bool,
 
-    /// How to print the problems.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Output {
-    /// One problem a line.
+    /// One problem per line.
     Text,
     /// A list of objects: file, path, rule and message; with --crd-upgrade crd, version, field, rule, message and
     /// enforcement.

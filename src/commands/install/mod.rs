@@ -33,38 +33,37 @@ use super::{
 };
 use crate::terminal::Progress;
 
-/// Installs a bundle, or upgrades to it where another one is installed under the name.
+/// Installs a bundle, or upgrades the bundle that is installed under that name.
 ///
-/// The bundle is checked first; what is wrong with it is printed, a line each, and nothing is written then. It goes into
-/// ConfigMaps beside the operator, where it is read from. What is waited for is said on the way. Ends when every webhook
-/// of the bundle is proven and armed, and with 1 when the bundle is refused or that takes too long.
+/// Checks the bundle first: if it has problems, prints them, one per line, and changes nothing. Stores the bundle in
+/// ConfigMaps in the operator's namespace, from where the operator reads it. Prints progress. Exits 0 when every
+/// webhook is proven and armed, 1 if the bundle is refused or the timeout expires.
 ///
-/// Options that are not given again when the bundle is upgraded go back to their defaults.
+/// Options that are omitted when the bundle is upgraded revert to their defaults.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     install: InstallArgs,
 
-    /// The name of the BundleDeployment [default: the package of the bundle].
+    /// Name of the BundleDeployment [default: the package of the bundle].
     #[arg(long, value_parser = arguments::bundle_deployment)]
     name: Option<String>,
 
-    /// Whether a change of a CustomResourceDefinition that would break clients or stored objects is refused [default:
-    /// strict].
+    /// Whether to refuse CustomResourceDefinition changes that would break clients or stored objects [default: strict].
     #[arg(long, value_enum)]
     crd_upgrade_safety: Option<CrdUpgradeSafety>,
 
-    /// Take over an object of the bundle that exists already and was not created by Windlass, for example
-    /// CustomResourceDefinition/widgets.example.com. May be given several times.
+    /// Take over an existing object of the bundle that Windlass did not create, for example
+    /// CustomResourceDefinition/widgets.example.com. Can be repeated.
     #[arg(long, value_name = "KIND/NAME")]
     adopt: Vec<Adoption>,
 
-    /// What becomes of the CustomResourceDefinitions of the bundle, and so of every object of them, when it is removed
+    /// What to do with the CustomResourceDefinitions of the bundle, and with all their objects, when it is removed
     /// [default: keep-crds].
     #[arg(long, value_enum)]
     deletion_policy: Option<DeletionPolicy>,
 
-    /// Take over fields of the BundleDeployment that somebody else has set.
+    /// Overwrite fields of the BundleDeployment that another field manager has set.
     #[arg(long)]
     force_conflicts: bool,
 
@@ -80,17 +79,17 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum CrdUpgradeSafety {
-    /// It is refused.
+    /// Refuse them.
     Strict,
-    /// Everything is applied that the API server takes.
+    /// Apply every change that the API server accepts.
     None,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DeletionPolicy {
-    /// They stay.
+    /// Keep them.
     KeepCrds,
-    /// They are deleted.
+    /// Delete them.
     DeleteCrds,
 }
 
@@ -153,7 +152,7 @@ impl Args {
         let name = self.name.as_ref().unwrap_or(&checked.bundle.package);
         arguments::bundle_deployment(name).map_err(|error| {
             anyhow::anyhow!(
-                "the package {} of the bundle is no name, so choose one with --name: {error}",
+                "the package {} of the bundle is not a valid name, set one with --name: {error}",
                 OneLine(name)
             )
         })
@@ -198,7 +197,7 @@ impl Args {
             .await;
         applied.map_err(|error| {
             let hint = if error.is_conflict() {
-                "; --force-conflicts takes these fields over"
+                "; to overwrite these fields, use --force-conflicts"
             } else {
                 ""
             };
@@ -225,7 +224,7 @@ fn done(before: Option<&Value>, written: &Value) -> &'static str {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     match before {
         None => "Created",
-        Some(before) if version(before) == version(written) => "Found as asked for:",
+        Some(before) if version(before) == version(written) => "Unchanged:",
         Some(_) => "Changed",
     }
 }
@@ -235,15 +234,15 @@ fn check_before(key: &ObjectKey, before: Option<&Value>) -> anyhow::Result<()> {
     let Some(before) = before else { return Ok(()) };
     if object::is_terminating(before) {
         bail!(
-            "{key} is being removed: wait until it is gone, for example with windlass uninstall {}",
+            "{key} is being deleted: wait until it is gone, for example with windlass uninstall {}",
             key.name
         );
     }
     for field in ["directory", "image"] {
         if before["spec"]["source"].get(field).is_some() {
             bail!(
-                "{key} has a source of another kind, {field}, which somebody else has set: change it there, or choose \
-                 another --name"
+                "{key} has spec.source.{field}, which this command did not set: change it there, or choose another \
+                 --name"
             );
         }
     }
@@ -254,8 +253,8 @@ fn check_before(key: &ObjectKey, before: Option<&Value>) -> anyhow::Result<()> {
 fn explained_in(namespace: &str, error: RequestError) -> anyhow::Error {
     if error.is_not_found() {
         return anyhow::anyhow!(
-            "there is no namespace {namespace}: install the operator first (windlass manifests | kubectl apply -f -), or \
-             say where it runs with --operator-namespace"
+            "namespace {namespace} not found: install the operator first (windlass manifests | kubectl apply -f -), or \
+             set --operator-namespace"
         );
     }
     explained(error)

@@ -58,13 +58,13 @@ impl Watched {
         after: Duration,
     ) -> anyhow::Result<Judgement<Value>> {
         let Some(object) = object.filter(|object| text(object, "/metadata/uid") == Some(&self.uid)) else {
-            bail!("the BundleDeployment has been deleted meanwhile");
+            bail!("the BundleDeployment was deleted while waiting");
         };
         if is_terminating(object) {
-            bail!("the BundleDeployment is being deleted meanwhile");
+            bail!("the BundleDeployment is being deleted");
         }
         if object["spec"]["source"] != self.source {
-            bail!("somebody has given the BundleDeployment another source meanwhile");
+            bail!("the source of the BundleDeployment was changed while waiting");
         }
         let Some(ready) = condition(object, "Ready") else {
             return Ok(Judgement::Wait(self.unseen(after)));
@@ -94,9 +94,9 @@ impl Watched {
         let is_refused = accepted.is_some_and(|accepted| accepted.status == "False");
         if (is_refused && self.is_changed) || after.saturating_sub(since) >= LASTING {
             let what = if is_refused {
-                "the install is refused"
+                "the install was refused"
             } else {
-                "the install has failed"
+                "the install failed"
             };
             bail!("{what}: {}", OneLine(said));
         }
@@ -104,12 +104,12 @@ impl Watched {
     }
 
     fn unseen(&self, after: Duration) -> String {
-        let unseen = "the operator has not said anything about it yet";
+        let unseen = "the operator has not reported a status yet";
         if after < MISSED {
             return unseen.to_owned();
         }
         format!(
-            "{unseen}: does it run? kubectl --namespace {} get pods",
+            "{unseen}: is it running? kubectl --namespace {} get pods",
             self.operator_namespace
         )
     }
@@ -188,10 +188,10 @@ mod tests {
     fn a_status_about_the_generation_before_says_nothing() {
         let old = deployment(2, 1, &[("Ready", "True")]);
         let said = waits(judged(&mut watched(Some(1)), &old, START));
-        assert_eq!(said, "the operator has not said anything about it yet");
+        assert_eq!(said, "the operator has not reported a status yet");
         let said = waits(judged(&mut watched(Some(1)), &old, MISSED));
         assert!(
-            said.ends_with("does it run? kubectl --namespace windlass-system get pods"),
+            said.ends_with("is it running? kubectl --namespace windlass-system get pods"),
             "{said}"
         );
     }
@@ -235,7 +235,7 @@ mod tests {
         for before in [None, Some(1)] {
             assert_eq!(
                 judged(&mut watched(before), &refused, START),
-                Err("the install is refused: Accepted: what\\nto do (Why)".to_owned())
+                Err("the install was refused: Accepted: what\\nto do (Why)".to_owned())
             );
         }
     }

@@ -45,7 +45,7 @@ impl Parts {
     ///
     /// When it is too large.
     pub(super) fn of(deployment: &str, namespace: &str, files: &Files) -> anyhow::Result<Self> {
-        let archive = pack(files).context("cannot make an archive of the bundle")?;
+        let archive = pack(files).context("cannot create an archive of the bundle")?;
         let digest = hexadecimal(&Sha256::digest(&archive)[..DIGITS / 2]);
         let config_maps: Vec<Value> = divide(&archive, PART)
             .enumerate()
@@ -65,7 +65,7 @@ impl Parts {
             .collect();
         if config_maps.len() > MOST {
             bail!(
-                "the bundle is too large for ConfigMaps: it has {} MiB compressed, and {} are the most",
+                "the bundle is too large for ConfigMaps: {} MiB compressed, limit {} MiB",
                 archive.len() >> 20,
                 (MOST * PART) >> 20
             );
@@ -95,7 +95,9 @@ impl Parts {
             match self.lasting(cluster, &key).await? {
                 None => self.apply(cluster, config_map).await?,
                 Some(there) if there["binaryData"] == config_map["binaryData"] => {}
-                Some(_) => bail!("{key} holds something else than its name says: delete it and try again"),
+                Some(_) => bail!(
+                    "the contents of {key} do not match the digest in its name: delete it and try again"
+                ),
             }
         }
         Ok(())
@@ -184,7 +186,7 @@ impl Parts {
         };
         tokio::time::timeout(GOING, gone)
             .await
-            .with_context(|| format!("{key} is being deleted and does not go"))?
+            .with_context(|| format!("timed out waiting for {key} to be deleted"))?
     }
 }
 

@@ -59,6 +59,6 @@ pub(super) fn documents() -> Vec<Document> {
             },
         },
     });
-    let comment = "One replica leads, by the Lease windlass in this namespace; the other is ready to. Webhooks depend on neither:\nwhile both are down they go on with the certificates that they have.";
+    let comment = "Leader election by the Lease windlass in this namespace: one replica leads, the other stands by. Webhooks depend on\nneither: while both are down, the servers keep using their current certificates.";
     vec![Document::commented(comment, deployment)]
 }

@@ -66,9 +66,9 @@ pub(super) fn documents() -> Vec<Document> {
 }
 
 /// Where the certificate comes from.
-const CERTIFICATE: &str = "Every replica answers here. The certificate is Windlass's own, rotated as any other, and so is the caBundle below.";
+const CERTIFICATE: &str = "Every replica answers here. Windlass issues and rotates this certificate and the caBundle below like any other.";
 
 /// What the guard is for, and what it costs where it fails.
-const GUARD: &str = "Keeps others from changing what Windlass converts: only CustomResourceDefinitions of BundleDeployments are asked about.
-While no replica answers, changes pass, and Windlass undoes them: nobody's change depends on it. Whoever must get past it
-deletes this.";
+const GUARD: &str = "Protects what Windlass converts from changes by others: called only for CustomResourceDefinitions of BundleDeployments.
+While no replica answers, changes are admitted and Windlass reverts them, so an outage blocks nothing. To bypass the
+guard, delete this object.";

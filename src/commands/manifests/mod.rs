@@ -11,10 +11,10 @@ use clap::Parser;
 use serde_json::{Value, json};
 use windlass_api::custom_resource_definitions;
 
-/// Prints the CustomResourceDefinitions and everything else that installs Windlass, for `kubectl apply -f -`.
+/// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
 #[derive(Clone, Debug, Parser)]
 pub struct Args {
-    /// Write one file a subject into DIR instead; existing files are replaced.
+    /// Write the manifests to DIR instead, one file per topic; existing files are overwritten.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }
@@ -176,9 +176,9 @@ mod tests {
     fn every_rule_of_the_api_types_is_in_their_schema() {
         let text = files().unwrap()[1].text().unwrap();
         for rule in [
-            "name exactly one source",
-            "an installed operator cannot move",
-            "the Secret cannot change",
+            "specify exactly one source",
+            "namespace is immutable",
+            "secretName is immutable",
             "caDuration must be at least twice",
             "ca.duration must be at least twice",
             "2048, 3072 or 4096 with RSA",

@@ -56,20 +56,20 @@ pub(super) fn documents() -> Vec<Document> {
 
 /// What the role in the operator's namespace is for.
 const ELECTION: &str =
-    "The Lease by which one replica leads. What is to be created has no name that a rule could ask for.";
+    "The Lease for leader election. RBAC cannot restrict create requests by resource name.";
 
 /// Why the role is as wide as it is.
-const ROLE: &str = "Each verb that the operator uses.
-Bundles bring roles for their operators, with whatever these need. Nobody may create a role with more than they
-have themselves, so `escalate` and `bind` are needed; whoever may create BundleDeployments may therefore grant
-anything.
-Secrets cannot be narrowed down by label: only those of ServingCertificates and of bundles are read and written.
-Listing everything proves a conversion: a stored object of the CRD is sent through the webhook before it is armed. And
-before a CRD gets another schema, its objects are tried against that.
-Stored objects are rewritten after an upgrade has moved their storage version: for as long as that takes, and for the
-resources of that CRD only, the operator grants itself `get` and `patch` by a ClusterRole of its own.
+const ROLE: &str = "Every verb that the operator uses.
+Bundles contain roles for their operators, with whatever permissions these need. RBAC lets nobody create a role with
+more permissions than their own, so `escalate` and `bind` are needed; anyone who can create BundleDeployments can
+therefore grant any permission.
+RBAC cannot restrict Secrets by label: only those of ServingCertificates and of bundles are read and written.
+Listing all resources is for proof of conversions: a stored object of the CRD is sent through the webhook before it is
+armed. Also, before the schema of a CRD changes, its objects are tried against the new schema.
+After an upgrade has changed the storage version of a CRD, its stored objects are rewritten: for as long as that takes,
+and for the resources of that CRD only, the operator grants itself `get` and `patch` by a separate ClusterRole.
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
-Pods are created for the canaries of upgrades, and only these are deleted.";
+Pods are created only as canaries of upgrades, and only these are deleted.";
 
 fn rules() -> Vec<Value> {
     let mut rules = own_rules();

@@ -8,32 +8,33 @@ use anyhow::Context;
 use clap::ValueEnum;
 use windlass_bundle::render;
 
-use self::output::Destination;
 use crate::commands::bundle::InstallArgs;
 
-/// Prints what an install of a bundle would apply, as YAML.
+use self::output::Destination;
+
+/// Prints what installing a bundle would apply, as YAML.
 ///
-/// The bundle is checked first. Beside a running operator, which issues the certificates, it can be installed with
+/// Checks the bundle first. With a running operator, which issues the certificates, the bundle can be installed with
 /// `windlass render … | kubectl apply --server-side -f -`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     install: InstallArgs,
 
-    /// Who gives webhooks their certificates.
+    /// Certificate provider of the webhooks.
     #[arg(long, value_enum, default_value_t = Certificates::Windlass)]
     certificates: Certificates,
 
-    /// Write one file an object into DIR, which must be empty or not there.
+    /// Write one file per object to DIR, which must be empty or absent.
     #[arg(short = 'o', long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Certificates {
-    /// Windlass: ServingCertificates, mounted where operators look for them.
+    /// Windlass: ServingCertificates, mounted where operators expect them.
     Windlass,
-    /// Nobody: what OLM v1 renders without a certificate provider.
+    /// None: what OLM v1 renders without a certificate provider.
     None,
 }
 

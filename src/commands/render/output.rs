@@ -29,10 +29,13 @@ impl Destination {
             let is_empty = match fs::read_dir(folder) {
                 Ok(mut entries) => entries.next().is_none(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-                Err(error) => return Err(error).context(format!("cannot write into {}", folder.display())),
+                Err(error) => return Err(error).context(format!("cannot write to {}", folder.display())),
             };
             if !is_empty {
-                bail!("{} is not empty: name an empty or a new folder", folder.display());
+                bail!(
+                    "{} is not empty: specify an empty or new directory",
+                    folder.display()
+                );
             }
         }
         Ok(Self(folder))
@@ -149,10 +152,10 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .ends_with("is not empty: name an empty or a new folder")
+                .ends_with("is not empty: specify an empty or new directory")
         );
         let error = Destination::new(Some(folder.path().join("file"))).unwrap_err();
-        assert!(error.to_string().starts_with("cannot write into "));
+        assert!(error.to_string().starts_with("cannot write to "));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
         if api_version != API_VERSION {
             if !api_version.is_empty() {
                 let message = format!(
-                    "custom resource definition '{}' is of '{api_version}': it must be of '{API_VERSION}'",
+                    "custom resource definition '{}' has apiVersion '{api_version}': it must be '{API_VERSION}'",
                     crd.name()
                 );
                 problems.push(crd.problem(&JsonPath::of("apiVersion"), rule::CRD_API_VERSION, message));
@@ -46,7 +46,7 @@ fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
         let kind = object::text(&crd.object, "/spec/names/kind").unwrap_or_default();
         let group = object::text(&crd.object, "/spec/group").unwrap_or_default();
         if let Some(other) = kinds.insert((group, kind), name) {
-            let message = format!("kind '{kind}' of group '{group}' is also that of '{other}'");
+            let message = format!("kind '{kind}' of group '{group}' is also defined by '{other}'");
             problems.push(crd.problem(&JsonPath::of("spec.names.kind"), rule::CRD_KIND_CLASH, message));
         }
     }

@@ -58,7 +58,7 @@ fn check_selector(deployment: DeploymentSpec<'_>) -> Result<(), String> {
         let value = value.as_str().unwrap_or_default();
         if label(name) != Some(value) {
             return Err(format!(
-                "selects '{name}: {value}', which is no label of its pods"
+                "has a selector '{name}: {value}' that its pods do not match"
             ));
         }
     }

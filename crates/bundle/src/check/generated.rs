@@ -22,7 +22,8 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
             .find(|((generated, own), _)| *generated == kind && own == name)
             .map(|(_, source)| source);
         if let Some(source) = source {
-            let message = format!("{kind} '{name}' has the name of the one that is created for {source}");
+            let message =
+                format!("{kind} '{name}' has the same name as the one that is created for {source}");
             problems.push(manifest.problem(
                 &JsonPath::of("metadata.name"),
                 rule::GENERATED_NAME_CLASH,
@@ -77,7 +78,9 @@ fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec
         let secret = render::names::secret(&service);
         generated.insert(("Secret", secret), source.clone());
         if let Some(other) = generated.insert(("Service", service.clone()), source) {
-            let message = format!("the Service '{service}' of deployment '{name}' is also that of {other}");
+            let message = format!(
+                "the Service '{service}' of deployment '{name}' has the same name as that of {other}"
+            );
             problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME_CLASH, message));
         }
     }

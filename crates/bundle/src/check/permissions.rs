@@ -56,7 +56,7 @@ fn check_rule(rule: &Value, namespaced: bool) -> Result<(), &'static str> {
     }
     if !is_empty("/nonResourceURLs") {
         if namespaced {
-            return Err("has nonResourceURLs, which rules of a namespace cannot have");
+            return Err("has nonResourceURLs, which namespaced rules cannot have");
         }
         let alone = ["/apiGroups", "/resources", "/resourceNames"]
             .into_iter()

@@ -87,6 +87,6 @@ fn check_target_port(bundle: &Bundle, webhook: WebhookDefinition<'_>) -> Result<
         return Ok(());
     }
     Err(format!(
-        "names port '{name}', which no container of deployment '{deployment}' has"
+        "refers to port '{name}', which no container of deployment '{deployment}' has"
     ))
 }

@@ -59,7 +59,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
             // What may not be matched at all needs no second reason.
             if !forbidden && let Some(request) = blocking(webhook, rule) {
                 let message = format!(
-                    "webhook '{name}' blocks itself: with failurePolicy Fail and no objectSelector it is asked about \
+                    "webhook '{name}' blocks itself: with failurePolicy Fail and no objectSelector it matches \
                      {request}, which its own pods need"
                 );
                 problems.push(bundle.csv.problem(&path, rule::WEBHOOK_RULE_BLOCKING, message));

@@ -37,7 +37,7 @@ pub fn from_bundle(files: &Files) -> Result<BTreeMap<String, Value>, Vec<Problem
 pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
     let manifests = read_crds(file, bytes)?;
     if manifests.is_empty() {
-        let message = "holds no CustomResourceDefinition";
+        let message = "contains no CustomResourceDefinition";
         return Err(vec![Problem::of_bundle(file, rule::CRD_MISSING, message)]);
     }
     by_name(manifests)
@@ -63,7 +63,7 @@ fn by_name(manifests: Vec<Manifest>) -> Result<BTreeMap<String, Value>, Vec<Prob
         };
         let api_version = manifest.object.get("apiVersion").and_then(Value::as_str);
         if api_version != Some("apiextensions.k8s.io/v1") {
-            let message = "must be apiextensions.k8s.io/v1: other versions have other fields".to_owned();
+            let message = "must be apiextensions.k8s.io/v1: other versions have different fields".to_owned();
             report("apiVersion", rule::CRD_API_VERSION, message);
         }
         if name.is_empty() {
@@ -72,7 +72,7 @@ fn by_name(manifests: Vec<Manifest>) -> Result<BTreeMap<String, Value>, Vec<Prob
             report(
                 "metadata.name",
                 rule::CRD_DUPLICATE,
-                format!("'{name}' is there twice"),
+                format!("'{name}' occurs twice"),
             );
         } else {
             crds.insert(name, manifest.object);
@@ -96,12 +96,13 @@ mod tests {
         };
         let schema =
             "metadata: {name: a}, spec: {versions: [{name: v1, schema: {openAPIV3Schema: {properties: 5}}}]}";
-        let other_version = "$.apiVersion: must be apiextensions.k8s.io/v1: other versions have other fields";
+        let other_version =
+            "$.apiVersion: must be apiextensions.k8s.io/v1: other versions have different fields";
         for (text, expected) in [
             ("a: [", &["$: unclosed bracket '[' at line 1, column 4"][..]),
             (
                 "{kind: Service, apiVersion: v1}",
-                &["$: holds no CustomResourceDefinition"],
+                &["$: contains no CustomResourceDefinition"],
             ),
             (
                 "kind: CustomResourceDefinition",

@@ -32,7 +32,7 @@ pub(super) fn manifests(files: &Files, problems: &mut Vec<Problem>) -> Vec<Manif
             Ok(documents) => {
                 values += documents.iter().map(yaml::count).sum::<usize>();
                 if values > yaml::BUNDLE_VALUES {
-                    let message = "is too large together with the files before it";
+                    let message = "exceeds the size limit together with the files before it";
                     problems.push(Problem::of_bundle(file, rule::SYNTAX, message));
                     return manifests;
                 }
@@ -85,7 +85,7 @@ fn flatten(mut manifest: Manifest, manifests: &mut Vec<Manifest>, problems: &mut
         problems.push(manifest.problem(
             &JsonPath::root(),
             rule::NOT_AN_OBJECT,
-            "is not a Kubernetes object: a mapping is expected",
+            "is not a Kubernetes object: expected a mapping",
         ));
         return;
     }

@@ -154,7 +154,7 @@ fn single_mapping(files: &Files, name: &str, problems: &mut Vec<Problem>) -> Opt
         }
     };
     if documents.len() > 1 {
-        let message = "must hold one document";
+        let message = "must contain exactly one document";
         problems.push(Problem::of_bundle(name, rule::NOT_AN_OBJECT, message));
         return None;
     }

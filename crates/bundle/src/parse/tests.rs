@@ -97,7 +97,7 @@ fn what_cannot_be_read_is_named_with_its_place() {
         ("a: [1, 2\n", "manifests/object.yaml: $: "),
         (
             "text",
-            "manifests/object.yaml: $: is not a Kubernetes object: a mapping is expected",
+            "manifests/object.yaml: $: is not a Kubernetes object: expected a mapping",
         ),
         (
             "kind: A\n---\na: 1\n",

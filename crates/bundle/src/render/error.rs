@@ -50,7 +50,7 @@ pub enum RenderError {
     UnsupportedKind { kind: String, name: String },
     /// Two objects have one name.
     #[error(
-        "{object} is there twice: in the bundle, or once in it and once made from its ClusterServiceVersion"
+        "duplicate {object}: it occurs twice in the bundle, or is also generated from its ClusterServiceVersion"
     )]
     Duplicate { object: ObjectKey },
 }

@@ -137,7 +137,7 @@ fn two_objects_of_one_name_are_refused() {
     assert!(
         errors[0]
             .to_string()
-            .starts_with("Service ns/widgets-controller-service is there twice")
+            .starts_with("duplicate Service ns/widgets-controller-service")
     );
 }
 

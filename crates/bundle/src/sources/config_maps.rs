@@ -17,10 +17,10 @@ const KEY: &str = "bundle.tar.gz";
 #[expect(missing_docs, reason = "the message says what each field is")]
 pub enum AssembleError {
     /// There is nothing in it.
-    #[error("the ConfigMap {name} holds nothing: put a part of the .tar.gz in its binaryData")]
+    #[error("the ConfigMap {name} is empty: put a part of the .tar.gz in its binaryData")]
     Empty { name: String },
     /// A value is no base64.
-    #[error("the ConfigMap {name}: {key} is no base64")]
+    #[error("the ConfigMap {name}: {key} is not base64")]
     Encoding {
         name: String,
         /// The key in `binaryData` or `data`.

@@ -32,37 +32,37 @@ pub enum SourceError {
         cause: io::Error,
     },
     /// The file is something other than a folder or an archive.
-    #[error("is neither a folder nor a .tar.gz archive")]
+    #[error("is neither a directory nor a .tar.gz archive")]
     Unsupported {
         /// The path that was to be read.
         file: String,
     },
     /// There is neither `manifests/` nor `metadata/`.
-    #[error("is not a bundle: it holds no folder \"manifests\"")]
+    #[error("is not a bundle: directory \"manifests\" not found")]
     NotABundle {
         /// The folder or archive.
         file: String,
     },
     /// The file takes the bundle above the limit on its size.
-    #[error("is too large: a bundle may hold {} MiB unpacked", UNPACKED_BYTES >> 20)]
+    #[error("is too large: the limit of a bundle is {} MiB unpacked", UNPACKED_BYTES >> 20)]
     TooLarge {
         /// The first file above the limit.
         file: String,
     },
     /// The file takes the bundle above the limit on the number of its files.
-    #[error("is one file too many: a bundle may hold {FILES} files")]
+    #[error("is one file too many: the limit of a bundle is {FILES} files")]
     TooManyFiles {
         /// The first file above the limit.
         file: String,
     },
     /// The path is absolute or has a part `..`.
-    #[error("has a path that leaves the bundle")]
+    #[error("has a path outside of the bundle")]
     PathOutside {
         /// The path as written.
         file: String,
     },
     /// The link leads out of the bundle, to nothing or to itself.
-    #[error("is a link to {target}, which is no file of the bundle")]
+    #[error("is a link to {target}, which is not a file of the bundle")]
     LinkOutside {
         /// The link, relative to the bundle.
         file: String,
@@ -70,7 +70,7 @@ pub enum SourceError {
         target: String,
     },
     /// The file is a device, a pipe or a socket.
-    #[error("is neither a file nor a folder")]
+    #[error("is neither a file nor a directory")]
     SpecialFile {
         /// The file, relative to the bundle where it is in it.
         file: String,
@@ -82,7 +82,7 @@ pub enum SourceError {
         file: String,
     },
     /// An archive holds one name twice.
-    #[error("is in the archive twice")]
+    #[error("occurs twice in the archive")]
     Duplicate {
         /// The file, relative to the bundle.
         file: String,

@@ -103,49 +103,49 @@ fn an_archive_that_leads_out_of_itself_is_refused() {
     for (entries, expected) in [
         (
             [(Regular, "../manifests/a.yaml", "a")].as_slice(),
-            "../manifests/a.yaml: has a path that leaves the bundle",
+            "../manifests/a.yaml: has a path outside of the bundle",
         ),
         (
             &[(Regular, "/manifests/a.yaml", "a")],
-            "/manifests/a.yaml: has a path that leaves the bundle",
+            "/manifests/a.yaml: has a path outside of the bundle",
         ),
         (
             &[(Regular, "manifests/../../a.yaml", "a")],
-            "manifests/../../a.yaml: has a path that leaves the bundle",
+            "manifests/../../a.yaml: has a path outside of the bundle",
         ),
         (
             &[(Symlink, "manifests/a.yaml", "../../etc/passwd")],
-            "manifests/a.yaml: is a link to ../../etc/passwd, which is no file of the bundle",
+            "manifests/a.yaml: is a link to ../../etc/passwd, which is not a file of the bundle",
         ),
         (
             &[(Symlink, "manifests/a.yaml", "/etc/passwd")],
-            "manifests/a.yaml: is a link to /etc/passwd, which is no file of the bundle",
+            "manifests/a.yaml: is a link to /etc/passwd, which is not a file of the bundle",
         ),
         (
             &[
                 (Symlink, "manifests/a.yaml", "b.yaml"),
                 (Symlink, "manifests/b.yaml", "a.yaml"),
             ],
-            "manifests/a.yaml: is a link to manifests/b.yaml, which is no file of the bundle",
+            "manifests/a.yaml: is a link to manifests/b.yaml, which is not a file of the bundle",
         ),
         (
             &[(Link, "manifests/a.yaml", "gone.yaml")],
-            "manifests/a.yaml: is a link to gone.yaml, which is no file of the bundle",
+            "manifests/a.yaml: is a link to gone.yaml, which is not a file of the bundle",
         ),
         (
             &[(Fifo, "manifests/a.yaml", "")],
-            "manifests/a.yaml: is neither a file nor a folder",
+            "manifests/a.yaml: is neither a file nor a directory",
         ),
         (
             &[
                 (Regular, "manifests/a.yaml", "a"),
                 (Regular, "manifests/a.yaml", "b"),
             ],
-            "manifests/a.yaml: is in the archive twice",
+            "manifests/a.yaml: occurs twice in the archive",
         ),
         (
             &[(Regular, "a.yaml", "a")],
-            "bundle.tar.gz: is not a bundle: it holds no folder \"manifests\"",
+            "bundle.tar.gz: is not a bundle: directory \"manifests\" not found",
         ),
     ] {
         assert_eq!(refused(&tar(entries)), expected);
@@ -154,7 +154,7 @@ fn an_archive_that_leads_out_of_itself_is_refused() {
 
 #[test]
 fn what_is_no_archive_is_refused() {
-    let unsupported = "bundle.tar.gz: is neither a folder nor a .tar.gz archive";
+    let unsupported = "bundle.tar.gz: is neither a directory nor a .tar.gz archive";
     assert_eq!(refused(b""), unsupported);
     assert_eq!(refused(&[0; 4096]), unsupported);
     let archive = gzip(&tar(&[(
@@ -175,7 +175,7 @@ fn archives_above_the_limits_are_refused() {
     encoder.write_all(header.as_bytes()).unwrap();
     assert_eq!(
         refused(&encoder.finish().unwrap()),
-        "manifests/large.yaml: is too large: a bundle may hold 64 MiB unpacked"
+        "manifests/large.yaml: is too large: the limit of a bundle is 64 MiB unpacked"
     );
 
     let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
@@ -188,7 +188,7 @@ fn archives_above_the_limits_are_refused() {
     }
     assert_eq!(
         refused(&builder.into_inner().unwrap().finish().unwrap()),
-        "manifests/10000: is one file too many: a bundle may hold 10000 files"
+        "manifests/10000: is one file too many: the limit of a bundle is 10000 files"
     );
 }
 
@@ -220,7 +220,7 @@ fn a_folder_that_leads_out_of_itself_is_refused() {
         symlink(target, bundle.path().join("manifests/link")).unwrap();
         assert_eq!(
             refused_folder(&bundle),
-            format!("manifests/link: is a link to {target}, which is no file of the bundle")
+            format!("manifests/link: is a link to {target}, which is not a file of the bundle")
         );
     }
 }
@@ -231,7 +231,7 @@ fn sockets_large_files_and_empty_folders_are_refused() {
     let _listener = UnixListener::bind(bundle.path().join("manifests/socket")).unwrap();
     assert_eq!(
         refused_folder(&bundle),
-        "manifests/socket: is neither a file nor a folder"
+        "manifests/socket: is neither a file nor a directory"
     );
 
     let bundle = folder(&[("manifests/a.yaml", "")]);
@@ -243,11 +243,11 @@ fn sockets_large_files_and_empty_folders_are_refused() {
     file.set_len(100 << 20).unwrap();
     assert_eq!(
         refused_folder(&bundle),
-        "manifests/a.yaml: is too large: a bundle may hold 64 MiB unpacked"
+        "manifests/a.yaml: is too large: the limit of a bundle is 64 MiB unpacked"
     );
 
     let bundle = folder(&[("README.md", "")]);
-    assert!(refused_folder(&bundle).ends_with("is not a bundle: it holds no folder \"manifests\""));
+    assert!(refused_folder(&bundle).ends_with("is not a bundle: directory \"manifests\" not found"));
 }
 
 #[test]

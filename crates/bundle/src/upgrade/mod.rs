@@ -12,7 +12,7 @@ pub use version::Version;
 use crate::ClusterServiceVersion;
 use range::VersionRange;
 
-/// A bundle by what tells it apart from others.
+/// Identity of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     /// The package, as the bundle's annotations name it.
@@ -40,17 +40,17 @@ pub struct Predecessors {
 pub enum UpgradeRefusal {
     /// It is another operator.
     #[error(
-        "the package {installed} is installed, and the bundle is of the package {candidate}: delete the BundleDeployment and create another"
+        "the package {installed} is installed, but the bundle is of the package {candidate}: delete the BundleDeployment and create another"
     )]
     OtherPackage { installed: String, candidate: String },
     /// It is older, and does not say that it may follow.
     #[error(
-        "{installed} is installed, and {candidate} is older: set spec.allowDowngrade if that is what you want, or spec.source back to {}", installed.name
+        "{candidate} is older than the installed {installed}: to allow this, set spec.allowDowngrade; else set spec.source back to {}", installed.name
     )]
     Downgrade { installed: Release, candidate: Release },
     /// Objects are stored in versions that it does not know.
     #[error(
-        "objects of {crd} may be stored as {}, which {candidate} does not know, though {newer} did: they would be lost. Rewrite them in an older version and take it out of status.storedVersions, or stay with {}", versions.join(", "), newer.name
+        "objects of {crd} may be stored as {}, which {newer} has and {candidate} lacks: they would be lost. Rewrite them in an older version and remove the newer one from status.storedVersions, or stay with {}", versions.join(", "), newer.name
     )]
     StoredVersions {
         crd: String,

@@ -59,7 +59,7 @@ pub enum ApplyError {
         owner: claims::Owner,
     },
     /// The object is being deleted; another can come only when it is gone.
-    #[error("{object} is being deleted; waiting until it is gone")]
+    #[error("waiting for {object} to be deleted")]
     Terminating {
         /// The object.
         object: ObjectKey,
@@ -157,7 +157,7 @@ impl Applier {
             Some(live) => live,
             None => {
                 outcome = Outcome::Written;
-                info!(object = %key, "Created, armed");
+                info!(object = %key, "Created and armed");
                 let mut armed = owned(armed, owner);
                 armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(&body).into();
                 Arc::new(self.cluster.create(&armed, names::INSTALL).await?)
@@ -194,7 +194,7 @@ impl Applier {
             .unwrap_or_default()
             .to_owned();
         let live = self.cluster.patch(&key, &patch, names::CONVERSION).await?;
-        info!(object = %key, strategy, "Changed the conversion");
+        info!(object = %key, strategy, "Changed spec.conversion");
         self.release(&key, &live, names::CONVERSION).await?;
         Ok(Outcome::Written)
     }

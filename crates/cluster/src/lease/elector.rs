@@ -30,7 +30,7 @@ pub struct Elector {
 pub enum LeadershipLost {
     /// The Lease was not renewed in time: the API server did not let us, or this process stood still.
     #[error(
-        "{lease} was not renewed within {}s: this process leads no longer, and ends", .deadline.as_secs_f32()
+        "lost {lease}: not renewed within {}s; exiting", .deadline.as_secs_f32()
     )]
     Expired {
         /// The Lease.
@@ -42,7 +42,7 @@ pub enum LeadershipLost {
         last: Option<AttemptError>,
     },
     /// Somebody else has the Lease.
-    #[error("{holder} has taken {lease}: this process leads no longer, and ends")]
+    #[error("lost {lease} to {holder}; exiting")]
     Taken {
         /// The Lease.
         lease: ObjectKey,
@@ -61,7 +61,7 @@ pub enum AttemptError {
     #[error(transparent)]
     Read(#[from] ReadLeaseError),
     /// There was no answer in time.
-    #[error("no answer from the API server in time")]
+    #[error("timed out waiting for the API server")]
     Slow,
 }
 
@@ -206,11 +206,11 @@ impl Elector {
                 Ok(Ok(())) => return,
                 Ok(Err(AttemptError::Request(error))) if error.is_conflict() => {}
                 Ok(Err(error)) => {
-                    warn!(%error, "Cannot vacate the Lease; the next leader waits until it ends");
+                    warn!(%error, "Cannot release the Lease; the next leader waits until it expires");
                     return;
                 }
                 Err(_) => {
-                    warn!("Cannot vacate the Lease in time; the next leader waits until it ends");
+                    warn!("Timed out releasing the Lease; the next leader waits until it expires");
                     return;
                 }
             }
@@ -226,7 +226,7 @@ impl Elector {
         let record = LeaderElectionRecord::of(&lease)?;
         if record.holder == self.candidate.identity() {
             self.write(Some(lease), &record.vacated(Moment::now())).await?;
-            info!(lease = %self.lease, "Vacated the Lease");
+            info!(lease = %self.lease, "Released the Lease");
         }
         Ok(())
     }
@@ -271,7 +271,7 @@ impl Elector {
         info!(identity, lease = %self.lease, "Leading");
         // Apart, so that no renewal waits for it.
         if let Some(lease) = self.written.clone() {
-            let (events, note) = (events.clone(), format!("{identity} leads"));
+            let (events, note) = (events.clone(), format!("{identity} became leader"));
             tokio::spawn(async move { events.note(&lease, "Lead", "LeaderElection", &note).await });
         }
         self.announced = Some(identity.to_owned());
@@ -285,7 +285,7 @@ impl Elector {
         info!(
             identity = self.candidate.identity(),
             lease = %self.lease,
-            "Standing by: {holder} leads until {until:.0} unless it renews the Lease"
+            "Standing by: {holder} is the leader until {until:.0} unless it renews the Lease"
         );
         self.announced = Some(holder);
     }
@@ -294,7 +294,7 @@ impl Elector {
         match error {
             // Somebody else was faster, or changed a label of it.
             AttemptError::Request(error) if error.is_conflict() => {
-                debug!(%error, "The Lease has changed in between");
+                debug!(%error, "The Lease changed in the meantime");
             }
             _ => warn!(error = %chain(error), retry = ?pause, "Cannot read or write the Lease"),
         }

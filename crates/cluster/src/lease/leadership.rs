@@ -29,7 +29,7 @@ struct Election {
 
 /// A write was held back, because this process does not lead (any more). It says nothing about what was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("nothing is written, because this process does not lead now")]
+#[error("write suppressed: not the leader")]
 pub struct NotLeading;
 
 // === impl LeaderTerm ===

@@ -26,7 +26,7 @@ pub struct LeaderElectionRecord {
 
 /// Why a Lease makes no sense.
 #[derive(Debug, Error)]
-#[error("the Lease is not what its API says")]
+#[error("the Lease does not match its schema")]
 pub struct ReadLeaseError(#[from] serde_json::Error);
 
 // === impl LeaderElectionRecord ===

@@ -76,7 +76,7 @@ impl Prober {
             )
             .header(header::CONNECTION, "close")
             .body(body)
-            .map_err(|error| problem(format!("{:?} is no path: {error}", webhook.path)))?;
+            .map_err(|error| problem(format!("{:?} is not a valid path: {error}", webhook.path)))?;
         let answered = async {
             let response = sender.send_request(request).await.map_err(failed)?;
             let status = response.status();
@@ -94,7 +94,7 @@ impl Prober {
                     words: words(&bytes),
                 });
             }
-            serde_json::from_slice(&bytes).map_err(|_| problem("the answer is no JSON".to_owned()))
+            serde_json::from_slice(&bytes).map_err(|_| problem("the response is not JSON".to_owned()))
         };
         tokio::select! {
             answer = answered => answer,

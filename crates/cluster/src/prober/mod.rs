@@ -35,7 +35,7 @@ pub struct Presented {
 #[derive(Debug, Error)]
 pub enum ProbeError {
     /// The name is none that a certificate can have.
-    #[error("{name:?} is no DNS name")]
+    #[error("{name:?} is not a DNS name")]
     Name {
         /// The name.
         name: String,
@@ -57,7 +57,7 @@ pub enum ProbeError {
         problem: std::io::Error,
     },
     /// The endpoint's certificate does not verify.
-    #[error("{address} presents a certificate that is not trusted: {rejection}")]
+    #[error("{address} serves an untrusted certificate: {rejection}")]
     NotTrusted {
         /// The endpoint.
         address: SocketAddr,

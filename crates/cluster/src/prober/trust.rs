@@ -25,10 +25,10 @@ pub struct TrustAnchors {
 #[derive(Debug, Error)]
 pub enum TrustAnchorsError {
     /// It is no PEM.
-    #[error("the trust bundle is no PEM: {0}")]
+    #[error("the trust bundle is not PEM: {0}")]
     Pem(String),
     /// A certificate in it cannot be an anchor.
-    #[error("the trust bundle holds a certificate that cannot be trusted")]
+    #[error("the trust bundle contains a certificate that cannot be a trust anchor")]
     Certificate(#[source] rustls::Error),
     /// There is nothing in it.
     #[error("the trust bundle is empty")]
@@ -112,7 +112,7 @@ impl ServerCertVerifier for Recorder {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let rejection = match &self.trust.verifier {
-            None => Some("there is no trust bundle yet".to_owned()),
+            None => Some("no trust bundle to verify it with yet".to_owned()),
             Some(verifier) => verifier
                 .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
                 .err()

@@ -80,17 +80,17 @@ impl Metrics {
         );
         registry.register(
             "reconciliation_duration_seconds",
-            "How long a reconciliation took",
+            "Duration of reconciliations",
             metrics.durations.clone(),
         );
         registry.register(
             "probes",
-            "Handshakes and conversions tried on endpoints",
+            "Handshakes and conversions attempted with endpoints",
             metrics.probes.clone(),
         );
         registry.register(
             "target_repairs",
-            "Trust bundles given back to targets that somebody else had taken them from",
+            "Trust bundles restored in targets after another client had overwritten them",
             metrics.repairs.clone(),
         );
         drop(registry);
@@ -176,7 +176,7 @@ impl Collector for IndexSizes {
         }
         let mut family = encoder.encode_descriptor(
             "index_objects",
-            "Objects that the watches have seen",
+            "Objects in the caches of the watches",
             None,
             MetricType::Gauge,
         )?;
@@ -198,7 +198,7 @@ impl std::fmt::Debug for Leader {
 
 impl Collector for Leader {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let help = "Whether this process leads: 1, or 0 where it stands by";
+        let help = "1 if this process is the leader, 0 if it stands by";
         let descriptor = encoder.encode_descriptor("leader", help, None, MetricType::Gauge)?;
         ConstGauge::new(i64::from((self.0)())).encode(descriptor)
     }

@@ -8,13 +8,13 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_object::object;
 
-/// One object of the bundle that exists already, and is to be taken over from whomever it belongs to.
+/// An existing object of the bundle to take over from its current owner.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Adoption {
-    /// Its kind, for example `CustomResourceDefinition`.
+    /// Kind of the object, for example `CustomResourceDefinition`.
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
-    /// Its name.
+    /// Name of the object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }

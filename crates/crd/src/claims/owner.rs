@@ -149,8 +149,8 @@ fn stranger(object: &Value) -> String {
         .filter(|manager| !manager.starts_with("windlass-"))
         .collect();
     match managers.first() {
-        Some(manager) => format!("somebody who wrote it as {manager}, not by Windlass"),
-        None => "somebody else: it was not created by Windlass".to_owned(),
+        Some(manager) => format!("field manager {manager}, not Windlass"),
+        None => "an unknown owner, not Windlass".to_owned(),
     }
 }
 
@@ -167,13 +167,13 @@ fn marks<'a>(object: &'a Value, field: &str, prefix: &str) -> Vec<(&'a str, &'a 
 /// Says whose an object is, and how to get it.
 pub fn foreign(object: &ObjectKey, owner: &Owner) -> String {
     let way_out = match owner {
-        Owner::BundleDeployment(_) => "an object has one owner".to_owned(),
+        Owner::BundleDeployment(_) => "an object has only one owner".to_owned(),
         _ => format!(
-            "make sure that nothing else writes it, then take it over by naming {}/{} in spec.adopt (windlass install --adopt)",
+            "to take it over, stop its other writers and add {}/{} to spec.adopt (windlass install --adopt)",
             object.kind, object.name
         ),
     };
-    format!("{object} exists and belongs to {owner}: {way_out}")
+    format!("{object} exists and belongs to {owner}; {way_out}")
 }
 
 #[cfg(test)]
@@ -231,9 +231,9 @@ mod tests {
             ),
             (
                 json!({"managedFields": [{"manager": "kube-apiserver", "subresource": "status"}, {"manager": "kubectl"}]}),
-                "somebody who wrote it as kubectl, not by Windlass",
+                "field manager kubectl, not Windlass",
             ),
-            (json!({}), "somebody else: it was not created by Windlass"),
+            (json!({}), "an unknown owner, not Windlass"),
             (
                 json!({"annotations": {"windlass.dev/released-by": "a"}}),
                 "nobody",

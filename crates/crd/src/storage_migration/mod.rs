@@ -33,36 +33,36 @@ use crate::{reachable_version, storage_version, stored_versions};
 use history::generation;
 use windlass_object::object;
 
-/// How far the objects of one CustomResourceDefinition are rewritten.
+/// Progress of rewriting the objects of one CustomResourceDefinition in a new storage version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Migration {
-    /// The CustomResourceDefinition.
+    /// Name of the CustomResourceDefinition.
     pub crd: String,
-    /// The version in which its objects are to be stored.
+    /// Version to store its objects in.
     pub version: String,
-    /// How many objects are stored in it for certain.
+    /// Number of objects that are known to be stored in that version.
     pub rewritten: u64,
-    /// How many there are altogether, as far as the API server has said.
+    /// Total number of objects, if the API server has reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// The uid of the CustomResourceDefinition.
+    /// UID of the CustomResourceDefinition.
     pub uid: String,
-    /// Up to which generation of the CustomResourceDefinition its storage version has stayed the same. It begins anew where
-    /// that is not known of a later one: it may have moved there and back.
+    /// Latest generation of the CustomResourceDefinition up to which the storage version is known to be unchanged. The
+    /// migration restarts where that is not known of a later one: the version may have changed and changed back.
     pub generation: i64,
-    /// Who converts its objects on their way into the new version: `None`, or the address of a webhook. While the
-    /// CustomResourceDefinition names another, nothing is rewritten.
+    /// What converts the objects to the new version: `None`, or the address of a webhook. While the
+    /// CustomResourceDefinition has a different converter, the migration is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converter: Option<String>,
-    /// Since when it is known that the storage version has moved; API servers hear of it later, and what they were asked
-    /// before is stored as it was.
+    /// When the change of the storage version was first observed. API servers observe it later, and store objects of
+    /// earlier requests in the previous version.
     pub since: MicroTime,
-    /// What was written later than this resourceVersion was written in the new version. Not set while it is waited until
-    /// every API server stores that.
+    /// Objects written after this resourceVersion are stored in the new version. Unset until every API server stores
+    /// objects in that version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
-    /// Where the next page begins, as the API server said; it may forget it.
+    /// Continue token of the next page, from the API server; it may expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_page: Option<String>,
 }

@@ -154,8 +154,7 @@ impl<'a> Findings<'a> {
                 version: None,
                 field: None,
                 rule: UpgradeRule::Unhandled,
-                message: "there is more to compare than is compared: the rest is not known to be safe"
-                    .to_owned(),
+                message: "too many properties to compare: the rest is not known to be safe".to_owned(),
                 enforcement: Enforcement::Strict,
             });
         }

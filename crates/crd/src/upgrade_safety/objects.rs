@@ -182,8 +182,8 @@ impl Tried {
         let Harmed { count, first } = harmed;
         let what = match harm {
             Harm::Invalid => "would become invalid",
-            Harm::Loss => "would lose what is in this field",
-            Harm::Undecided => "are under a rule that only the API server can evaluate",
+            Harm::Loss => "would lose the value of this field",
+            Harm::Undecided => "are subject to a rule that only the API server can evaluate",
         };
         let mut named = first.join(", ");
         let more = count.saturating_sub(SHOWN as u64);

@@ -7,42 +7,42 @@ use windlass_object::{JsonPath, Problem, path::is_within, yaml};
 
 use super::UpgradeRule;
 
-/// What becomes of a violation.
+/// How to treat a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Enforcement {
-    /// It is ignored.
+    /// Ignore it.
     None,
-    /// It is reported, and the change is made.
+    /// Report it, and apply the change.
     Warn,
-    /// The change is refused.
+    /// Refuse the change.
     Strict,
 }
 
-/// What becomes of the violations that it names. The more of crd, version, field and rule an exception names, the more
-/// it counts; between equals the one with the longer field, then the stricter one.
+/// How to treat the violations that match. The exception that sets more of crd, version, field and rule takes
+/// precedence; among equals the one with the longer field, then the stricter one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.crd) || has(self.version) || has(self.field) || has(self.rule)",
-    "message": "name at least one of crd, version, field and rule: crdUpgradeSafety is for all at once",
+    "message": "specify at least one of crd, version, field and rule; to cover all changes, use crdUpgradeSafety",
 }]))]
 pub struct Exception {
-    /// The name of the CustomResourceDefinition. Not named: every one.
+    /// Name of the CustomResourceDefinition. If omitted, matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub crd: Option<String>,
-    /// The version, as it is reported: `v1`, or `v1beta1->v1` between two versions that are served. Not named: every one.
+    /// Version as reported: `v1`, or `v1beta1->v1` between two served versions. If omitted, matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub version: Option<String>,
-    /// The field, as it is reported, for example `^.spec.replicas`, with everything below it. Not named: every one.
+    /// Field as reported, for example `^.spec.replicas`; also matches everything below it. If omitted, matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096), regex(pattern = r"^\^([.\[].+)?$"))]
     pub field: Option<String>,
-    /// The rule. Not named: every one.
+    /// Name of the rule. If omitted, matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<UpgradeRule>,
-    /// Strict: the change is refused; Warn: it is reported and made; None: it is made.
+    /// Strict: refuse the change; Warn: report and apply it; None: apply it.
     pub enforcement: Enforcement,
 }
 
@@ -77,7 +77,12 @@ impl Exception {
         let items = match yaml::documents(bytes).as_deref() {
             Ok([]) => Vec::new(),
             Ok([Value::Array(items)]) => items.clone(),
-            Ok(_) => return Err(vec![problem(&root, "must be one list of exceptions".to_owned())]),
+            Ok(_) => {
+                return Err(vec![problem(
+                    &root,
+                    "must be a single list of exceptions".to_owned(),
+                )]);
+            }
             Err(message) => return Err(vec![problem(&root, message.clone())]),
         };
         let mut exceptions = Vec::new();
@@ -107,13 +112,16 @@ impl Exception {
         if let Some(unknown) = unknown {
             return Err((
                 Some(unknown),
-                format!("is no field of an exception: these are {}", FIELDS.join(", ")),
+                format!(
+                    "is not a field of an exception; known fields: {}",
+                    FIELDS.join(", ")
+                ),
             ));
         }
         let exception: Self =
             serde_path_to_error::deserialize(value).map_err(|error| (None, error.to_string()))?;
         if !exception.names_something() {
-            let message = "must name at least one of crd, version, field and rule";
+            let message = "must set at least one of crd, version, field and rule";
             return Err((None, message.to_owned()));
         }
         if exception
@@ -123,7 +131,7 @@ impl Exception {
         {
             return Err((
                 Some("field"),
-                "must begin with ^, as fields are reported".to_owned(),
+                "must start with ^, as in reported fields".to_owned(),
             ));
         }
         Ok(exception)

@@ -36,7 +36,8 @@ impl Comparison<'_, '_> {
             return;
         }
         if depth == DEPTH {
-            let message = format!("unhandled changes may be below this: it is nested {DEPTH} fields deep");
+            let message =
+                format!("unhandled changes are possible below this field: it is nested {DEPTH} fields deep");
             self.report(path, UpgradeRule::Unhandled, message);
             return;
         }

@@ -10,8 +10,8 @@ use super::Enforcement;
 /// Declares the rules: variant, name, what becomes of a violation unless an exception says otherwise, explanation.
 macro_rules! rules {
     ($($variant:ident = $name:literal, $enforcement:ident: $explanation:literal;)*) => {
-        /// A rule about changes of CustomResourceDefinitions, with OLM's name where OLM has it too. `windlass check --rules`
-        /// explains each.
+        /// Rule for changes to CustomResourceDefinitions, named as in OLM where OLM has it too. `windlass check
+        /// --rules` explains each.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase")]
         pub enum UpgradeRule {
@@ -42,19 +42,19 @@ macro_rules! rules {
 
 rules! {
     // The CRD as a whole.
-    CrdRemoval = "crdRemoval", Strict: "no definition goes";
-    Scope = "scope", Strict: "spec.scope stays";
-    StoredVersionRemoval = "storedVersionRemoval", Strict: "a version that objects may be stored in stays";
+    CrdRemoval = "crdRemoval", Strict: "no CustomResourceDefinition is removed";
+    Scope = "scope", Strict: "spec.scope does not change";
+    StoredVersionRemoval = "storedVersionRemoval", Strict: "no version is removed that objects may be stored in";
     // The last step of a deprecation, after clients were given time; an install takes the version away only when
     // nothing is stored in it.
-    ServedVersionRemoval = "servedVersionRemoval", Warn: "a version that is served stays served";
+    ServedVersionRemoval = "servedVersionRemoval", Warn: "served versions stay served";
 
     // Each property of the schemas.
-    ExistingFieldRemoval = "existingFieldRemoval", Strict: "no field goes";
-    Type = "type", Strict: "the type of a field stays";
+    ExistingFieldRemoval = "existingFieldRemoval", Strict: "no field is removed";
+    Type = "type", Strict: "the type of a field does not change";
     Required = "required", Strict: "no field becomes required";
-    Default = "default", Strict: "defaults stay";
-    Enum = "enum", Strict: "every value that an enum allows stays allowed";
+    Default = "default", Strict: "defaults do not change";
+    Enum = "enum", Strict: "no allowed value of an enum is removed";
     Minimum = "minimum", Strict: "minimum is neither added nor increased";
     MinItems = "minItems", Strict: "minItems is neither added nor increased";
     MinLength = "minLength", Strict: "minLength is neither added nor increased";
@@ -63,13 +63,13 @@ rules! {
     MaxItems = "maxItems", Strict: "maxItems is neither added nor decreased";
     MaxLength = "maxLength", Strict: "maxLength is neither added nor decreased";
     MaxProperties = "maxProperties", Strict: "maxProperties is neither added nor decreased";
-    Pattern = "pattern", Strict: "patterns stay";
-    Nullable = "nullable", Strict: "nullable stays";
-    OneOf = "oneOf", Strict: "the schemas of oneOf stay";
+    Pattern = "pattern", Strict: "patterns do not change";
+    Nullable = "nullable", Strict: "nullable does not change";
+    OneOf = "oneOf", Strict: "oneOf schemas do not change";
     // Nothing becomes invalid, and nothing is lost: fields are owned together or one by one.
-    MapType = "mapType", Warn: "x-kubernetes-map-type stays, by which server-side apply tells owners apart";
-    Description = "description", None: "description, title, example and externalDocs stay";
-    Unhandled = "unhandled", Strict: "everything else stays that decides over what is valid, kept or served";
+    MapType = "mapType", Warn: "x-kubernetes-map-type does not change, since server-side apply tracks field ownership by it";
+    Description = "description", None: "description, title, example and externalDocs do not change";
+    Unhandled = "unhandled", Strict: "nothing else changes that determines what is valid, kept or served";
 
     // The objects that are there, which only an install knows.
     StoredObjects = "storedObjects", Strict: "stored objects stay valid and lose no field";

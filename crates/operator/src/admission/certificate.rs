@@ -25,7 +25,7 @@ use windlass_object::{
 /// Why a Secret cannot be served.
 #[derive(Debug, Error)]
 enum LoadCertificateError {
-    #[error("the Secret has no {0}")]
+    #[error("Secret has no {0}")]
     Missing(&'static str),
     #[error("{name} cannot be read")]
     Read {
@@ -33,7 +33,7 @@ enum LoadCertificateError {
         #[source]
         source: pem::Error,
     },
-    #[error("the certificate and the key cannot be served")]
+    #[error("the certificate and key cannot be used")]
     Use(#[source] rustls::Error),
 }
 
@@ -100,7 +100,7 @@ impl CertificateResolver {
                 last.served = Some(Arc::new(loaded));
             }
             Err(error) => {
-                warn!(secret = %self.secret, error = chain(&error), "Keeping the certificate that was served");
+                warn!(secret = %self.secret, error = chain(&error), "Cannot load the new certificate; keeping the current one");
             }
         }
         last.secret = Some(secret);

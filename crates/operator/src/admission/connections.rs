@@ -55,7 +55,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router, sh
     let stream = match accepted.await {
         Some(Ok(Ok(stream))) => stream,
         // Somebody who looks at the certificate and goes.
-        Some(Ok(Err(error))) => return debug!(error = chain(&error), "A handshake failed"),
+        Some(Ok(Err(error))) => return debug!(error = chain(&error), "TLS handshake failed"),
         Some(Err(_)) | None => return,
     };
     let service = TowerToHyperService::new(router);
@@ -71,6 +71,6 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router, sh
         }
     };
     if let Err(error) = ended {
-        debug!(error = chain(&error), "A connection ended badly");
+        debug!(error = chain(&error), "Connection failed");
     }
 }

@@ -20,7 +20,6 @@ use axum::{
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-
 use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watches::Watch};
 
 use crate::{
@@ -103,7 +102,7 @@ async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
     };
     // One that does not know yet what is claimed must not say that nothing is.
     if !guard.index.is_complete(&Watch::all(kinds::BUNDLE_DEPLOYMENT)) {
-        let message = "not every BundleDeployment has been seen yet";
+        let message = "cache of BundleDeployments not synced yet";
         return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
     }
     let operator = match guard.cluster.user().await {
@@ -118,7 +117,7 @@ async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
         .and_then(|owner| guard.index.find(&kinds::BUNDLE_DEPLOYMENT.object(None, owner)));
     let verdict = guard::judge(&review, operator, deployment.as_deref());
     if let Err(refused) = &verdict {
-        info!(user = review.user(), %refused, "Refused a change of a CustomResourceDefinition");
+        info!(user = review.user(), %refused, "Denied a change to a CustomResourceDefinition");
     }
     Json(review.answer(&verdict)).into_response()
 }
@@ -198,7 +197,10 @@ mod tests {
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
         let (status, body) = ask(json!({"metadata": {}}), true, deletion("somebody")).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        assert!(body.contains("does not say who this is"), "{body}");
+        assert!(
+            body.contains("cannot determine the operator's own user name"),
+            "{body}"
+        );
     }
 
     #[tokio::test]
@@ -206,7 +208,7 @@ mod tests {
         for body in ["", "{", "[]", "{}"] {
             let (status, said) = ask(identity(), true, body.to_owned()).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
-            assert!(said.starts_with("this is no AdmissionReview"), "{said}");
+            assert!(said.starts_with("not an AdmissionReview"), "{said}");
         }
     }
 }

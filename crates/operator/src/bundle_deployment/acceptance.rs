@@ -210,7 +210,7 @@ fn gate_on_elders(deployment: &BundleDeployment, claimants: &[Claimant]) -> Resu
         return Ok(());
     };
     let message = format!(
-        "the BundleDeployment {} is older and has not said yet what it converts",
+        "waiting for the older BundleDeployment {} to report what it converts",
         elder.name
     );
     Err(Halt::waiting(Milestone::Accepted, "WaitingForClaims", message))

@@ -52,7 +52,7 @@ impl BundleReconciler {
         for conversion in &plan.conversions {
             let Some(live) = self.crd_seen(&conversion.crd) else {
                 let message = format!(
-                    "the CustomResourceDefinition {} has not been seen yet",
+                    "waiting to observe the CustomResourceDefinition {}",
                     conversion.crd
                 );
                 return Err(Halt::waiting(Milestone::Armed, "Arming", message));
@@ -111,11 +111,11 @@ impl BundleReconciler {
             return;
         };
         let who = injection::last_writer(live).map_or_else(
-            || "somebody who left no field manager".to_owned(),
-            |manager| format!("the field manager {manager}"),
+            || "an unknown field manager".to_owned(),
+            |manager| format!("field manager {manager}"),
         );
         let note = format!(
-            "spec.conversion of {} was changed by {who}, and was put back",
+            "spec.conversion of {} was changed by {who}; restored it",
             crd.name
         );
         self.context

@@ -121,7 +121,7 @@ impl BundleReconciler {
             let servers = servers(plan, desired, &pod, address, &trust_bundles)?;
             let name = &owner.bundle_deployment;
             if let Some(problem) = self.ask_servers(name, plan, &servers, &conversions).await? {
-                let finding = Finding::fails("CanaryFailed", format!("fails: {}", problem.message));
+                let finding = Finding::fails("CanaryFailed", format!("failed: {}", problem.message));
                 return Err(self.judged(desired, &pod, finding));
             }
         }
@@ -234,7 +234,7 @@ impl BundleReconciler {
         let gate = |reason: &str, message: String| Halt::failed(Milestone::Installed, reason, message);
         if let Some(live) = self.live(&key).await? {
             if Applicant::of(&live) != Some(&owner.bundle_deployment) {
-                let message = format!("{key} exists and was not created by Windlass: remove it");
+                let message = format!("{key} exists and was not created by Windlass: delete it");
                 return Err(gate("ForeignObject", message));
             }
             return Ok(Value::clone(&live));
@@ -245,7 +245,7 @@ impl BundleReconciler {
         }
         match self.context.cluster.create(&pod, names::INSTALL).await {
             Ok(live) => {
-                info!(object = %key, "Trying out a new revision");
+                info!(object = %key, "Created a canary of a new revision");
                 Ok(live)
             }
             // What admission has against the pod it would have against those of the Deployment.
@@ -275,7 +275,7 @@ impl BundleReconciler {
     fn judged(&self, deployment: &Value, pod: &Value, finding: Finding) -> Halt {
         let text = |object, pointer| object::text(object, pointer).unwrap_or_default();
         let message = format!(
-            "the canary {} of the Deployment {} {}. The revision before it goes on serving",
+            "canary {} of Deployment {} {}; the previous revision keeps serving",
             text(pod, "/metadata/name"),
             text(deployment, "/metadata/name"),
             finding.message

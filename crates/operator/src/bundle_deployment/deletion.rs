@@ -39,7 +39,7 @@ impl BundleReconciler {
         if left.is_empty() {
             return Ok(());
         }
-        let message = format!("waiting until these are gone: {}", left.join("; "));
+        let message = format!("waiting for these to be deleted: {}", left.join("; "));
         Err(Halt::waiting(Milestone::Armed, "DeletingCRDs", message))
     }
 
@@ -55,10 +55,10 @@ impl BundleReconciler {
         let finalizers = object::finalizers(&held);
         Ok(match ObjectKey::of(&held) {
             Some(key) if !finalizers.is_empty() => format!(
-                "{name} (it still has {key}, which waits for whoever removes its finalizers {})",
+                "{name} (still has {key}, which is waiting for its finalizers to be removed: {})",
                 finalizers.join(", ")
             ),
-            Some(key) => format!("{name} (it still has {key})"),
+            Some(key) => format!("{name} (still has {key})"),
             None => name.to_owned(),
         })
     }
@@ -74,7 +74,7 @@ impl BundleReconciler {
                 }
             }
             if !left.is_empty() {
-                let message = format!("waiting until these are gone: {}", OBJECTS.of(&left));
+                let message = format!("waiting for these to be deleted: {}", OBJECTS.of(&left));
                 return Err(Halt::waiting(Milestone::Armed, "Removing", message));
             }
         }

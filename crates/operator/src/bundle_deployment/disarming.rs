@@ -111,7 +111,7 @@ impl BundleReconciler {
         if !may_stop_converting(live, has_objects) {
             let name = name(live);
             let message = format!(
-                "{name} serves several versions and has objects: without its conversion they would be lost. Delete the objects, or set served: false on all versions but the one that is stored and rewrite the objects in it; or keep a bundle that converts {name}"
+                "{name} serves several versions and has stored objects, which would be lost without its conversion. Delete the objects; or set served: false on all versions but the storage version and rewrite the objects in it; or keep a bundle that converts {name}"
             );
             return Err(Halt::failed(step, "ConversionInUse", message));
         }

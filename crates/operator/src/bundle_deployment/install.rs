@@ -115,7 +115,7 @@ impl BundleReconciler {
                 Some(RolloutStatus::Stuck(message)) => {
                     return Err(Halt::failed(Milestone::Available, "RolloutStuck", message));
                 }
-                None => running.push(format!("{key} has not been seen as it was applied yet")),
+                None => running.push(format!("waiting to observe {key} as applied")),
             }
         }
         if running.is_empty() {

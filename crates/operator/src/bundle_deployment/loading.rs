@@ -23,7 +23,7 @@ use crate::install::{plan::Plan, status::Milestone};
 const PROBLEMS: Listing = Listing {
     most: 10,
     separator: "; ",
-    way_to_rest: ": windlass check shows them all",
+    way_to_rest: ": to see all, run windlass check",
 };
 
 // === impl BundleReconciler ===
@@ -39,12 +39,12 @@ impl BundleReconciler {
             (None, Some(config_maps), None) => self.read_config_maps(config_maps).await?,
             (None, None, Some(image)) => {
                 let message = format!(
-                    "this release cannot pull {}: put the bundle into --bundle-dir or into ConfigMaps",
+                    "pulling {} is not supported in this release: use --bundle-dir or ConfigMaps instead",
                     image.reference
                 );
                 return Err(refused("SourceUnsupported", message));
             }
-            _ => return Err(refused("SourceInvalid", "name exactly one source")),
+            _ => return Err(refused("SourceInvalid", "specify exactly one source")),
         };
         let digest = digest(&files);
         if let Some(loaded) = self.loader.find(&name, &digest, spec) {
@@ -62,7 +62,7 @@ impl BundleReconciler {
 
     async fn read_directory(&self, path: &str) -> Result<Files, Halt> {
         let Some(root) = self.context.bundle_directory.clone() else {
-            let message = "the operator runs without --bundle-dir, and so has no directories of bundles";
+            let message = "spec.source.directory requires that the operator runs with --bundle-dir";
             return Err(refused("SourceInvalid", message));
         };
         let path = path.to_owned();
@@ -79,7 +79,7 @@ impl BundleReconciler {
             let key = kinds::CONFIG_MAP.object(Some(&self.context.namespace), name);
             let Some(config_map) = self.context.cluster.read(&key).await? else {
                 // Whoever makes the BundleDeployment may make its ConfigMaps next.
-                let message = format!("{key} does not exist");
+                let message = format!("{key} not found");
                 return Err(Halt::waiting(Milestone::Accepted, "SourceMissing", message));
             };
             config_maps.push(config_map);
@@ -102,7 +102,7 @@ fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
     if folder.starts_with(root) {
         Ok(folder)
     } else {
-        Err(format!("{path}: leads out of --bundle-dir"))
+        Err(format!("{path}: is outside of --bundle-dir"))
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(inside(&root, "a"), Ok(root.join("a")));
         for path in ["..", "/", "out", "a/../.."] {
             assert!(
-                inside(&root, path).unwrap_err().contains("leads out of"),
+                inside(&root, path).unwrap_err().contains("is outside of"),
                 "{path}"
             );
         }

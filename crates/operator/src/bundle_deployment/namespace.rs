@@ -102,7 +102,7 @@ impl BundleReconciler {
             .patch(&key, &patch, names::CONVERSION)
             .await?;
         let versions: Vec<_> = dropped.iter().map(|(_, version)| *version).collect();
-        info!(object = %key, ?versions, "Nobody is left to convert these versions; they are not served any more");
+        info!(object = %key, ?versions, "No server is left to convert these versions; stopped serving them");
         self.context
             .applier
             .release(&key, &live, names::CONVERSION)

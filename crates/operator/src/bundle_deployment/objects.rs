@@ -154,7 +154,7 @@ impl BundleReconciler {
             .disarmed
             .left(&owner.bundle_deployment, now, self.timing.disarmed);
         left.map_or(Ok(()), |left| {
-            let message = "waiting until every API server knows what is no longer called";
+            let message = "waiting for API servers to observe the removed webhooks";
             let outcome = InstallOutcome::waiting(step, "Disarming", message);
             Err(Halt::Later(outcome, left))
         })

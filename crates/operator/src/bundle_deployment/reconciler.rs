@@ -20,7 +20,7 @@ pub(super) struct BundleReconciler {
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Delays {
-    /// How long what was disarmed is still served, until every API server has heard of it.
+    /// How long disarmed webhooks are still served, until every API server has observed the change.
     pub disarmed: Duration,
     /// How long an object may still be stored in the version before, after the storage version has moved: until every API
     /// server has heard of it, and has answered what it was asked before.

@@ -51,7 +51,7 @@ impl BundleReconciler {
         }
         let since = disarmed_since(deployment);
         report.disarmed = true;
-        let message = "nothing is sent to the webhooks any more; removing them once every API server knows";
+        let message = "webhooks are disarmed; deleting their servers once all API servers have observed it";
         let disarmed = Halt::waiting(Milestone::Armed, "Disarmed", message);
         let Some(since) = since else { return Err(disarmed) };
         let waited = self.context.clock.now().duration_since(since);
@@ -61,7 +61,7 @@ impl BundleReconciler {
         self.delete_everything(&owner).await?;
         let kept = self.release_everything(&owner).await?;
         if !kept.is_empty() {
-            let note = format!("these stay, with everything in them: {}", kept.join(", "));
+            let note = format!("kept, with everything in them: {}", kept.join(", "));
             self.context.events.note(object, "Remove", "Kept", &note).await;
         }
         finalizer::remove(&self.context, object).await?;
@@ -84,7 +84,7 @@ impl BundleReconciler {
             return Ok(());
         }
         let message = format!(
-            "{}; or set spec.deletionPolicy: DeleteCRDs to delete the definitions with every object. The removal goes on by itself then",
+            "{}; or set spec.deletionPolicy: DeleteCRDs to delete the CustomResourceDefinitions with all their objects. The removal then resumes automatically",
             obstacles.join("; ")
         );
         Err(Halt::failed(Milestone::Armed, "ConversionInUse", message))

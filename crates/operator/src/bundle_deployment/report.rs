@@ -146,7 +146,7 @@ impl BundleReconciler {
                 .record(condition_type, verdict, generation, self.context.clock.now());
         }
         if report.disarmed {
-            let verdict = ConditionUpdate::holds("Removing", "nothing is sent to the webhooks any more");
+            let verdict = ConditionUpdate::holds("Removing", "all webhooks are disarmed");
             status
                 .conditions
                 .record(DISARMED, verdict, generation, self.context.clock.now());
@@ -190,7 +190,7 @@ impl BundleReconciler {
             bundle_deployment = key.name,
             reason,
             message,
-            "The install has come further"
+            "Install progressed"
         );
         let waiting = status.conditions.holds("Progressing") || status.conditions.holds("Ready");
         if waiting {

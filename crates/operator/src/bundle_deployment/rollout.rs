@@ -63,7 +63,7 @@ impl RolloutStatus {
             return Self::Complete;
         }
         let state = format!(
-            "Deployment {name}: {updated} of {desired} replicas are of the new revision, {available} available, {} old",
+            "Deployment {name}: {updated} of {desired} replicas updated, {available} available, {} old",
             (replicas - updated).max(0)
         );
         let stuck = object::condition(deployment, "Progressing")

@@ -72,7 +72,7 @@ impl BundleReconciler {
             let waiting = |message| Halt::waiting(Milestone::Installed, "WaitingForCertificate", message);
             let Some(pem) = pem else {
                 return Err(waiting(format!(
-                    "{key} does not hold a certificate and its CA yet"
+                    "waiting for {key} to contain a certificate and its CA"
                 )));
             };
             let anchors =

@@ -33,8 +33,9 @@ pub struct Refused(pub Vec<Denial>);
 pub enum Denial {
     /// The label would change that says whose the CRD is.
     #[error(
-        "The label {} says that {crd} belongs to the BundleDeployment {owner}, and must stay. To hand the definition over, \
-         delete the BundleDeployment: the definition stays with its objects, and loses the label.",
+        "The label {} marks {crd} as owned by the BundleDeployment {owner} and must not be changed. To hand over the \
+         CustomResourceDefinition, delete the BundleDeployment: the CustomResourceDefinition and its objects are kept, \
+         and the label is removed.",
         names::BUNDLE_DEPLOYMENT
     )]
     Owner {
@@ -45,9 +46,9 @@ pub enum Denial {
     },
     /// The conversion would change.
     #[error(
-        "spec.conversion of {crd} belongs to the BundleDeployment {owner}, and must stay as Windlass wrote it, or objects \
-         are lost and calls fail. To convert in another way, give the BundleDeployment another bundle; to convert no \
-         longer, delete it: Windlass takes the conversion away as soon as no object needs it."
+        "spec.conversion of {crd} is managed by the BundleDeployment {owner} and must not be changed, or objects are lost \
+         and requests fail. To change the conversion, update the BundleDeployment to another bundle; to stop converting, \
+         delete it: Windlass removes the conversion as soon as no object needs it."
     )]
     Conversion {
         /// The CustomResourceDefinition.
@@ -58,9 +59,9 @@ pub enum Denial {
     /// Versions would go in which objects are stored. The API server refuses that by itself, with 422, before it asks any
     /// webhook (`ValidateCustomResourceDefinitionStoredVersions`); this is the second lock, for what passes the first.
     #[error(
-        "Objects of {crd} are stored in {}, and could not be read any more: keep what status.storedVersions names in \
-         spec.versions. To drop a version, give the BundleDeployment {owner} a bundle without it: it goes when no object is \
-         stored in it any more.",
+        "Objects of {crd} are stored in {} and could no longer be read: keep all of status.storedVersions in \
+         spec.versions. To drop a version, update the BundleDeployment {owner} to a bundle without it: the version is \
+         removed when no object is stored in it.",
         versions.join(", ")
     )]
     StoredVersions {
@@ -73,8 +74,8 @@ pub enum Denial {
     },
     /// The CRD would go, and every object with it.
     #[error(
-        "Every object of {crd} would be deleted with it, while the BundleDeployment {owner} serves them. Delete the \
-         BundleDeployment first: the definition stays with its objects, and may be deleted then."
+        "Deleting {crd} would delete all its objects, which the BundleDeployment {owner} serves. Delete the \
+         BundleDeployment first: the CustomResourceDefinition and its objects are kept, and can then be deleted."
     )]
     Deletion {
         /// The CustomResourceDefinition.

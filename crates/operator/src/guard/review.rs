@@ -17,7 +17,7 @@ pub struct Review {
 
 /// Why a question cannot be answered: every problem of it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("this is no AdmissionReview of a CustomResourceDefinition: {}", problems.join("; "))]
+#[error("not an AdmissionReview of a CustomResourceDefinition: {}", problems.join("; "))]
 pub struct InvalidReview {
     /// Each with the field that it is about.
     pub problems: Vec<String>,
@@ -42,7 +42,7 @@ impl Review {
     /// When something is missing in it, or is not what it should be.
     pub fn read(body: &[u8]) -> Result<Self, InvalidReview> {
         let review: Value = serde_json::from_slice(body).map_err(|error| InvalidReview {
-            problems: vec![format!("the body is no JSON: {error}")],
+            problems: vec![format!("the body is not JSON: {error}")],
         })?;
         let mut reader = Reader {
             review: &review,
@@ -61,7 +61,7 @@ impl Review {
             "DELETE" => (true, false),
             "" => (false, false),
             other => {
-                let problem = format!("request.operation: {other:?} is none of CREATE, UPDATE and DELETE");
+                let problem = format!("request.operation: expected CREATE, UPDATE or DELETE, got {other:?}");
                 reader.problems.push(problem);
                 (false, false)
             }
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         match self.field(path).and_then(Value::as_str) {
             Some(text) if !text.is_empty() => text.to_owned(),
             _ => {
-                self.problems.push(format!("{path}: a text is needed"));
+                self.problems.push(format!("{path}: expected a non-empty string"));
                 String::new()
             }
         }
@@ -135,14 +135,14 @@ impl<'a> Reader<'a> {
         if found.and_then(Value::as_str) != Some(expected) {
             let found = found.map_or_else(|| "nothing".to_owned(), ToString::to_string);
             self.problems
-                .push(format!("{path}: {expected} is needed, not {found}"));
+                .push(format!("{path}: expected {expected}, got {found}"));
         }
     }
 
     fn object(&mut self, path: &str) -> Value {
         let found = self.field(path).filter(|value| value.is_object());
         if found.is_none() {
-            self.problems.push(format!("{path}: an object is needed"));
+            self.problems.push(format!("{path}: expected an object"));
         }
         found.cloned().unwrap_or_default()
     }

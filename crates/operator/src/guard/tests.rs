@@ -203,15 +203,15 @@ fn every_problem_of_a_bad_question_is_named() {
     for (bad, expected) in [
         (
             with(good(), &[("/kind", json!("ConversionReview"))]),
-            vec!["kind: AdmissionReview is needed, not \"ConversionReview\""],
+            vec!["kind: expected AdmissionReview, got \"ConversionReview\""],
         ),
         (
             with(good(), &[("/request/operation", json!("CONNECT"))]),
-            vec!["request.operation: \"CONNECT\" is none of"],
+            vec!["request.operation: expected CREATE, UPDATE or DELETE, got \"CONNECT\""],
         ),
         (
             with(good(), &[("/request/resource/resource", json!("pods"))]),
-            vec!["request.resource.resource: customresourcedefinitions is needed, not \"pods\""],
+            vec!["request.resource.resource: expected customresourcedefinitions, got \"pods\""],
         ),
         (
             with(
@@ -219,14 +219,14 @@ fn every_problem_of_a_bad_question_is_named() {
                 &[("/request/object", json!([])), ("/request/uid", json!(1))],
             ),
             vec![
-                "request.object: an object is needed",
-                "request.uid: a text is needed",
+                "request.object: expected an object",
+                "request.uid: expected a non-empty string",
             ],
         ),
         (
             json!({}),
             vec![
-                "apiVersion: admission.k8s.io/v1 is needed, not nothing",
+                "apiVersion: expected admission.k8s.io/v1, got nothing",
                 "request.userInfo.username",
             ],
         ),
@@ -237,7 +237,7 @@ fn every_problem_of_a_bad_question_is_named() {
         }
     }
     let garbage = Review::read(b"{").unwrap_err().to_string();
-    assert!(garbage.contains("the body is no JSON"), "{garbage}");
+    assert!(garbage.contains("the body is not JSON"), "{garbage}");
     assert!(Review::read("[".repeat(100_000).as_bytes()).is_err());
 }
 

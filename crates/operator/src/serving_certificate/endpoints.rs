@@ -77,7 +77,7 @@ pub(super) async fn observe(
         .map(|(server, served)| ObservedEndpoint {
             name: server.name,
             ready: server.ready,
-            served: served.unwrap_or_else(|| Handshake::Unobservable("it has no port to dial".to_owned())),
+            served: served.unwrap_or_else(|| Handshake::Unobservable("no port to connect to".to_owned())),
         })
         .collect()
 }
@@ -146,8 +146,8 @@ fn read(presented: &Presented, certificates: &mut CertificateStore) -> Handshake
                 cross,
             })
         }
-        Some(Err(error)) => Handshake::Unobservable(format!("what it presents cannot be read: {error}")),
-        None => Handshake::Unobservable("it presents no certificate".to_owned()),
+        Some(Err(error)) => Handshake::Unobservable(format!("cannot parse the served certificate: {error}")),
+        None => Handshake::Unobservable("no certificate is served".to_owned()),
     }
 }
 

@@ -331,7 +331,7 @@ impl CertificateReconciler {
         cluster
             .delete(&key, object::text(&secret, "/metadata/uid"))
             .await?;
-        info!(%certificate, "Removed the CAs of a ServingCertificate that is gone");
+        info!(%certificate, "Deleted the CAs of a deleted ServingCertificate");
         Ok(())
     }
 }

@@ -189,7 +189,7 @@ impl Unobservable {
     fn terminating(object: &ObjectKey) -> Self {
         Self {
             reason: "SecretTerminating",
-            message: format!("{object} is being deleted; another is made when it is gone"),
+            message: format!("waiting for {object} to be deleted before recreating it"),
         }
     }
 }
@@ -223,7 +223,7 @@ fn in_way_of_authorities(secret: &Value, desired: &DesiredCertificate) -> Option
     }
     (!CaSecret::is_ours(secret, &desired.key)).then(|| Unobservable {
         reason: "ForeignSecret",
-        message: format!("{key} exists and was not made by Windlass: remove it"),
+        message: format!("{key} exists and was not created by Windlass: delete it"),
     })
 }
 

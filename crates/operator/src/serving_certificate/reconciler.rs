@@ -45,7 +45,7 @@ pub enum ServingCertificateError {
     #[error(transparent)]
     Issue(#[from] IssueError),
     /// The key that is kept cannot be read.
-    #[error("cannot read the key of the serving certificate")]
+    #[error("cannot read the private key of the serving certificate")]
     Key(#[from] ReadPrivateKeyError),
     /// A serving certificate and its key do not belong together.
     #[error(transparent)]

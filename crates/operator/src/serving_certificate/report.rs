@@ -188,7 +188,7 @@ impl CertificateReconciler {
         let (reason, message) = (&condition.reason, &condition.message);
         // A certificate comes before the pods that mount it.
         let is_new = before.is_none() && *reason == Reason::NoReadyEndpoints.to_string();
-        tracing::info!(certificate = %desired.key, ready = holds, reason, message, "The rotation stands otherwise");
+        tracing::info!(certificate = %desired.key, ready = holds, reason, message, "Ready condition changed");
         let events = &self.context.events;
         if holds {
             events.note(&desired.object, "Rotate", READY, message).await;

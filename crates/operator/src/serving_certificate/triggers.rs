@@ -47,7 +47,7 @@ pub(super) async fn enqueue(
             change = changes.recv() => change,
             // What was to be done by the calendar may be due now.
             () = &mut jump => {
-                info!("The calendar has jumped, or the machine was suspended; looking at everything");
+                info!("The clock jumped or the machine was suspended; reconciling everything");
                 add_all(&context.index, &queue);
                 jump.set(clock::jump(&*context.clock));
                 continue;

@@ -8,7 +8,9 @@ use super::spoken_annotation;
 
 /// Somebody else writes a target's CA bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{manager} is asked for the CA bundle too: remove the annotation {annotation}, or ours")]
+#[error(
+    "{manager} is also requested to inject the CA bundle: remove the annotation {annotation} or that of Windlass"
+)]
 pub struct ManagedElsewhere {
     /// The program that answers the annotation.
     pub manager: &'static str,

@@ -41,7 +41,7 @@ pub enum TargetPatch {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InjectionError {
     /// It is not known where the kind keeps a CA bundle.
-    #[error("{0} is of no kind that carries a CA bundle")]
+    #[error("{0}: this kind has no caBundle field")]
     UnknownKind(
         /// Its kind, namespace and name.
         String,
@@ -74,7 +74,7 @@ impl Injection<'_> {
     pub fn plan(&self, target: &Value) -> Result<Option<TargetPatch>, InjectionError> {
         let kind = TargetKind::of(target).ok_or_else(|| {
             let key = ObjectKey::of(target).map(|key| key.to_string());
-            InjectionError::UnknownKind(key.unwrap_or_else(|| "an object without a name".into()))
+            InjectionError::UnknownKind(key.unwrap_or_else(|| "unnamed object".into()))
         })?;
         ManagedElsewhere::check(target)?;
         let operations: Vec<_> = self

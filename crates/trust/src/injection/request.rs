@@ -34,7 +34,7 @@ pub enum CaSource {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidRequest {
     /// The value of an annotation names no object.
-    #[error("annotation {annotation}: {value:?} is not of the form <namespace>/<name>")]
+    #[error("annotation {annotation}: {value:?} must have the form <namespace>/<name>")]
     Form {
         /// The annotation's name.
         annotation: &'static str,
@@ -42,7 +42,7 @@ pub enum InvalidRequest {
         value: String,
     },
     /// The target asks twice.
-    #[error("annotations {INJECT_CA_FROM} and {INJECT_CA_FROM_SECRET} exclude each other: remove one")]
+    #[error("annotations {INJECT_CA_FROM} and {INJECT_CA_FROM_SECRET} are mutually exclusive: remove one")]
     Both,
 }
 

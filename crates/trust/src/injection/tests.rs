@@ -329,7 +329,7 @@ fn what_others_manage_is_left_to_them() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cert-manager is asked for the CA bundle too: remove the annotation cert-manager.io/inject-ca-from, or ours"
+        "cert-manager is also requested to inject the CA bundle: remove the annotation cert-manager.io/inject-ca-from or that of Windlass"
     );
 }
 
@@ -337,10 +337,7 @@ fn what_others_manage_is_left_to_them() {
 fn other_kinds_are_refused() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}});
     let error = plan(&secret, &trust(1)).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "Secret n/s is of no kind that carries a CA bundle"
-    );
+    assert_eq!(error.to_string(), "Secret n/s: this kind has no caBundle field");
     assert!(plan(&json!(null), &trust(1)).is_err());
 }
 
@@ -368,7 +365,7 @@ fn targets_say_whose_bundle_they_want() {
         assert_eq!(
             error,
             format!(
-                "annotation windlass.dev/inject-ca-from: {wrong:?} is not of the form <namespace>/<name>"
+                "annotation windlass.dev/inject-ca-from: {wrong:?} must have the form <namespace>/<name>"
             )
         );
     }

@@ -192,7 +192,7 @@ pub enum WriteAuthoritiesError {
     #[error(transparent)]
     Unknown(#[from] UnknownCertificate),
     /// What is known of the CAs cannot be written as JSON.
-    #[error("cannot write what is known of the CAs")]
+    #[error("cannot encode the state of the CAs")]
     Encode(#[from] serde_json::Error),
 }
 

@@ -16,7 +16,7 @@ pub struct CertificateStore(HashMap<Fingerprint, pki::Certificate>);
 
 /// A plan names a certificate that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the certificate with the fingerprint {0} is not at hand")]
+#[error("certificate {0} was not loaded")]
 pub struct UnknownCertificate(
     /// SHA-256 of its DER.
     pub Fingerprint,
@@ -29,7 +29,7 @@ pub enum WriteBundleError {
     #[error(transparent)]
     Unknown(#[from] UnknownCertificate),
     /// It must not be published.
-    #[error("the trust bundle must not be published")]
+    #[error("refusing to publish the trust bundle")]
     Bundle(#[from] TrustBundleError),
 }
 

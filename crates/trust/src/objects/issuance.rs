@@ -34,7 +34,7 @@ pub enum IssueCaError {
     #[error(transparent)]
     Unknown(#[from] UnknownCertificate),
     /// A key that is needed for it is missing.
-    #[error("the key that is needed to sign is not at hand")]
+    #[error("the signing CA's private key is missing")]
     NoKey,
 }
 

@@ -47,20 +47,20 @@ impl ServingSecret {
         let name = requirements.secret_name;
         if !is_ours(secret, requirements) {
             return Some(format!(
-                "the Secret {name} exists and was not made for this ServingCertificate: remove it, or label it {}={} to have it replaced",
+                "Secret {name} exists and was not created for this ServingCertificate: delete it, or label it {}={} to have it replaced",
                 names::SERVING_CERTIFICATE,
                 label_value(&requirements.certificate.name)
             ));
         }
         if secret.get("immutable") == Some(&Value::Bool(true)) {
             return Some(format!(
-                "the Secret {name} is immutable: remove it, and it is made anew"
+                "Secret {name} is immutable: delete it to have it recreated"
             ));
         }
         match object::text(secret, "/type") {
             Some(TLS_TYPE) => None,
             other => Some(format!(
-                "the Secret {name} is of type {} where {TLS_TYPE} is needed: remove it, and it is made anew",
+                "Secret {name} has type {}, expected {TLS_TYPE}: delete it to have it recreated",
                 other.unwrap_or("Opaque")
             )),
         }

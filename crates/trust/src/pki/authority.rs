@@ -46,7 +46,7 @@ pub struct Terms {
 #[derive(Debug, Error)]
 pub enum IssueError {
     /// The issuer's constraints make clients refuse the certificate.
-    #[error("the CA {authority} must not sign for {name}")]
+    #[error("the CA {authority} is not permitted to sign for {name}")]
     NotPermitted {
         /// The common name of the CA.
         authority: String,
@@ -54,7 +54,7 @@ pub enum IssueError {
         name: String,
     },
     /// It would have ended already.
-    #[error("a certificate that is issued at {now} and ends at {not_after} is of no use")]
+    #[error("notAfter {not_after} is not after the time of issuance, {now}")]
     Ended {
         /// When it is issued.
         now: Timestamp,
@@ -62,19 +62,19 @@ pub enum IssueError {
         not_after: Timestamp,
     },
     /// What should be cross-signed is not a CA.
-    #[error("{0} is no CA")]
+    #[error("{0} is not a CA")]
     NotAnAuthority(String),
     /// A CA that Windlass did not make has a name that it cannot write again byte by byte, as clients compare it.
-    #[error("{0} is no CA that Windlass made")]
+    #[error("{0} is not a CA created by Windlass")]
     ForeignName(String),
     /// X.509 cannot express a time.
-    #[error("there is no such time in a certificate")]
+    #[error("time cannot be represented in X.509")]
     Time,
     /// The certificate cannot be encoded or signed.
     #[error("cannot sign a certificate")]
     Sign(#[from] rcgen::Error),
     /// What was signed cannot be read.
-    #[error("a certificate was signed that cannot be read")]
+    #[error("cannot parse the signed certificate")]
     Inspect(#[from] InspectError),
 }
 
@@ -82,10 +82,10 @@ pub enum IssueError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadAuthorityError {
     /// The certificate may not sign.
-    #[error("{0} is no CA")]
+    #[error("{0} is not a CA")]
     NotAnAuthority(String),
     /// The key belongs to another certificate.
-    #[error("the key is not the key of the CA")]
+    #[error("the private key does not match the CA certificate")]
     Mismatch,
 }
 

@@ -27,13 +27,13 @@ pub struct Certificate {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InspectError {
     /// They are no X.509 certificate in DER.
-    #[error("it is no X.509 certificate: {0}")]
+    #[error("not an X.509 certificate: {0}")]
     Malformed(String),
     /// A certificate and something behind it.
-    #[error("{0} bytes follow the certificate")]
+    #[error("{0} trailing bytes after the certificate")]
     TrailingBytes(usize),
     /// An extension that is needed to judge the certificate cannot be read.
-    #[error("its extension {0} cannot be read")]
+    #[error("cannot parse extension {0}")]
     Extension(String),
 }
 
@@ -237,7 +237,7 @@ impl fmt::Display for Certificate {
         write!(
             f,
             "{} (serial {})",
-            name.unwrap_or("a certificate without a name"),
+            name.unwrap_or("unnamed certificate"),
             hexadecimal(&self.facts.serial)
         )
     }

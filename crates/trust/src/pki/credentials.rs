@@ -29,7 +29,7 @@ pub enum ReadCredentialsError {
     #[error("cannot read {TLS_PRIVATE_KEY}")]
     Key(#[source] ReadPrivateKeyError),
     /// The key belongs to another certificate.
-    #[error("{TLS_PRIVATE_KEY} is not the key of the first certificate of {TLS_CERTIFICATE}")]
+    #[error("{TLS_PRIVATE_KEY} does not match the first certificate in {TLS_CERTIFICATE}")]
     Mismatch,
 }
 

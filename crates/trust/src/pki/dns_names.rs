@@ -86,10 +86,10 @@ fn problem(name: &str) -> Option<String> {
     let reason = if name.len() > SUBDOMAIN_LENGTH {
         format!("longer than {SUBDOMAIN_LENGTH} characters")
     } else if name.parse::<IpAddr>().is_ok() {
-        "an IP address; only DNS names can be served".to_owned()
+        "is an IP address, and only DNS names can be served".to_owned()
     } else if !rest.split('.').all(is_label) {
         format!(
-            "not labels of letters, digits and inner hyphens, 1 to {LABEL_LENGTH} each, with dots between them"
+            "does not consist of labels of 1 to {LABEL_LENGTH} letters, digits and inner hyphens, separated by dots"
         )
     } else if rest
         .rsplit('.')
@@ -97,11 +97,11 @@ fn problem(name: &str) -> Option<String> {
         .is_some_and(|label| label.bytes().all(|byte| byte.is_ascii_digit()))
     {
         // Clients take such a name for an IP address (WHATWG URL, RFC 3696 §2).
-        "a name whose last label is a number".to_owned()
+        "ends with a label that is a number".to_owned()
     } else {
         return None;
     };
-    Some(format!("{name:?} is no DNS name: it is {reason}"))
+    Some(format!("{name:?} is not a DNS name: it {reason}"))
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
         ];
         let InvalidDnsNames(problems) = names(&wrong).unwrap_err();
         assert_eq!(problems.len(), wrong.len(), "{problems:#?}");
-        assert!(problems[4].contains("\"10.0.0.1\" is no DNS name: it is an IP address"));
+        assert!(problems[4].contains("\"10.0.0.1\" is not a DNS name: it is an IP address"));
         assert!(DnsNames::of_service(&long, "n", &[]).is_err());
         assert!(names(&[&vec!["a"; 127].join(".")]).is_ok());
         assert!(names(&[&vec!["a"; 128].join(".")]).is_err());

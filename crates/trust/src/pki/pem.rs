@@ -29,25 +29,25 @@ pub struct UnexpectedBlock {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockFault {
     /// Text outside of blocks.
-    #[error("text that belongs to no block")]
+    #[error("text outside of a PEM block")]
     Text,
     /// A private key, in any of its encodings.
-    #[error("a private key; it does not belong here, and must be replaced if anybody could read it")]
+    #[error("a private key, which does not belong here; replace the key if it may have been exposed")]
     PrivateKey,
     /// A block of another kind.
-    #[error("a block that is no CERTIFICATE")]
+    #[error("a PEM block other than CERTIFICATE")]
     OtherBlock,
     /// A block with headers, which clients skip.
-    #[error("a block with headers, which clients skip")]
+    #[error("a PEM block with headers, which clients ignore")]
     Headers,
     /// A block without its end.
-    #[error("a block that is cut off: its END line is missing")]
+    #[error("a truncated PEM block: the END line is missing")]
     CutOff,
     /// A block of something else than base64.
-    #[error("a block that is no base64")]
+    #[error("a PEM block that is not base64")]
     NotBase64,
     /// A block of something else than a certificate.
-    #[error("a block whose content cannot be used: {0}")]
+    #[error("a PEM block with invalid content: {0}")]
     NotACertificate(InspectError),
 }
 

@@ -25,7 +25,7 @@ pub enum KeyAlgorithm {
 /// A private key cannot be read. Says nothing of what was read: it might be a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "it is no PKCS#8 private key (PEM block PRIVATE KEY) of a supported algorithm (ECDSA P-256, P-384; RSA from 2048 bits)"
+    "not a PKCS#8 private key (PEM block PRIVATE KEY) of a supported algorithm (ECDSA P-256, P-384; RSA from 2048 bits)"
 )]
 pub struct ReadPrivateKeyError;
 

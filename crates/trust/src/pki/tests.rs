@@ -139,7 +139,9 @@ fn a_name_that_the_issuer_must_not_sign_for_is_refused() {
     let extra = DnsNames::of_service("hook", "system", &["hook.example.com".into()]).unwrap();
     let error = authority(1).issue(&extra, &key(), &terms(DAY)).unwrap_err();
     assert!(
-        error.to_string().ends_with("must not sign for hook.example.com"),
+        error
+            .to_string()
+            .ends_with("is not permitted to sign for hook.example.com"),
         "{error}"
     );
 }

@@ -63,7 +63,7 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     let behind = behind.map(|(endpoint, leaf)| Blocked::Endpoint {
         endpoint: endpoint.name.clone(),
         message: format!(
-            "serves a certificate that is valid until {}, not the one in the Secret",
+            "still serves the certificate expiring {}; it has not reloaded the Secret",
             leaf.validity.not_after
         ),
     });

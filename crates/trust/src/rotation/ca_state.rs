@@ -47,7 +47,7 @@ pub struct CaState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ca {
-    /// Counts the CAs of a ServingCertificate from 1.
+    /// Number of the CA: the CAs of a ServingCertificate are counted from 1.
     pub generation: u32,
     /// Its self-signed certificate.
     pub certificate: CertificateId,

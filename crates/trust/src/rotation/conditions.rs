@@ -87,7 +87,7 @@ fn trusted(situation: &Situation<'_>) -> Assessment {
     }
     if let Some(target) = situation.open_targets().find(fails) {
         let mut message = format!(
-            "{} does not trust what is served, and is being given the trust bundle",
+            "{} does not trust the served certificate; updating its caBundle",
             target.id
         );
         if let Some(contested) = &target.contested {
@@ -99,12 +99,14 @@ fn trusted(situation: &Situation<'_>) -> Assessment {
     if current < total {
         return Assessment::yes(
             Reason::Updating,
-            format!("{current} of {total} targets carry the trust bundle; the others trust what is served"),
+            format!(
+                "{current} of {total} targets carry the trust bundle; the others trust the served certificate"
+            ),
         );
     }
     Assessment::yes(
         Reason::Current,
-        format!("all of {total} targets carry the trust bundle"),
+        format!("all {total} targets carry the trust bundle"),
     )
 }
 
@@ -114,7 +116,7 @@ fn served(situation: &Situation<'_>) -> Assessment {
     let service = &situation.observation.service;
     if !service.exists {
         let message = format!(
-            "there is no Service {}: create it, or correct spec.serviceName",
+            "Service {} not found: create it, or correct spec.serviceName",
             service.name
         );
         return Assessment::no(Reason::NoService, message);
@@ -122,11 +124,11 @@ fn served(situation: &Situation<'_>) -> Assessment {
     if ready().next().is_none() {
         let message = match situation.observation.endpoints.len() {
             0 => format!(
-                "Service {} has no endpoint: see whether its selector matches pods that run",
+                "Service {} has no endpoints: check that its selector matches running pods",
                 service.name
             ),
             others => format!(
-                "Service {} has no ready endpoint, and {others} that are not ready: see to their pods",
+                "Service {} has no ready endpoints, and {others} that are not ready: check their pods",
                 service.name
             ),
         };
@@ -141,7 +143,7 @@ fn served(situation: &Situation<'_>) -> Assessment {
         return Assessment::no(
             Reason::NotServed,
             format!(
-                "{} serves a certificate that has ended or is not trusted",
+                "{} serves a certificate that has expired or is not trusted",
                 endpoint.name
             ),
         );
@@ -149,7 +151,7 @@ fn served(situation: &Situation<'_>) -> Assessment {
     let EndpointCounts { total, current } = EndpointCounts::of_endpoints(situation);
     if current < total {
         let seen =
-            format!("{current} of {total} ready endpoints were seen serving the certificate in the Secret");
+            format!("{current} of {total} ready endpoints are known to serve the certificate in the Secret");
         let message = match ready().find_map(unseen) {
             Some(unseen) => format!("{seen}; {unseen}"),
             None => seen,
@@ -158,7 +160,7 @@ fn served(situation: &Situation<'_>) -> Assessment {
     }
     Assessment::yes(
         Reason::Current,
-        format!("all of {total} ready endpoints serve the certificate in the Secret"),
+        format!("all {total} ready endpoints serve the certificate in the Secret"),
     )
 }
 
@@ -189,7 +191,7 @@ fn ready(
     {
         return Assessment::no(
             Reason::NotIssued,
-            "there is no valid serving certificate yet".to_owned(),
+            "waiting for a valid serving certificate".to_owned(),
         );
     }
     for verdict in [trusted, served] {
@@ -198,7 +200,7 @@ fn ready(
         }
     }
     let message = blocked.first().map_or_else(
-        || "the serving certificate is served, and trusted by every target".to_owned(),
+        || "the certificate is served and trusted by every target".to_owned(),
         Blocked::to_string,
     );
     let is_updating = [trusted, served]

@@ -64,7 +64,7 @@ pub use self::{
 pub struct RotationPlan {
     /// Each is safe by itself. After a change of the CA Secret, plan again at once.
     pub steps: Vec<Step>,
-    /// Where the rotation stands.
+    /// Phase of the rotation.
     pub phase: RotationPhase,
     /// After how long to plan again, if nothing that was observed changes before.
     pub wake_up: SignedDuration,

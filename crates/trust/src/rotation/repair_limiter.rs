@@ -109,12 +109,12 @@ impl std::fmt::Display for Contested {
 }
 
 fn write_contested(f: &mut std::fmt::Formatter<'_>, by: Option<&str>, repairs: u64) -> std::fmt::Result {
-    let by = by.unwrap_or("somebody");
+    let by = by.unwrap_or("an unknown field manager");
     match repairs {
-        0 | 1 => write!(f, "{by} took the trust bundle away, and it was given back"),
+        0 | 1 => write!(f, "{by} has overwritten caBundle; restored it"),
         repairs => write!(
             f,
-            "{by} has taken the trust bundle away {repairs} times or more: have it leave caBundle alone"
+            "{by} has overwritten caBundle at least {repairs} times (restored each time); configure it to ignore the field"
         ),
     }
 }

@@ -12,16 +12,16 @@ use crate::rotation::{
     step::Step,
 };
 
-/// Where a rotation stands.
+/// Phase of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RotationPhase {
     /// The next CA is trusted everywhere and signs nothing yet.
     Stable,
-    /// The next CA has signed; endpoints are coming to serve what it signed.
+    /// The next CA has signed; endpoints are switching to what it signed.
     Signing,
-    /// Every endpoint serves what the next CA signed; targets are getting the CA after it.
+    /// Every endpoint serves what the next CA signed; targets are being updated with the CA after it.
     Retiring,
-    /// Targets are getting a next CA that they did not know.
+    /// Targets are being updated with a new next CA.
     Distributing,
 }
 

@@ -20,7 +20,7 @@ pub enum ManualRotation {
 /// Why a value asks for nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "windlass.dev/rotate: {value:?}: write leaf:<reason> or ca:<reason>, for example ca:compromised-2026-05-04"
+    "windlass.dev/rotate: {value:?} must be leaf:<reason> or ca:<reason>, for example ca:compromised-2026-05-04"
 )]
 pub struct ParseRequestError {
     value: String,

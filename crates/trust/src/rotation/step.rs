@@ -80,15 +80,15 @@ impl fmt::Display for Step {
                 Leaf::Issue { validity, .. } => {
                     write!(
                         f,
-                        "Issued a serving certificate that is valid until {}",
+                        "Issued a serving certificate valid until {}",
                         validity.not_after
                     )
                 }
             },
-            Self::InjectTarget { target, .. } => write!(f, "Gave {target} the trust bundle"),
+            Self::InjectTarget { target, .. } => write!(f, "Injected the trust bundle into {target}"),
             Self::RestartRollout { deployment, .. } => write!(
                 f,
-                "Restarted Deployment {deployment}, because its pods do not read a new serving certificate"
+                "Restarted Deployment {deployment} because its pods did not reload the serving certificate"
             ),
         }
     }
@@ -106,41 +106,41 @@ impl fmt::Display for CaChange {
             } => {
                 write!(
                     f,
-                    "Made CA {}, and CA {} as the next",
+                    "Created CA {} and next CA {}",
                     current.generation, next.generation
                 )
             }
             Self::Found { next, .. } => write!(
                 f,
-                "Made CA {}, because the keys of those before are lost; what they signed stays trusted meanwhile",
+                "Created CA {} because the keys of the previous CAs are lost; what those signed stays trusted for now",
                 next.generation
             ),
-            Self::Adopt(_) => f.write_str("Trusted on a CA that signed what is served"),
+            Self::Adopt(_) => f.write_str("Kept trust in the CA of the certificate being served"),
             Self::StartRotation {
                 request, distrusted, ..
             } if distrusted.is_empty() => {
-                write!(f, "Started the rotation that {request:?} asks for")
+                write!(f, "Started the rotation requested by {request:?}")
             }
             Self::StartRotation { request, .. } => write!(
                 f,
-                "Started the rotation that {request:?} asks for: calls to endpoints that go on serving what a \
+                "Started the rotation requested by {request:?}: requests to endpoints that keep serving what a \
                  compromised CA signed will fail once it is retired"
             ),
-            Self::IssueNext(next) => write!(f, "Made CA {} as the next", next.generation),
-            Self::RecordPublished(_) => f.write_str("Noted that the serving Secret was read back"),
-            Self::RecordTrust(_) => f.write_str("Noted how far the next CA is known"),
-            Self::Promote { cross: Some(_), .. } => f.write_str("The next CA signs from now on"),
+            Self::IssueNext(next) => write!(f, "Created next CA {}", next.generation),
+            Self::RecordPublished(_) => f.write_str("Recorded that the serving Secret was read back"),
+            Self::RecordTrust(_) => f.write_str("Recorded how far the next CA is distributed"),
+            Self::Promote { cross: Some(_), .. } => f.write_str("Promoted the next CA to sign"),
             Self::Promote { cross: None, .. } => {
-                f.write_str("The next CA signs from now on, without a cross certificate of the one before")
+                f.write_str("Promoted the next CA to sign, without a cross-certificate of the previous CA")
             }
             Self::Retire { next: Some(next), .. } => {
                 write!(
                     f,
-                    "Retired the CA before, and made CA {} as the next",
+                    "Retired the previous CA and created next CA {}",
                     next.generation
                 )
             }
-            Self::Retire { .. } => f.write_str("Retired a CA that nothing is served from"),
+            Self::Retire { .. } => f.write_str("Retired a CA that no longer signs anything that is served"),
         }
     }
 }

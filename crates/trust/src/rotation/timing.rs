@@ -57,7 +57,7 @@ pub enum TimingProblem {
     },
     /// A renewed certificate would come too late to replace the one before.
     #[error(
-        "duration must be at least {least:#}, because a server may take that third of it that is left to read a renewed certificate: {leaf_life:#} is less"
+        "duration must be at least {least:#}, because a server may take the last third of it to read a renewed certificate: {leaf_life:#} is less"
     )]
     LeafTooShort {
         /// What is asked for.

@@ -34,16 +34,16 @@ pub enum TrustBundleError {
     #[error(transparent)]
     Malformed(MalformedPem),
     /// There is nothing in it: clients would take it for no bundle at all, and trust the CAs of their system.
-    #[error("it holds no certificate")]
+    #[error("trust bundle contains no certificates")]
     Empty,
     /// There is a certificate in it that is not a CA, or was not signed by itself: damaged, or a cross certificate.
-    #[error("it holds {0}, which is no root CA or is damaged")]
+    #[error("trust bundle contains {0}, which is not a root CA or is damaged")]
     NotARoot(String),
     /// Nothing in it is valid any more.
-    #[error("all its certificates have expired, the last one at {0}")]
+    #[error("all certificates of the trust bundle have expired, the last one at {0}")]
     Expired(Timestamp),
     /// API servers would refuse it.
-    #[error("it has {0} characters in base64, and more than {LONGEST_ENCODED} are refused")]
+    #[error("trust bundle is too large: {0} base64 characters, limit {LONGEST_ENCODED}")]
     TooLong(usize),
 }
 

@@ -76,7 +76,7 @@ fn our_own_hold_nothing_but_roots() {
     for (content, expected) in [
         (
             pem.clone() + "junk\n" + &pem,
-            format!("line {next_line}: text that belongs to no block"),
+            format!("line {next_line}: text outside of a PEM block"),
         ),
         (
             pem.clone() + &root.key().to_pem(),
@@ -84,15 +84,15 @@ fn our_own_hold_nothing_but_roots() {
         ),
         (
             pem[..pem.len() - 10].to_owned(),
-            "line 1: a block that is cut off".into(),
+            "line 1: a truncated PEM block".into(),
         ),
         (
             pem.clone() + &leaf.to_pem(),
-            format!("{leaf}, which is no root CA"),
+            format!("{leaf}, which is not a root CA"),
         ),
         (
             pem.clone() + &cross.to_pem(),
-            format!("{cross}, which is no root CA"),
+            format!("{cross}, which is not a root CA"),
         ),
     ] {
         let error = TrustBundle::from_pem(content.as_bytes()).unwrap_err().to_string();

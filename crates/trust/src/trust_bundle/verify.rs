@@ -14,10 +14,10 @@ use crate::pki::Certificate;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Untrusted {
     /// The server presents nothing.
-    #[error("no certificate is presented")]
+    #[error("no certificate was presented")]
     NoCertificate,
     /// There is no such server.
-    #[error("{0:?} is no name of a server")]
+    #[error("{0:?} is not a server name")]
     Host(String),
     /// The chain leads to no certificate of the bundle, is not for this name or not valid at this time.
     #[error("{leaf} is not accepted: {error}")]

@@ -1,13 +1,15 @@
 //! A probe of a container, asked again and again.
 
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Probe;
+use tokio::time::{Instant, sleep_until, timeout};
+
 use super::{
     action::{ProbeAction, ProbedContainer},
     threshold::Threshold,
 };
 use crate::NodeOptions;
-use k8s_openapi::api::core::v1::Probe;
-use std::time::Duration;
-use tokio::time::{Instant, sleep_until, timeout};
 
 /// However fast the node runs, a container is not asked more often.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(100);

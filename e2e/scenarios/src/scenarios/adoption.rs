@@ -39,7 +39,7 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(cluster: &TestCl
     cluster.bundle("sample.v1")?;
     let path = sample::DEFINITION;
     for (metadata, owner) in [
-        (json!({}), "not by Windlass"),
+        (json!({}), "not Windlass"),
         (
             json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {
                 "meta.helm.sh/release-name": "widgets", "meta.helm.sh/release-namespace": "apps"}}),

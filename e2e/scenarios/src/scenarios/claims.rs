@@ -133,7 +133,7 @@ pub(super) async fn bundles_that_may_not_convert_are_refused(cluster: &TestClust
         ("conversion-install-modes", "AllNamespaces"),
         ("conversion-crd-duplicate", "same custom resource definition"),
         ("crd-duplicate", "duplicate custom resource definition"),
-        ("crd-kind-clash", "is also that of"),
+        ("crd-kind-clash", "is also defined by"),
     ] {
         cluster.add_bundle(&sample::bundle("broken").join(bundle), bundle)?;
         let namespace = format!("{bundle}-system");

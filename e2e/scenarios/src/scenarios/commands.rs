@@ -63,7 +63,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(cluster: &TestClus
 
     let removed = cluster.command.succeed(&["uninstall", "sample"]).await?;
     anyhow::ensure!(
-        removed.starts_with("BundleDeployment sample is removed\n")
+        removed.starts_with("BundleDeployment sample removed\n")
             && removed.contains("CustomResourceDefinition widgets.sample.windlass.dev"),
         "{removed}"
     );
@@ -71,7 +71,7 @@ pub(super) async fn the_command_installs_upgrades_and_removes(cluster: &TestClus
     let left = parts(cluster).await?;
     anyhow::ensure!(left.is_empty(), "{left:?} were left");
     let said = cluster.command.fail(&["uninstall", "sample"]).await?;
-    anyhow::ensure!(said.contains("there is no BundleDeployment sample"), "{said}");
+    anyhow::ensure!(said.contains("BundleDeployment sample not found"), "{said}");
     Ok(())
 }
 
@@ -104,7 +104,7 @@ pub(super) async fn the_command_ends_when_the_operator_refuses(cluster: &TestClu
     let said = cluster.command.fail(&arguments).await?;
     anyhow::ensure!(
         said.contains(
-            "Error: the install is refused: Accepted: ServiceAccount sample-system/sample-operator"
+            "Error: the install was refused: Accepted: ServiceAccount sample-system/sample-operator"
         ),
         "{said}"
     );

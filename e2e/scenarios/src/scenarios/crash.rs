@@ -51,7 +51,7 @@ pub(super) async fn resumes(cluster: &TestCluster, operation: Operation) -> anyh
 
 /// How the operation ends when nobody disturbs it, and in how many writes.
 async fn undisturbed(cluster: &TestCluster, operation: Operation) -> anyhow::Result<(Snapshot, u64)> {
-    let (operator, proxy) = cluster.gated(&cluster.operator).await?;
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let running = operator.start()?;
     operation.prepare(cluster).await?;
     operation::settled(cluster).await?;
@@ -82,7 +82,7 @@ async fn killed_at_every_write(
     for life in 0..MOST_LIVES {
         let cut = if life % 2 == 0 { Cut::Before } else { Cut::After };
         // Each life has a proxy of its own: what a dead one still had under way reaches nobody.
-        let (operator, proxy) = cluster.gated(&cluster.operator).await?;
+        let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
         proxy.cut_at(1, cut);
         let running = operator.start()?;
         let ended = tokio::select! {

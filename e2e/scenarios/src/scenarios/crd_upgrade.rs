@@ -229,7 +229,7 @@ pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses
     let message = refused(cluster, &back).await?;
     anyhow::ensure!(
         message.contains("v1 ^.spec.note storedObjects: 1 of ")
-            && message.contains(" objects would lose what is in this field: traffic/noted (spec.note)")
+            && message.contains(" objects would lose the value of this field: traffic/noted (spec.note)")
             && !message.contains("existingFieldRemoval"),
         "{message}"
     );

@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use serde_json::{Value, json};
-
 use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::foreign::{self, version};
@@ -201,7 +200,7 @@ pub(super) async fn every_kind_of_target_is_repaired(bed: &TestCluster) -> anyho
 }
 
 pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &TestCluster) -> anyhow::Result<()> {
-    let (operator, gate) = bed.gated(&bed.operator).await?;
+    let (operator, gate) = bed.proxied(&bed.operator).await?;
     let _operator = operator.start()?;
     let targets = install_beside_targets(bed).await?;
     let trust = sample::trust_bundle(bed).await?;

@@ -16,7 +16,7 @@ const QUIET: Duration = Duration::from_secs(3);
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) async fn nothing_is_written_when_nothing_changes(cluster: &TestCluster) -> anyhow::Result<()> {
-    let (operator, proxy) = cluster.gated(&cluster.operator).await?;
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let running = operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     settled(&proxy).await?;

@@ -195,10 +195,10 @@ pub(super) async fn leases_that_make_no_sense_are_refused(cluster: &TestCluster)
 
 impl Replicas {
     async fn start(cluster: &TestCluster) -> anyhow::Result<Self> {
-        let (operator, leaders_proxy) = cluster.gated(&cluster.operator.replica("one")).await?;
+        let (operator, leaders_proxy) = cluster.proxied(&cluster.operator.replica("one")).await?;
         let leader = operator.start()?;
         sample::install(cluster, "sample.v1").await?;
-        let (operator, standbys_proxy) = cluster.gated(&cluster.operator.replica("other")).await?;
+        let (operator, standbys_proxy) = cluster.proxied(&cluster.operator.replica("other")).await?;
         let standby = operator.start()?;
         // The one that stands by has seen everything, and done nothing.
         until("the standby is ready", PATIENCE, async || {

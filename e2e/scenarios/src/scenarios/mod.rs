@@ -35,8 +35,9 @@ mod upgrade;
 
 use std::pin::Pin;
 
-use self::operation::Operation;
 use crate::{cluster::Disruption, test_cluster::TestCluster};
+
+use self::operation::Operation;
 
 /// What a scenario returns. It stays on the thread that began it.
 type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;

@@ -122,7 +122,7 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
         let crd = foreign::crd(kind.api_version, kind.kind, kind.plural, kind.namespaced);
         foreign::define(bed, &crd).await?;
     }
-    let (operator, gate) = bed.gated(&bed.operator).await?;
+    let (operator, gate) = bed.proxied(&bed.operator).await?;
     let _operator = operator.start()?;
     bundle(bed, &kinds, "one")?;
     succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;

@@ -34,7 +34,7 @@ const FAULTS: [(&str, &str, &str); 6] = [
     (
         "wrong-certificate",
         "CanaryFailed",
-        "presents a certificate that is not trusted",
+        "serves an untrusted certificate",
     ),
     ("not-found", "CanaryFailed", "answered /convert with HTTP 404"),
     (
@@ -43,7 +43,7 @@ const FAULTS: [(&str, &str, &str); 6] = [
         "HTTP 500: failing, as --fault error asks",
     ),
     ("wrong-version", "CanaryFailed", "an object whose apiVersion is"),
-    ("lose-field", "CanaryFailed", "spec.size is gone"),
+    ("lose-field", "CanaryFailed", "spec.size was lost"),
 ];
 
 pub(super) async fn a_broken_revision_is_stopped_at_its_canary(cluster: &TestCluster) -> anyhow::Result<()> {
@@ -142,7 +142,7 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
     stopped(
         cluster,
         "RollingOut",
-        "crashes: container manager ended with exit code 1",
+        "is crashing: container manager terminated with exit code 1",
     )
     .await?;
     anyhow::ensure!(

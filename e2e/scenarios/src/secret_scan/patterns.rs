@@ -10,14 +10,14 @@ pub(super) const BLOCK: usize = 9;
 
 /// Pieces of secrets as they would be written, each with the way in which.
 #[derive(Default)]
-pub(super) struct Patterns {
+pub(super) struct SecretPatterns {
     pub(super) pieces: Vec<Vec<u8>>,
     pub(super) ways: Vec<&'static str>,
 }
 
 // === impl Patterns ===
 
-impl Patterns {
+impl SecretPatterns {
     /// Every way to write these bytes.
     pub(super) fn add(&mut self, secret: &[u8]) {
         self.add_blocks("raw bytes", secret, BLOCK);

@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
     der,
-    patterns::{Patterns, squeeze},
+    patterns::{SecretPatterns, squeeze},
     pem::{body, lines},
 };
 
@@ -31,7 +31,7 @@ impl SecretScan {
     ///
     /// When one of them cannot be read.
     pub fn of<'a>(keys: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Self> {
-        let mut patterns = Patterns::default();
+        let mut patterns = SecretPatterns::default();
         for pem in keys {
             let body = body(pem);
             let letters: String = body.split_whitespace().collect();

@@ -13,7 +13,7 @@ use crate::{
     cluster::{self, BackingCluster},
     command::Command,
     inventory::Inventory,
-    operator::{self, Operator},
+    operator::{self, OperatorProcess},
     proxy::Proxy,
     steps::{self, PATIENCE, check, get, serving_certificates, until},
 };
@@ -26,7 +26,7 @@ pub struct TestCluster {
     /// The cluster admin. Never retries by itself.
     pub client: Client,
     /// How to start the operator.
-    pub operator: Operator,
+    pub operator: OperatorProcess,
     /// The command, as the cluster admin.
     pub command: Command,
     pub(super) directory: TempDir,
@@ -73,7 +73,7 @@ impl TestCluster {
         let node_options = backing.node(options.node(directory.path())).await?;
         let node = start_node(node_client, node_options, stop.clone());
         Ok(Self {
-            operator: Operator {
+            operator: OperatorProcess {
                 pod: operator::ACCOUNT.to_owned(),
                 client: client.clone(),
                 arguments: options.arguments(),
@@ -108,7 +108,7 @@ impl TestCluster {
     /// # Errors
     ///
     /// When the proxy cannot be opened.
-    pub async fn gated(&self, operator: &Operator) -> anyhow::Result<(Operator, Proxy)> {
+    pub async fn proxied(&self, operator: &OperatorProcess) -> anyhow::Result<(OperatorProcess, Proxy)> {
         let proxy = Proxy::open(self.operator_client().await?).await?;
         let kubeconfig = self.write(&format!("{}.proxy.kubeconfig", operator.pod), &proxy.kubeconfig())?;
         Ok((operator.with_kubeconfig(&kubeconfig), proxy))

@@ -24,7 +24,7 @@ const EVIDENCE: &[&str] = &[
 // === impl TestCluster ===
 
 impl TestCluster {
-    /// The end of the operator's log: what is printed with a failure.
+    /// Last lines of the operator's log: what is printed with a failure.
     pub fn log_tail(&self) -> String {
         let log = fs::read_to_string(&self.operator.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();

@@ -53,7 +53,7 @@ impl DeploymentConfig {
         let message = match yaml::documents(bytes).as_deref() {
             Ok([]) => return Ok(Value::Null),
             Ok([value]) => return Ok(value.clone()),
-            Ok(several) => format!("must hold one document, not {}", several.len()),
+            Ok(several) => format!("must contain exactly one document, not {}", several.len()),
             Err(message) => message.clone(),
         };
         let mut reader = Reader::new(file);
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
 
     fn refuse_unknown(&mut self, path: &JsonPath, fields: &Map<String, Value>, known: &[&str]) {
         for name in fields.keys().filter(|name| !known.contains(&name.as_str())) {
-            let message = format!("unknown field \"{name}\"; known are {}", known.join(", "));
+            let message = format!("unknown field \"{name}\"; known fields: {}", known.join(", "));
             self.report(&path.field(name), message);
         }
     }
@@ -259,15 +259,15 @@ selector: {}
         assert_eq!(
             lines,
             [
-                "config.yaml: $.selector: unknown field \"selector\"; known are env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector, affinity, annotations, windlass",
+                "config.yaml: $.selector: unknown field \"selector\"; known fields: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector, affinity, annotations, windlass",
                 "config.yaml: $.env[0]: invalid type: integer `1`, expected a string",
                 "config.yaml: $.env[1].name: must not be empty",
                 "config.yaml: $.volumes: must be a list",
                 "config.yaml: $.volumeMounts[0].mountPath: must not be empty",
                 "config.yaml: $.nodeSelector.zone: must be a string, not 3",
-                "config.yaml: $.affinity.zoneAffinity: unknown field \"zoneAffinity\"; known are nodeAffinity, podAffinity, podAntiAffinity",
+                "config.yaml: $.affinity.zoneAffinity: unknown field \"zoneAffinity\"; known fields: nodeAffinity, podAffinity, podAntiAffinity",
                 "config.yaml: $.affinity.podAffinity: invalid type: sequence, expected PodAffinity",
-                "config.yaml: $.windlass.budget: unknown field \"budget\"; known are readinessProbe, preStop, rollingUpdate, canary",
+                "config.yaml: $.windlass.budget: unknown field \"budget\"; known fields: readinessProbe, preStop, rollingUpdate, canary",
                 "config.yaml: $.windlass.preStop: must be true or false, not \"maybe\"",
             ]
         );

@@ -179,7 +179,7 @@ async fn a_leader_whose_lease_was_taken_ends_and_leaves_it_alone() {
         state.store(lease);
     }
     let lost = one.task.await.unwrap().unwrap_err();
-    assert!(lost.to_string().contains("other has taken"), "{lost}");
+    assert!(lost.to_string().contains("to other; exiting"), "{lost}");
     assert!(one.leadership.check().is_err());
     assert_eq!(server.holder(), "other");
 }

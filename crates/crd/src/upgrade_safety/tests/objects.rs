@@ -79,7 +79,7 @@ fn an_object_that_a_change_breaks_is_named_with_its_field() {
             "size: {type: integer}, color: {type: string}",
             "size: {type: integer}",
             "{color: red}",
-            &["^.spec.color: 1 of 1 objects would lose what is in this field: shop/a (spec.color)"],
+            &["^.spec.color: 1 of 1 objects would lose the value of this field: shop/a (spec.color)"],
         ),
         (
             "size: {type: integer}, color: {type: string}",
@@ -106,7 +106,7 @@ fn an_object_that_a_change_breaks_is_named_with_its_field() {
             "free: {type: object, x-kubernetes-preserve-unknown-fields: true}",
             "free: {type: object, properties: {a: {type: string}}}",
             "{free: {a: x, b: y, c: z}}",
-            &["^.spec.free: 1 of 1 objects would lose what is in this field: shop/a (spec.free.b)"],
+            &["^.spec.free: 1 of 1 objects would lose the value of this field: shop/a (spec.free.b)"],
         ),
         (
             "labels: {type: object, additionalProperties: {type: string}}",
@@ -144,7 +144,7 @@ fn what_was_pruned_before_is_not_lost() {
     assert_eq!(harm(&old, &new, &[widget("a", "{bogus: 1}")]), [""; 0]);
     let mut keeps = old.clone();
     keeps["spec"]["preserveUnknownFields"] = true.into();
-    let expected = "^.spec: 1 of 1 objects would lose what is in this field: shop/a (spec.bogus)";
+    let expected = "^.spec: 1 of 1 objects would lose the value of this field: shop/a (spec.bogus)";
     assert_eq!(harm(&keeps, &new, &[widget("a", "{bogus: 1}")]), [expected]);
     assert_eq!(harm(&old, &keeps, &[widget("a", "{bogus: 1}")]), [""; 0]);
 }
@@ -157,9 +157,9 @@ fn a_rule_that_cannot_be_evaluated_here_is_only_warned_of() {
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0].enforcement, Enforcement::Warn);
     assert!(
-        findings[0]
-            .message
-            .starts_with("1 of 1 objects are under a rule that only the API server can evaluate: shop/a"),
+        findings[0].message.starts_with(
+            "1 of 1 objects are subject to a rule that only the API server can evaluate: shop/a"
+        ),
         "{findings:?}"
     );
 }
@@ -179,7 +179,7 @@ fn the_first_objects_are_named_and_the_others_counted() {
     assert_eq!(
         harm(&old, &new, &objects),
         [
-            "^.spec.color: 6 of 7 objects would lose what is in this field: shop/w1 (spec.color), shop/w2 (spec.color), shop/w3 (spec.color), and 3 more"
+            "^.spec.color: 6 of 7 objects would lose the value of this field: shop/w1 (spec.color), shop/w2 (spec.color), shop/w3 (spec.color), and 3 more"
         ]
     );
 }

@@ -5,6 +5,12 @@ mod trials;
 
 use std::sync::Arc;
 
+use windlass_api::BundleDeployment;
+use windlass_bundle::crds::with_conversion;
+use windlass_cluster::apply::Applicant;
+use windlass_crd::upgrade_safety::{Finding, Policy, compare, compare_back, is_refused};
+use windlass_object::ObjectKey;
+
 use super::{
     halt::Halt,
     memory::{CrdChange, Loaded},
@@ -12,12 +18,6 @@ use super::{
     report::InstallReport,
 };
 use crate::install::plan::{Phase, Stage, staged};
-
-use windlass_api::BundleDeployment;
-use windlass_bundle::crds::with_conversion;
-use windlass_cluster::apply::Applicant;
-use windlass_crd::upgrade_safety::{Finding, Policy, compare, compare_back, is_refused};
-use windlass_object::ObjectKey;
 
 // === impl BundleReconciler ===
 

@@ -44,7 +44,7 @@ impl BundleReconciler {
                 Ok(tried) => findings.extend(tried.iter().flat_map(|tried| tried.findings(crd, policy))),
                 Err(error) => {
                     let message = format!(
-                        "objects of {crd} cannot be read to try them against its new schema: {error}; to go on without, name {crd} and the rule {} in spec.crdUpgradeExceptions",
+                        "cannot read objects of {crd} to try them against its new schema: {error}; to skip this, add {crd} and the rule {} to spec.crdUpgradeExceptions",
                         UpgradeRule::StoredObjects
                     );
                     let standing =

@@ -119,7 +119,7 @@ impl BundleReconciler {
             return Ok(there);
         }
         Err(format!(
-            "{}: an object that was converted from {} to {version} and back is another: {}",
+            "{}: converting an object from {} to {version} and back changed it: {}",
             interview.endpoint.address,
             object::version(object),
             LOSSES.of(&losses)

@@ -44,7 +44,7 @@ impl BundleReconciler {
         }
         if !revisions.old.is_empty() {
             let message = format!(
-                "pods of the revision before have not ended yet: {}",
+                "pods of the previous revision are still terminating: {}",
                 revisions.old.join(", ")
             );
             return Err(gate("RollingOut", message));
@@ -71,7 +71,7 @@ impl BundleReconciler {
         let annotation = json!({ names::ENDPOINTS_REFRESHED: now.to_string() });
         let patch = relabelled(&live, &json!({}), &annotation);
         self.context.cluster.patch(&key, &patch, names::INSTALL).await?;
-        info!(object = %key, "Written so that its endpoints are looked at again");
+        info!(object = %key, "Updated the Service so that its endpoints are reconciled again");
         Ok(())
     }
 }
@@ -80,7 +80,7 @@ impl BundleReconciler {
 fn misdirected(server: &CalledService, revisions: &Revisions) -> Option<Halt> {
     let CalledService { service, port, .. } = server;
     if server.endpoints.is_empty() {
-        let message = format!("the Service {service} has no ready endpoint on port {port}");
+        let message = format!("the Service {service} has no ready endpoints on port {port}");
         return Some(gate("NoEndpoints", message));
     }
     let strangers = revisions.strangers(&server.endpoints);
@@ -88,7 +88,7 @@ fn misdirected(server: &CalledService, revisions: &Revisions) -> Option<Halt> {
         return None;
     }
     let message = format!(
-        "endpoints of the Service {service} are not of the newest revision: {}",
+        "the Service {service} has endpoints that are not of the newest revision: {}",
         strangers.join(", ")
     );
     Some(gate("RollingOut", message))

@@ -38,7 +38,7 @@ impl CalledService {
         trust_bundles: &TrustBundles,
     ) -> Result<Self, Halt> {
         let Some(bundle) = trust_bundles.of(service) else {
-            let message = format!("there is no trust bundle for the Service {service} yet");
+            let message = format!("waiting for the trust bundle of the Service {service}");
             return Err(gate("NoTrust", message));
         };
         Ok(Self {
@@ -72,7 +72,7 @@ impl BundleReconciler {
         for (service, port) in called(plan) {
             let key = kinds::SERVICE.object(Some(&plan.namespace), &service);
             let Some(live) = self.context.index.find(&key) else {
-                return Err(gate("NoEndpoints", format!("{key} is not there yet")));
+                return Err(gate("NoEndpoints", format!("waiting for {key}")));
             };
             let ready = endpoints::ready(&self.context.index, &live, Some(port));
             servers.push(CalledService::new(&service, port, ready, trust_bundles)?);

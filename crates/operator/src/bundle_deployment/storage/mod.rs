@@ -10,6 +10,15 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
+use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds, telemetry::chain};
+use windlass_crd::{
+    reachable_version,
+    storage_migration::{
+        Migration, MigrationStep, StorageVersionHistory, converter, grant, is_as_desired,
+        is_stored_in_one_version, next, reduction,
+    },
+};
+use windlass_object::{ObjectKey, names};
 
 use super::{
     halt::{BundleDeploymentError, Halt},
@@ -22,15 +31,6 @@ use crate::install::{
 };
 
 use page::Turned;
-use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds, telemetry::chain};
-use windlass_crd::{
-    reachable_version,
-    storage_migration::{
-        Migration, MigrationStep, StorageVersionHistory, converter, grant, is_as_desired,
-        is_stored_in_one_version, next, reduction,
-    },
-};
-use windlass_object::{ObjectKey, names};
 
 /// When objects are tried again that could not be rewritten.
 const RETRY: Duration = Duration::from_secs(30);
@@ -265,19 +265,20 @@ fn objects(live: &Value) -> Kind {
 
 fn nothing_served(crd: &str) -> Halt {
     let message = format!(
-        "objects of {crd} are stored in several versions, but none is served in which they could be rewritten"
+        "objects of {crd} are stored in several versions, but no version is served in which they could be rewritten"
     );
     Halt::failed(Milestone::Migrated, "NothingServed", message)
 }
 
 fn conversion_changed(crd: &str, converter: &str) -> Halt {
-    let message = format!("objects of {crd} are rewritten when spec.conversion is what it was: {converter}");
+    let message =
+        format!("storage migration of {crd} is paused until spec.conversion points to {converter} again");
     Halt::waiting(Milestone::Migrated, "ConversionChanged", message)
 }
 
 fn settling(migration: &Migration, left: Duration) -> Halt {
     let message = format!(
-        "waiting until every API server stores objects of {} as {}",
+        "waiting for every API server to store objects of {} as {}",
         migration.crd, migration.version
     );
     Halt::Later(
@@ -297,7 +298,10 @@ fn paused(migration: &Migration, error: RequestError) -> Halt {
     if error.is_rejection() || !matches!(error, RequestError::Refused { .. }) {
         return error.into();
     }
-    let message = format!("{migration}; going on when the API server can: {}", chain(&error));
+    let message = format!(
+        "{migration}; paused until the API server can process them: {}",
+        chain(&error)
+    );
     Halt::Later(
         InstallOutcome::waiting(Milestone::Migrated, "RewritingPaused", message),
         PAUSE,

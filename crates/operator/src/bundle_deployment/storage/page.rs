@@ -68,7 +68,7 @@ impl BundleReconciler {
                 "; there may be more"
             };
             let message = format!(
-                "objects of {} cannot be stored as {}; change or delete them, and it goes on: {}{more}",
+                "objects of {} cannot be stored as {}; to resume, change or delete them: {}{more}",
                 crd.name,
                 migration.version,
                 refused.join("; ")

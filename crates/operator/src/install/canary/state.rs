@@ -35,13 +35,13 @@ pub fn state(pod: &Value) -> PodState {
     if object::is_terminating(pod) {
         return PodState::Waiting {
             reason: "CanaryStarting",
-            message: "is being deleted; another one follows".to_owned(),
+            message: "is being deleted and will be replaced".to_owned(),
         };
     }
     if matches!(text("/status/phase"), "Failed" | "Succeeded") {
         let ended = containers(pod).find_map(|(name, status)| crash(name, status));
         let words = joined(&[text("/status/reason"), text("/status/message")]);
-        return PodState::Ended(ended.unwrap_or_else(|| format!("has ended: {words}")));
+        return PodState::Ended(ended.unwrap_or_else(|| format!("terminated: {words}")));
     }
     let address = text("/status/podIP").parse::<IpAddr>();
     if let (Some("True"), Ok(address)) = (status_of(pod, "Ready"), address) {
@@ -54,7 +54,7 @@ pub fn state(pod: &Value) -> PodState {
         let reason = object::text(status, "/state/waiting/reason")?;
         let message = object::text(status, "/state/waiting/message").unwrap_or_default();
         let is_starting = STARTING.contains(&reason) && message.is_empty();
-        (!is_starting).then(|| format!("waits: container {name}: {}", joined(&[reason, message])))
+        (!is_starting).then(|| format!("is waiting: container {name}: {}", joined(&[reason, message])))
     });
     if let Some(message) = waiting {
         return PodState::Waiting {
@@ -121,7 +121,7 @@ fn crash(name: &str, status: &Value) -> Option<String> {
         .take(LONGEST_WORDS)
         .collect();
     let words = tidied(&words.chars().rev().collect::<String>());
-    let mut message = format!("crashes: container {name} ended with exit code {code}");
+    let mut message = format!("is crashing: container {name} terminated with exit code {code}");
     for part in [text("/reason"), words.as_str()] {
         if !part.is_empty() {
             message = format!("{message}: {part}");
@@ -195,7 +195,7 @@ mod tests {
                 ),
                 (
                     "CanaryWaiting",
-                    "waits: container manager: ImagePullBackOff: no such image",
+                    "is waiting: container manager: ImagePullBackOff: no such image",
                 ),
             ),
             (
@@ -209,7 +209,7 @@ mod tests {
                 container(json!({"state": ended})),
                 (
                     "crashing",
-                    "crashes: container manager ended with exit code 1: Error: line 1 no flag -x",
+                    "is crashing: container manager terminated with exit code 1: Error: line 1 no flag -x",
                 ),
             ),
             (
@@ -218,18 +218,21 @@ mod tests {
                 ),
                 (
                     "crashing",
-                    "crashes: container manager ended with exit code 1: Error: line 1 no flag -x; now CrashLoopBackOff",
+                    "is crashing: container manager terminated with exit code 1: Error: line 1 no flag -x; now CrashLoopBackOff",
                 ),
             ),
             (
                 container(
                     json!({"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 0}}, "restartCount": 1}),
                 ),
-                ("crashing", "crashes: container manager ended with exit code 0"),
+                (
+                    "crashing",
+                    "is crashing: container manager terminated with exit code 0",
+                ),
             ),
             (
                 json!({"phase": "Failed", "reason": "Evicted", "message": "no memory"}),
-                ("ended", "has ended: Evicted: no memory"),
+                ("ended", "terminated: Evicted: no memory"),
             ),
         ] {
             let pod = json!({"metadata": {}, "status": status});

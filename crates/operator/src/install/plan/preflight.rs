@@ -51,7 +51,7 @@ pub enum Refusal {
     },
     /// The kind is that of another CustomResourceDefinition.
     #[error(
-        "{desired} cannot be served beside the CustomResourceDefinition {}, which belongs to {owner}: both define the kind {} of the group {}",
+        "{desired} conflicts with the CustomResourceDefinition {}, which belongs to {owner}: both define the kind {} in the group {}",
         .there.crd, .there.kind, .there.group()
     )]
     KindTaken {
@@ -66,7 +66,7 @@ pub enum Refusal {
     Foreign { object: ObjectKey, owner: Owner },
     /// A change of a CustomResourceDefinition breaks clients or stored objects.
     #[error(
-        "CustomResourceDefinitions would change in ways that break clients or stored objects: {}; {}",
+        "CustomResourceDefinition changes would break clients or stored objects: {}; {}",
         listed(findings),
         way_out(findings)
     )]
@@ -79,7 +79,7 @@ const CRD_KIND: &str = "CustomResourceDefinition";
 const FINDINGS: Listing = Listing {
     most: 10,
     separator: "; ",
-    way_to_rest: ": windlass check --crd-upgrade shows them all",
+    way_to_rest: ": to see all, run windlass check --crd-upgrade",
 };
 
 // === impl Refusal ===
@@ -175,9 +175,9 @@ fn way_out(findings: &[Finding]) -> &'static str {
         .iter()
         .any(|finding| finding.rule == UpgradeRule::StoredObjects)
     {
-        "change the objects that are named, and it is looked at again; or name in spec.crdUpgradeExceptions what is to be allowed"
+        "change the listed objects, and the upgrade is retried; or add exceptions to spec.crdUpgradeExceptions"
     } else {
-        "to allow it, name it in spec.crdUpgradeExceptions"
+        "to allow this, add exceptions to spec.crdUpgradeExceptions"
     }
 }
 
@@ -372,12 +372,12 @@ mod tests {
             (vec![warned.clone()], None),
             (
                 vec![strict(UpgradeRule::Type), warned],
-                Some("type: broken; to allow it, name it in spec.crdUpgradeExceptions"),
+                Some("type: broken; to allow this, add exceptions to spec.crdUpgradeExceptions"),
             ),
             (
                 vec![strict(UpgradeRule::StoredObjects)],
                 Some(
-                    "storedObjects: broken; change the objects that are named, and it is looked at again; or name in spec.crdUpgradeExceptions what is to be allowed",
+                    "storedObjects: broken; change the listed objects, and the upgrade is retried; or add exceptions to spec.crdUpgradeExceptions",
                 ),
             ),
         ] {

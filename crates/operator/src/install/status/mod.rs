@@ -69,7 +69,7 @@ impl Milestone {
 
     fn done(self) -> &'static str {
         match self {
-            Self::Accepted => "the bundle is valid and nothing speaks against it",
+            Self::Accepted => "the bundle is valid and conflicts with nothing in the cluster",
             Self::Installed => "every object is applied",
             Self::Available => "every Deployment is available",
             Self::Armed => "every webhook is proven and armed",
@@ -110,7 +110,7 @@ impl InstallOutcome {
         conditions.push(match self {
             Self::Done => (
                 "Progressing",
-                ConditionUpdate::fails("Done", "nothing is left to do"),
+                ConditionUpdate::fails("Done", "nothing left to do"),
             ),
             Self::Waiting { reason, message, .. } => ("Progressing", ConditionUpdate::holds(reason, message)),
             Self::Failed { reason, message, .. } => ("Progressing", ConditionUpdate::fails(reason, message)),
@@ -140,7 +140,7 @@ impl InstallOutcome {
         if step == at {
             return ConditionUpdate::fails(reason, message);
         }
-        ConditionUpdate::unknown("NotReached", format!("waits for {}", at.condition()))
+        ConditionUpdate::unknown("NotReached", format!("waiting for condition {}", at.condition()))
     }
 }
 

@@ -13,8 +13,9 @@ mod world;
 
 use jiff::SignedDuration;
 
-use self::world::{World, timing};
 use crate::rotation::{CaChange, RotationPhase, RotationPlan, Step};
+
+use self::world::{World, timing};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);

@@ -166,16 +166,16 @@ fn a_service_that_is_missing_or_has_no_endpoints_is_named() {
     assert!(
         verdict
             .message
-            .contains("Service hook has no ready endpoint, and 1")
+            .contains("Service hook has no ready endpoints, and 1")
     );
     observation.endpoints.clear();
     assert!(
         served(&observation)
             .message
-            .contains("Service hook has no endpoint")
+            .contains("Service hook has no endpoints")
     );
     observation.service.exists = false;
     let verdict = served(&observation);
     assert_eq!(verdict.reason, Reason::NoService);
-    assert!(verdict.message.contains("no Service hook"));
+    assert!(verdict.message.contains("Service hook not found"));
 }

@@ -122,7 +122,7 @@ fn a_contested_target_is_named_with_who_contests_it_and_repaired_when_its_time_h
             .conditions
             .ready
             .message
-            .contains("argocd-controller has taken the trust bundle away 64 times or more"),
+            .contains("argocd-controller has overwritten caBundle at least 64 times"),
         "{:?}",
         waiting.conditions.ready
     );

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use self::actor::{Actor, ContestedObject, Fight, MANAGER};
 use super::{drift, foreign, rotation, traffic};
 use crate::{
     load::Report,
@@ -16,6 +15,8 @@ use crate::{
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, check, duration_in, get, list, succeed, until},
     test_cluster::TestCluster,
 };
+
+use self::actor::{Actor, ContestedObject, Fight, MANAGER};
 
 /// Set to the seconds of each fight.
 pub(super) const SECONDS: &str = "WINDLASS_E2E_FIGHT_SECONDS";

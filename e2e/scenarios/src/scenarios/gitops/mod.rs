@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use serde_json::Value;
 
-use self::tool::{Stanza, Tool};
 use super::{
     fight::{BEAT, SECONDS},
     guard::replicas::{self, Replica},
@@ -23,6 +22,8 @@ use crate::{
     steps::{PATIENCE, check, duration_in, until},
     test_cluster::TestCluster,
 };
+
+use self::tool::{Stanza, Tool};
 
 /// How long tools write otherwise that have no conversion.
 const FIGHT: Duration = Duration::from_secs(4);

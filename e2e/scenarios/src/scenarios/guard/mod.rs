@@ -137,7 +137,7 @@ async fn named(cluster: &TestCluster, manager: &str) -> anyhow::Result<()> {
                 text(event, "/reason") == "ConversionOverwritten"
                     && text(event, "/regarding/name") == OWNER
                     && text(event, "/related/name") == sample::WIDGETS
-                    && text(event, "/note").contains(&format!("field manager {manager},"))
+                    && text(event, "/note").contains(&format!("field manager {manager};"))
             });
             Ok(check(is_named, || json!(events).to_string()))
         },

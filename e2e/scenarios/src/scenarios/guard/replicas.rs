@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::writes;
 use crate::{
-    operator::{self, Operator, Running},
+    operator::{self, OperatorProcess, Running},
     request::text,
     steps::{PATIENCE, check, delete, succeed, until},
     test_cluster::{self, TestCluster},
@@ -34,7 +34,7 @@ pub(crate) struct Replica {
 
 /// A replica that does not run.
 pub(super) struct Stopped {
-    operator: Operator,
+    operator: OperatorProcess,
     address: SocketAddr,
 }
 

@@ -28,15 +28,14 @@ pub(super) struct GuardedWrite {
 
 /// What is said of the conversion.
 pub(super) const CONVERSION: &str =
-    "To convert in another way, give the BundleDeployment another bundle; to convert no longer, delete it";
+    "To change the conversion, update the BundleDeployment to another bundle; to stop converting, delete it";
 
 /// What is said of the label.
-pub(super) const LABELLED: &str =
-    "belongs to the BundleDeployment sample, and must stay. To hand the definition over, delete";
+pub(super) const LABELLED: &str = "as owned by the BundleDeployment sample and must not be changed. To hand over the CustomResourceDefinition, delete";
 
 /// What is said of a deletion.
 pub(super) const DELETION: &str =
-    "while the BundleDeployment sample serves them. Delete the BundleDeployment first";
+    "which the BundleDeployment sample serves. Delete the BundleDeployment first";
 
 /// How every refusal begins.
 pub(super) const DENIED: &str = "admission webhook \"guard.windlass.dev\" denied the request: ";
