@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use thiserror::Error;
 use windlass_api::{ServingCertificate, ServingCertificateSpec, ServingCertificateStatus};
 use windlass_cluster::keys;
 use windlass_object::{ObjectKey, names, object};
@@ -13,7 +12,10 @@ use windlass_trust::{
     rotation::Timing,
 };
 
-use super::{CertificateReconciler, ServingCertificateError};
+use super::{
+    error::{ReadCertificateError, ServingCertificateError},
+    reconciler::CertificateReconciler,
+};
 
 /// What a ServingCertificate asks for.
 pub(super) struct DesiredCertificate {
@@ -28,11 +30,6 @@ pub(super) struct DesiredCertificate {
     /// The value of `windlass.dev/rotate`.
     pub(super) request: Option<String>,
 }
-
-/// The ServingCertificate is not what its schema says.
-#[derive(Debug, Error)]
-#[error("cannot read the ServingCertificate")]
-pub struct ReadCertificateError(#[from] serde_json::Error);
 
 // === impl DesiredCertificate ===
 

@@ -15,8 +15,8 @@ use windlass_trust::{
 };
 
 use super::{
-    CertificateReconciler, ServingCertificateError, desired::DesiredCertificate, gather::Gathered,
-    history::Overwrite,
+    desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered, history::Overwrite,
+    reconciler::CertificateReconciler,
 };
 use crate::injection::{InjectionOutcome, inject};
 

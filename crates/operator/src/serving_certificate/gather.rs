@@ -16,7 +16,8 @@ use windlass_trust::{
 };
 
 use super::{
-    CertificateReconciler, ServingCertificateError, desired::DesiredCertificate, endpoints, targets,
+    desired::DesiredCertificate, endpoints, error::ServingCertificateError,
+    reconciler::CertificateReconciler, targets,
 };
 use crate::bundle_deployment::rollout::RolloutStatus;
 

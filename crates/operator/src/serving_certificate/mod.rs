@@ -13,6 +13,7 @@
 
 mod desired;
 mod endpoints;
+mod error;
 mod execute;
 mod gather;
 mod history;
@@ -25,9 +26,6 @@ mod targets;
 mod tests;
 mod triggers;
 
-pub use desired::ReadCertificateError;
-pub use reconciler::ServingCertificateError;
+pub use error::{ReadCertificateError, ServingCertificateError};
 pub use run::run;
 pub use windlass_trust::rotation::Timing;
-
-use reconciler::CertificateReconciler;

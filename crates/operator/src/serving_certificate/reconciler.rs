@@ -2,14 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
-use thiserror::Error;
-use windlass_cluster::{RequestError, keys::GenerateKeyError};
-use windlass_trust::{
-    objects::{IssueCaError, UnknownCertificate, WriteAuthoritiesError, WriteBundleError},
-    pki::{IssueError, ReadCredentialsError, ReadPrivateKeyError},
-};
+use windlass_trust::rotation::Timing;
 
-use super::{ReadCertificateError, Timing, history::Histories};
+use super::history::Histories;
 use crate::{Context, reporting::Announced};
 
 /// Reconciles ServingCertificates.
@@ -21,42 +16,4 @@ pub(super) struct CertificateReconciler {
     /// Tells the marks of this process from those of others.
     pub(super) run: u64,
     pub(super) started: Instant,
-}
-
-/// Why a reconciliation has to be tried again.
-#[derive(Debug, Error)]
-pub enum ServingCertificateError {
-    /// An object cannot be read or written.
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    /// The ServingCertificate is not what its schema says.
-    #[error(transparent)]
-    Read(#[from] ReadCertificateError),
-    /// A key cannot be generated.
-    #[error(transparent)]
-    Generate(#[from] GenerateKeyError),
-    /// A CA cannot be made.
-    #[error(transparent)]
-    Mint(#[from] IssueCaError),
-    /// The CAs cannot be stored.
-    #[error(transparent)]
-    Store(#[from] WriteAuthoritiesError),
-    /// A serving certificate cannot be issued.
-    #[error(transparent)]
-    Issue(#[from] IssueError),
-    /// The key that is kept cannot be read.
-    #[error("cannot read the private key of the serving certificate")]
-    Key(#[from] ReadPrivateKeyError),
-    /// A serving certificate and its key do not belong together.
-    #[error(transparent)]
-    Credentials(#[from] ReadCredentialsError),
-    /// A trust bundle cannot be written.
-    #[error(transparent)]
-    Bundle(#[from] WriteBundleError),
-    /// A certificate is missing.
-    #[error(transparent)]
-    Unknown(#[from] UnknownCertificate),
-    /// The status cannot be written as JSON.
-    #[error("cannot write the status")]
-    Encode(#[source] serde_json::Error),
 }

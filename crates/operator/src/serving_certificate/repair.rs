@@ -10,7 +10,7 @@ use windlass_trust::{
     rotation::{self, Step},
 };
 
-use super::{CertificateReconciler, ServingCertificateError, desired::DesiredCertificate};
+use super::{desired::DesiredCertificate, error::ServingCertificateError, reconciler::CertificateReconciler};
 
 /// A target that may have to be repaired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

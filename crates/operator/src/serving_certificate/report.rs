@@ -12,7 +12,8 @@ use windlass_trust::rotation::{
 };
 
 use super::{
-    CertificateReconciler, ServingCertificateError, desired::DesiredCertificate, gather::Unobservable,
+    desired::DesiredCertificate, error::ServingCertificateError, gather::Unobservable,
+    reconciler::CertificateReconciler,
 };
 use crate::{
     install::status::{ConditionUpdate, Conditions},

@@ -10,12 +10,13 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use windlass_cluster::worker::{self, Action, Queue};
 use windlass_object::ObjectKey;
-use windlass_trust::rotation;
+use windlass_trust::rotation::{self, Timing};
 
 use super::{
-    CertificateReconciler, ServingCertificateError, Timing,
+    error::ServingCertificateError,
     execute::{INJECTIONS, StepsOutcome},
     history::Histories,
+    reconciler::CertificateReconciler,
     repair::Repair,
     triggers,
 };

@@ -24,11 +24,17 @@ use windlass_cluster::{
     worker::Action,
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::{injection::CaBundle, objects, pki::sample, rotation, trust_bundle::TrustBundle};
+use windlass_trust::{
+    injection::CaBundle,
+    objects,
+    pki::sample,
+    rotation::{self, Timing},
+    trust_bundle::TrustBundle,
+};
 
 use super::{
-    CertificateReconciler, Timing,
     history::{Histories, Overwrite},
+    reconciler::CertificateReconciler,
     repair::Repair,
 };
 use crate::{Context, injection::InjectionOutcome, reporting::Announced};

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    matching::{self, ServedVersion},
-    request::ReviewRequest,
+    matching,
+    request::{ReviewRequest, ServedVersion},
 };
 
 /// One webhook of a configuration.

@@ -2,29 +2,10 @@
 
 use serde_json::Value;
 
-use super::{request::ReviewRequest, selector};
-
-/// What a request is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestedResource {
-    /// The API group.
-    pub group: String,
-    /// The version.
-    pub version: String,
-    /// The plural name.
-    pub resource: String,
-    /// The subresource; empty for the object itself.
-    pub subresource: String,
-}
-
-/// A group and version in which a resource is served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServedVersion {
-    /// The API group.
-    pub group: String,
-    /// The version.
-    pub version: String,
-}
+use super::{
+    request::{ReviewRequest, ServedVersion},
+    selector,
+};
 
 impl ServedVersion {
     /// `group/version`, or only the version for the core group.

@@ -15,8 +15,7 @@ mod selector;
 
 pub use conditions::problems as condition_problems;
 pub use convert::Convert;
-pub use matching::{RequestedResource, ServedVersion};
-pub use request::ReviewRequest;
+pub use request::{RequestedResource, ReviewRequest, ServedVersion};
 pub use review::{Admitted, mutate, validate};
 pub use selector::matches as selector_matches;
 

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use super::matching::{RequestedResource, ServedVersion};
-
 /// A request that webhooks are asked about.
 #[derive(Clone, Debug)]
 pub struct ReviewRequest {
@@ -31,4 +29,26 @@ pub struct ReviewRequest {
     pub options: Value,
     /// Other versions in which the same resource is served: for `matchPolicy: Equivalent`.
     pub equivalents: Vec<ServedVersion>,
+}
+
+/// What a request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestedResource {
+    /// The API group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The plural name.
+    pub resource: String,
+    /// The subresource; empty for the object itself.
+    pub subresource: String,
+}
+
+/// A group and version in which a resource is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedVersion {
+    /// The API group.
+    pub group: String,
+    /// The version.
+    pub version: String,
 }
