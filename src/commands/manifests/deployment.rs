@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Document, NAME, NAMESPACE,
+    command::{Document, NAME, NAMESPACE, labels},
     guard::{PORT, PORT_NAME},
-    labels,
 };
 
 /// The Deployment.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, Rule, object};
 
-use super::webhook_definitions;
+use super::problems::webhook_definitions;
 use crate::{Bundle, WebhookType, rule};
 
 /// A field with a fixed set of values; absent and empty mean the default.

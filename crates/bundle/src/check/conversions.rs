@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_object::{JsonPath, Problem, object};
 
-use super::{conversion_webhooks, converted, versions};
+use super::problems::{conversion_webhooks, converted, versions};
 use crate::{Bundle, InstallMode, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {

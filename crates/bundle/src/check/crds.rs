@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_object::{JsonPath, Problem, object};
 
-use super::{converted, names, versions};
+use super::{
+    names,
+    problems::{converted, versions},
+};
 use crate::{Bundle, Manifest, rule};
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";

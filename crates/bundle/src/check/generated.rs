@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_object::{JsonPath, Problem};
 
-use super::{names, permissions, webhook_definitions};
+use super::{names, permissions, problems::webhook_definitions};
 use crate::render;
 use crate::{Bundle, rule};
 

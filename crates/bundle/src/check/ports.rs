@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use windlass_object::{Problem, object};
 
-use super::webhook_definitions;
+use super::problems::webhook_definitions;
 use crate::{Bundle, DeploymentSpec, WebhookDefinition, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {

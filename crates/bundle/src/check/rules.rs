@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
 
-use super::webhook_definitions;
+use super::problems::webhook_definitions;
 use crate::{Bundle, WebhookDefinition, WebhookType, rule};
 
 /// Groups whose objects decide which webhooks there are: OLM's, in its old and new spelling, and our own.

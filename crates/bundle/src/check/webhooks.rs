@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_object::{JsonPath, Problem, Rule, object, rfc1123::LABEL_LENGTH};
 
-use super::{names, webhook_definitions};
+use super::{names, problems::webhook_definitions};
 use crate::{Bundle, WebhookDefinition, WebhookType, rule};
 
 /// The review versions that an API server of today sends, for admission as for conversion.

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use windlass_object::{JsonPath, Problem, Rule};
 
-use super::{Bundle, Files, Manifest, WebhookDefinition, WebhookType, read_crds, rule};
+use super::{
+    WebhookDefinition, WebhookType,
+    bundle::{Bundle, Files, Manifest, read_crds},
+    rule,
+};
 
 /// The CRDs of a bundle as an install would have them: with conversion by webhook where a webhook definition
 /// says so, and without the conversion that is written in them.

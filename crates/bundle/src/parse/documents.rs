@@ -3,7 +3,10 @@
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, yaml};
 
-use super::{Files, Manifest, rule};
+use super::{
+    bundle::{Files, Manifest},
+    rule,
+};
 
 const FOLDER: &str = "manifests/";
 

@@ -3,7 +3,10 @@
 use serde_json::{Map, Value, json};
 use windlass_object::{JsonPath, Problem, object, yaml};
 
-use super::{Files, Manifest, rule};
+use super::{
+    bundle::{Files, Manifest},
+    rule,
+};
 
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const PROPERTIES: &str = "metadata/properties.yaml";

@@ -10,7 +10,10 @@ use serde_json::Value;
 use serde_path_to_error::Segment;
 use windlass_object::{JsonPath, Problem};
 
-use super::{Bundle, Manifest, rule};
+use super::{
+    bundle::{Bundle, Manifest},
+    rule,
+};
 
 /// What a field must be. An absent or `null` field is of any type.
 #[derive(Clone, Copy, Debug)]

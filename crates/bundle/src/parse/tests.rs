@@ -1,7 +1,8 @@
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_object::{JsonPath, Problem, object};
 
-use super::*;
+use super::{bundle::*, *};
 
 const CSV: &str = "
 apiVersion: operators.coreos.com/v1alpha1

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use windlass_object::{ca_injectors::OTHER_CA_INJECTORS, json};
 
-use super::{CertificateProvider, error::RenderError, serving_deployments::ServingDeployment, webhooks};
+use super::{
+    error::RenderError, rendered::CertificateProvider, serving_deployments::ServingDeployment, webhooks,
+};
 use crate::{Bundle, WebhookDefinition, WebhookType};
 
 /// Versions of ConversionReview that API servers send.

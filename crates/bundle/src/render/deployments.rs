@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 use windlass_object::json;
 
 use super::{
-    CertificateProvider, InstallOptions, certificates, install_modes::TargetNamespaces, rollout,
+    certificates,
+    install_modes::TargetNamespaces,
+    rendered::{CertificateProvider, InstallOptions},
+    rollout,
     serving_deployments::ServingDeployment,
 };
 use crate::{Bundle, ClusterServiceVersion, DeploymentSpec};

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 use windlass_object::ObjectKey;
 
-use super::{CertificateProvider, DeploymentConfig, InstallOptions};
+use super::{
+    DeploymentConfig,
+    rendered::{CertificateProvider, InstallOptions},
+};
 use crate::{Bundle, Manifest};
 
 /// One Deployment with all three kinds of webhook, one CustomResourceDefinition, for all namespaces.

@@ -1,9 +1,10 @@
 //! The whole of a rendered bundle.
 
 use proptest::{prelude::*, sample::subsequence};
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_object::{GoDuration, object};
 
-use super::*;
+use super::{rendered::*, *};
 use crate::render::sample::{bundle, keys, manifest, options};
 
 #[test]

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 use windlass_object::{json, names::INJECT_CA_FROM};
 
 use super::{
-    CertificateProvider, install_modes::TargetNamespaces, names, serving_deployments::ServingDeployment,
+    install_modes::TargetNamespaces, names, rendered::CertificateProvider,
+    serving_deployments::ServingDeployment,
 };
 use crate::{WebhookDefinition, WebhookType};
 

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::limits::FileCollector;
-use super::{SourceError, archive, directory};
+use super::{archive, directory, reader::SourceError};
 use crate::Files;
 
 /// What is at a path.

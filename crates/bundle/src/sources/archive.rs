@@ -8,7 +8,7 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType};
 
 use super::limits::{FILES, FileCollector, UNPACKED_BYTES};
-use super::{PARTS, SourceError, is_part_of_bundle, relative};
+use super::reader::{PARTS, SourceError, is_part_of_bundle, relative};
 use crate::Files;
 
 /// Every entry has a header and is filled up to a multiple of it.

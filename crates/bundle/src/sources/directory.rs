@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::limits::FileCollector;
-use super::{PARTS, SourceError, relative};
+use super::reader::{PARTS, SourceError, relative};
 use crate::Files;
 
 /// Reads `manifests/` and `metadata/` of the bundle in `folder`.

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::SourceError;
+use super::reader::SourceError;
 use crate::Files;
 
 /// How many bytes a bundle may hold, unpacked.

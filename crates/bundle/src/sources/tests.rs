@@ -1,3 +1,4 @@
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -8,7 +9,8 @@ use proptest::prelude::*;
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
-use super::*;
+use super::{reader::*, *};
+use crate::Files;
 
 /// An archive of entries of any type and name, right or wrong.
 fn tar(entries: &[(EntryType, &str, &str)]) -> Vec<u8> {

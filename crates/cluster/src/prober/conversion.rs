@@ -10,7 +10,10 @@ use serde_json::Value;
 use windlass_crd::conversion_review::ConversionReview;
 use windlass_object::text::tidied;
 
-use super::{ProbeError, Prober, TrustAnchors};
+use super::{
+    TrustAnchors,
+    handshake::{ProbeError, Prober},
+};
 
 /// A conversion webhook as the API server calls it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use windlass_object::{names, object};
 
-use super::Refused;
+use super::denial::Refused;
 
 /// A change of a CustomResourceDefinition that the API server asks about.
 #[derive(Clone, Debug, PartialEq)]

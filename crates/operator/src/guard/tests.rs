@@ -1,7 +1,8 @@
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_object::names;
 
-use super::*;
+use super::{denial::*, *};
 
 const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
 const OWNER: &str = "sample";

@@ -1,9 +1,14 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
+use json_patch::Patch;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_object::names;
 
-use super::*;
-use crate::pki::{Certificate, sample};
+use super::{injection_plan::*, *};
+use crate::{
+    pki::{Certificate, sample},
+    trust_bundle::TrustBundle,
+};
 
 const HOOK: &str = "hook.system.svc";
 

@@ -5,7 +5,7 @@ use proptest::{prelude::*, sample::subsequence};
 
 use super::{verify::Untrusted, *};
 use crate::pki::{
-    CertificateAuthority, DnsNames, Terms,
+    Certificate, CertificateAuthority, DnsNames, Terms,
     pem::BlockFault,
     sample::{NOW, YEAR, authority, key, names, terms, valid_for},
 };

@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use thiserror::Error;
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
-use super::TrustBundle;
+use super::bundle::TrustBundle;
 use crate::pki::Certificate;
 
 /// Why clients would refuse a server.

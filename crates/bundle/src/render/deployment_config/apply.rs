@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use windlass_object::{json, object};
 
-use super::DeploymentConfig;
+use super::config::DeploymentConfig;
 
 // === impl DeploymentConfig ===
 

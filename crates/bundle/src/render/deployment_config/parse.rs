@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use windlass_object::{JsonPath, Problem, json, yaml};
 
-use super::{DeploymentConfig, ServingDefaults};
+use super::config::{DeploymentConfig, ServingDefaults};
 
 const RULE: &str = "deployment-config";
 

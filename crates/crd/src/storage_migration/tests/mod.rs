@@ -1,7 +1,10 @@
 mod model;
 mod world;
 
-use super::*;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{migration::*, *};
 
 /// How long an API server may take to hear of a change.
 const SETTLE: SignedDuration = SignedDuration::from_secs(10);

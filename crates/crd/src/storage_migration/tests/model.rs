@@ -1,5 +1,6 @@
 //! Whatever happens, no object is stored in a version that may go.
 
+use jiff::SignedDuration;
 use proptest::prelude::*;
 
 use super::{

@@ -2,6 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use windlass_object::object;
+
 use super::*;
 
 /// A cluster with one CRD, its objects, and API servers of which one may not have heard of the last change.

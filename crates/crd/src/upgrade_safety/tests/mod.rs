@@ -8,7 +8,10 @@ mod properties;
 use serde_json::{Value, json};
 use windlass_object::yaml;
 
-use super::{Crds, Finding, Policy, compare};
+use super::{
+    Finding, Policy,
+    comparison::{Crds, compare},
+};
 
 /// A CRD with one version `v1`, whose schema is `schema` in YAML.
 fn crd(schema: &str) -> Value {

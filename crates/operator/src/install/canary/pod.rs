@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 use windlass_object::{names, object};
 
-use super::revision;
+use super::template::revision;
 
 /// The most characters of a Deployment's name that are part of the canary's, which is a host name, too.
 const LONGEST_NAME: usize = 38;
 
-/// The canary of a [stamped](super::stamp) Deployment: owned by its BundleDeployment, with no label of the template.
+/// The canary of a [stamped](super::template::stamp) Deployment: owned by its BundleDeployment, with no label of the template.
 /// `None` where the Deployment has no template.
 ///
 /// It is restarted as the Deployment's pods are, so that its status shows a crash loop, and says with which words its

@@ -8,7 +8,7 @@ use windlass_crd::{
 };
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
-use super::{Phase, Plan};
+use super::{Phase, install_plan::Plan};
 
 /// Who wants to install what, and what is in the cluster.
 #[derive(Clone, Copy, Debug)]

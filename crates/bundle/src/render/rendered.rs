@@ -1,0 +1,171 @@
+//! What an install of a bundle applies.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use windlass_object::{GoDuration, ObjectKey, json, object};
+
+use super::{
+    certificates::WebhookCertificate,
+    crds::{self, Conversion},
+    deployment_config::DeploymentConfig,
+    deployments,
+    error::RenderError,
+    install_modes::TargetNamespaces,
+    others, rbac, services,
+    serving_deployments::ServingDeployment,
+    webhooks,
+};
+use crate::Bundle;
+
+/// How a bundle is to be installed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstallOptions {
+    /// The namespace of the operator.
+    pub namespace: String,
+    /// The namespaces that it watches; none: all.
+    pub watch_namespaces: Vec<String>,
+    /// Changes to its Deployments.
+    pub config: DeploymentConfig,
+    /// Who gives its webhooks certificates.
+    pub certificates: CertificateProvider,
+}
+
+/// Who gives webhooks their certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateProvider {
+    /// Windlass: a ServingCertificate is rendered for each Service, and what calls it asks for its trust bundle.
+    Windlass {
+        /// How long certificates are valid; by default as long as ServingCertificates are by default.
+        durations: Option<Durations>,
+    },
+    /// Nobody: what is rendered is what OLM v1 renders without a certificate provider.
+    None,
+}
+
+/// How long certificates are valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Durations {
+    /// From when a serving certificate is issued until it expires.
+    pub certificate: GoDuration,
+    /// From when a CA is made until it expires.
+    pub ca: GoDuration,
+}
+
+/// A rendered bundle: kept apart is what an install does at different moments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// The namespace of the operator.
+    pub namespace: String,
+    /// Everything but webhook configurations; CustomResourceDefinitions are without conversion.
+    pub objects: Vec<Value>,
+    /// Webhook configurations, without CA bundles, to be armed once they are proven.
+    pub admission: Vec<Value>,
+    /// Conversions, to be armed once they are proven.
+    pub conversions: Vec<Conversion>,
+    /// Serving certificates that pods wait for; none without certificates.
+    pub certificates: Vec<WebhookCertificate>,
+}
+
+/// Renders a bundle that [check](crate::check) has found nothing wrong with. The same input gives the same
+/// output, in the same order.
+///
+/// # Errors
+///
+/// Everything that keeps the bundle from being installed as `options` say.
+pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec<RenderError>> {
+    let namespace = options.namespace.as_str();
+    let mut errors = Vec::new();
+    let targets = TargetNamespaces::new(bundle.csv(), namespace, &options.watch_namespaces)
+        .map_err(|error| errors.push(error))
+        .unwrap_or(TargetNamespaces::All);
+    let serving = ServingDeployment::all(bundle.csv());
+    let mut collect = |found: Vec<RenderError>| errors.extend(found);
+    let conversions = crds::conversions(bundle, &serving, namespace)
+        .map_err(&mut collect)
+        .unwrap_or_default();
+    let others = others::objects(bundle, namespace)
+        .map_err(&mut collect)
+        .unwrap_or_default();
+    let services: Vec<_> = serving
+        .iter()
+        .filter_map(|serving| services::service(serving, namespace).map_err(&mut collect).ok())
+        .collect();
+    let certificates: Vec<_> = match options.certificates {
+        CertificateProvider::Windlass { .. } => serving.iter().map(WebhookCertificate::of).collect(),
+        CertificateProvider::None => Vec::new(),
+    };
+    let durations = options.certificates.durations();
+
+    let mut objects = rbac::service_accounts(bundle, namespace);
+    objects.extend(rbac::roles(bundle, namespace, &targets));
+    objects.extend(crds::crds(bundle, &conversions, &options.certificates));
+    objects.extend(others);
+    objects.extend(services);
+    objects.extend(
+        certificates
+            .iter()
+            .map(|certificate| certificate.object(namespace, durations)),
+    );
+    objects.extend(deployments::deployments(bundle, &serving, &targets, options));
+    let admission = webhooks::configurations(&serving, namespace, &targets, &options.certificates);
+
+    errors.extend(duplicates(objects.iter().chain(&admission)));
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(Rendered {
+        namespace: namespace.to_owned(),
+        objects,
+        admission,
+        conversions,
+        certificates,
+    })
+}
+
+pub(super) fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<RenderError> {
+    let mut seen = BTreeSet::new();
+    objects
+        .filter_map(ObjectKey::of)
+        .filter(|key| !seen.insert(key.clone()))
+        .map(|object| RenderError::Duplicate { object })
+        .collect()
+}
+
+// === impl CertificateProvider ===
+
+impl CertificateProvider {
+    fn durations(&self) -> Option<&Durations> {
+        match self {
+            Self::Windlass { durations } => durations.as_ref(),
+            Self::None => None,
+        }
+    }
+}
+
+impl Default for CertificateProvider {
+    fn default() -> Self {
+        Self::Windlass { durations: None }
+    }
+}
+
+// === impl Rendered ===
+
+impl Rendered {
+    /// Everything at once, for a cluster in which Windlass runs or that has no certificates: with conversion in its
+    /// CustomResourceDefinitions and with webhook configurations, both without CA bundles.
+    pub fn manifests(&self) -> Vec<Value> {
+        let mut manifests = self.objects.clone();
+        for conversion in &self.conversions {
+            let crd = manifests.iter_mut().find(|object| {
+                object::text(object, "/kind") == Some("CustomResourceDefinition")
+                    && object::text(object, "/metadata/name") == Some(&conversion.crd)
+            });
+            if let Some(crd) = crd {
+                json::fields(crd, &["spec"]).insert("conversion".into(), conversion.stanza(None));
+            }
+        }
+        manifests.extend(self.admission.iter().cloned());
+        manifests
+    }
+}

@@ -1,0 +1,206 @@
+//! Serves the guard.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watches::Watch};
+
+use super::{certificate::CertificateResolver, connections};
+use crate::{
+    guard::{self, Review},
+    listener::{ServeError, listen},
+};
+
+/// The Service that leads here, in the operator's namespace; and the ServingCertificate that is made for it.
+pub const SERVICE: &str = "windlass";
+
+/// The Secret with the certificate that is served.
+pub const SECRET: &str = "windlass-cert";
+
+/// The path of the guard.
+pub const PATH: &str = "/guard";
+
+/// The longest body that is read: both states of a CRD, each of which may take 3 MiB in requests, and escapes.
+const LONGEST_BODY: usize = 16 << 20;
+
+/// How long the API server may take to say who the operator is; it gives the guard itself less time.
+const IDENTIFICATION: Duration = Duration::from_secs(2);
+
+/// What is served.
+pub(crate) struct Admission {
+    /// What the watches have seen.
+    pub index: Arc<Index>,
+    /// Sends as the operator, whether it leads or not.
+    pub client: Client,
+    /// The operator's own namespace.
+    pub namespace: String,
+}
+
+/// What every request is answered from.
+struct Guard {
+    index: Arc<Index>,
+    /// Knows who the operator is.
+    cluster: Cluster,
+}
+
+/// Serves until `shutdown`, and answers what it was asked before then.
+///
+/// # Errors
+///
+/// When `bind` cannot be listened on, or TLS cannot be set up.
+pub(crate) async fn serve(
+    bind: SocketAddr,
+    admission: Admission,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let Admission {
+        index,
+        client,
+        namespace,
+    } = admission;
+    let listener = listen(bind).await?;
+    info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
+    let secret = kinds::SECRET.object(Some(&namespace), SECRET);
+    let tls = CertificateResolver::new(index.clone(), secret).tls()?;
+    let guard = Guard {
+        index,
+        cluster: Cluster::new(client, IDENTIFICATION),
+    };
+    connections::serve(listener, tls, router(guard), shutdown).await;
+    Ok(())
+}
+
+fn router(guard: Guard) -> Router {
+    Router::new()
+        .route(PATH, post(answer))
+        .layer(DefaultBodyLimit::max(LONGEST_BODY))
+        .with_state(Arc::new(guard))
+}
+
+async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
+    let review = match Review::read(&body) {
+        Ok(review) => review,
+        Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
+    };
+    // One that does not know yet what is claimed must not say that nothing is.
+    if !guard.index.is_complete(&Watch::all(kinds::BUNDLE_DEPLOYMENT)) {
+        let message = "cache of BundleDeployments not synced yet";
+        return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
+    }
+    let operator = match guard.cluster.user().await {
+        Ok(operator) => operator,
+        Err(error) => {
+            warn!(error = chain(&error), "Cannot answer an AdmissionReview");
+            return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response();
+        }
+    };
+    let deployment = review
+        .owner()
+        .and_then(|owner| guard.index.find(&kinds::BUNDLE_DEPLOYMENT.object(None, owner)));
+    let verdict = guard::judge(&review, operator, deployment.as_deref());
+    if let Err(refused) = &verdict {
+        info!(user = review.user(), %refused, "Denied a change to a CustomResourceDefinition");
+    }
+    Json(review.answer(&verdict)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{
+        body::{Body, to_bytes},
+        http::{Request, Response},
+    };
+    use serde_json::{Value, json};
+    use tower::{BoxError, ServiceExt, service_fn};
+
+    use super::*;
+
+    const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
+
+    /// Asks, where the API server answers `identity` to who this is, and the index has seen everything or nothing yet.
+    async fn ask(identity: Value, is_complete: bool, question: String) -> (StatusCode, String) {
+        let answering = service_fn(move |_: Request<kube::client::Body>| {
+            let body = kube::client::Body::from(identity.to_string().into_bytes());
+            async move { Ok::<_, BoxError>(Response::new(body)) }
+        });
+        let index = Index::new();
+        let watch = Watch::all(kinds::BUNDLE_DEPLOYMENT);
+        index.begin_relist(&watch);
+        index.relist(
+            &watch,
+            json!({"apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"}}),
+        );
+        if is_complete {
+            index.finish_relist(&watch);
+        }
+        let guard = Guard {
+            index: Arc::new(index),
+            cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
+        };
+        let request = Request::post(PATH).body(Body::from(question)).unwrap();
+        let response = router(guard).oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = to_bytes(response.into_body(), LONGEST_BODY).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    fn identity() -> Value {
+        json!({"metadata": {}, "status": {"userInfo": {"username": OPERATOR}}})
+    }
+
+    fn deletion(user: &str) -> String {
+        let crd = json!({
+            "metadata": {"name": "widgets.example.com", "labels": {"windlass.dev/bundle-deployment": "sample"}},
+            "spec": {"conversion": {"strategy": "Webhook"}},
+        });
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": user}, "oldObject": crd,
+                "resource": {"group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions"},
+            },
+        })
+        .to_string()
+    }
+
+    #[tokio::test]
+    async fn only_the_operator_itself_may_do_what_is_guarded() {
+        for (user, allowed) in [(OPERATOR, true), ("somebody", false)] {
+            let (status, body) = ask(identity(), true, deletion(user)).await;
+            let answer: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(status, StatusCode::OK);
+            assert_eq!(answer["response"]["allowed"], allowed, "{user}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_known_is_not_answered() {
+        let (status, body) = ask(identity(), false, deletion("somebody")).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+        let (status, body) = ask(json!({"metadata": {}}), true, deletion("somebody")).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+        assert!(
+            body.contains("cannot determine the operator's own user name"),
+            "{body}"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_makes_no_sense_is_a_bad_request() {
+        for body in ["", "{", "[]", "{}"] {
+            let (status, said) = ask(identity(), true, body.to_owned()).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
+            assert!(said.starts_with("not an AdmissionReview"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Asks every server for proof.
+
+use windlass_bundle::render::Conversion;
+use windlass_cluster::telemetry::chain;
+
+use super::{
+    super::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles},
+    servers::CalledService,
+};
+use crate::install::{plan::Plan, status::Milestone};
+
+/// What keeps endpoints from being called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::bundle_deployment) struct FailedProof {
+    /// One word in CamelCase.
+    pub(in crate::bundle_deployment) reason: &'static str,
+    /// What each of them answered.
+    pub(in crate::bundle_deployment) message: String,
+}
+
+// === impl BundleReconciler ===
+
+impl BundleReconciler {
+    /// Returns when everything is proven; halts at what is not.
+    pub(in crate::bundle_deployment) async fn prove(
+        &self,
+        name: &str,
+        plan: &Plan,
+        trust_bundles: &TrustBundles,
+    ) -> Result<(), Halt> {
+        let servers = self.servers(plan, trust_bundles)?;
+        if servers.is_empty() {
+            return Ok(());
+        }
+        self.gate_on_revisions(plan, &servers).await?;
+        let problem = self.ask_servers(name, plan, &servers, &plan.conversions).await?;
+        problem.map_or(Ok(()), |problem| Err(gate(problem.reason, problem.message)))
+    }
+
+    /// What is wrong with the endpoints of `servers`, each asked for its certificate and then for `conversions`.
+    pub(in crate::bundle_deployment) async fn ask_servers(
+        &self,
+        name: &str,
+        plan: &Plan,
+        servers: &[CalledService],
+        conversions: &[Conversion],
+    ) -> Result<Option<FailedProof>, Halt> {
+        let mut problems = Vec::new();
+        for server in servers {
+            problems.extend(self.ask_for_certificates(name, plan, server).await);
+        }
+        if !problems.is_empty() {
+            return Ok(Some(FailedProof {
+                reason: "NotServed",
+                message: problems.join("; "),
+            }));
+        }
+        for conversion in conversions {
+            let of = |server: &&CalledService| {
+                server.service == conversion.service && server.port == conversion.port
+            };
+            let Some(server) = servers.iter().find(of) else {
+                continue;
+            };
+            let problems = self.ask_to_convert(name, plan, conversion, server).await?;
+            if !problems.is_empty() {
+                return Ok(Some(FailedProof {
+                    reason: "NotConverting",
+                    message: problems.join("; "),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is wrong with the certificates that a server's endpoints present.
+    async fn ask_for_certificates(&self, name: &str, plan: &Plan, server: &CalledService) -> Vec<String> {
+        let server_name = format!("{}.{}.svc", server.service, plan.namespace);
+        let mut problems = Vec::new();
+        for endpoint in &server.endpoints {
+            let fact = server.fact(endpoint, server_name.clone());
+            if self.proofs.holds(name, &fact) {
+                continue;
+            }
+            let seen = self
+                .context
+                .prober
+                .handshake(endpoint.address, &server_name, &server.anchors)
+                .await;
+            let proven = seen.and_then(|presented| presented.trusted(endpoint.address));
+            self.context.metrics.probed("handshake", proven.is_ok());
+            match proven {
+                Ok(()) => self.proofs.add(name, fact),
+                Err(error) => problems.push(chain(&error)),
+            }
+        }
+        problems
+    }
+}
+
+pub(super) fn gate(reason: &str, message: String) -> Halt {
+    Halt::waiting(Milestone::Armed, reason, message)
+}

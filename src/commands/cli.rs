@@ -1,0 +1,87 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use futures::future::LocalBoxFuture;
+
+use super::{certs, check, install, manifests, render, rotate, run, status, uninstall};
+
+/// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, about, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+    Manifests(manifests::Args),
+    Check(check::Args),
+    Render(render::Args),
+    Install(install::Args),
+    Uninstall(uninstall::Args),
+    Status(status::Args),
+    Certs(certs::Args),
+    Rotate(rotate::Args),
+}
+
+impl Cli {
+    /// Runs the command that was given.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the command from doing its work; what it found wrong with its input is in the exit code.
+    pub fn run(self) -> LocalBoxFuture<'static, anyhow::Result<ExitCode>> {
+        // Boxed: the body is compiled here once, not again in every program that runs it.
+        Box::pin(async move {
+            match self.command {
+                Command::Run(args) => args.run().await,
+                Command::Manifests(args) => args.run(),
+                Command::Check(args) => args.run().await,
+                Command::Render(args) => args.run().await,
+                Command::Install(args) => args.run().await,
+                Command::Uninstall(args) => args.run().await,
+                Command::Status(args) => args.run().await,
+                Command::Certs(args) => args.run().await,
+                Command::Rotate(args) => args.run().await,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_every_command_go_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn waiting_can_be_turned_off() {
+        for (arguments, is_fine) in [
+            (&["install", "b", "-n", "ns"][..], true),
+            (&["install", "b", "-n", "ns", "--wait"], true),
+            (
+                &["install", "b", "-n", "ns", "--wait=false", "--timeout", "90s"],
+                true,
+            ),
+            (&["install", "b", "-n", "ns", "--timeout", "soon"], false),
+            (&["install", "b"], false),
+            (&["uninstall", "../a"], false),
+            (&["status", "a", "-o", "yaml"], true),
+            (&["certs", "-n", "ns", "-o", "json"], true),
+            (&["rotate", "ns/name", "--ca", "--reason", "why", "--wait"], true),
+            (&["rotate", "name"], false),
+        ] {
+            let parsed = Cli::try_parse_from([&["windlass"], arguments].concat());
+            assert_eq!(parsed.is_ok(), is_fine, "{arguments:?}");
+        }
+    }
+}

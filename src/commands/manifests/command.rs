@@ -1,0 +1,187 @@
+//! The arguments, and the files that are written.
+
+use std::{io::Write, path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+use clap::Parser;
+use serde_json::{Value, json};
+use windlass_api::custom_resource_definitions;
+
+use super::{deployment, guard, rbac};
+
+/// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
+#[derive(Clone, Debug, Parser)]
+pub struct Args {
+    /// Write the manifests to DIR instead, one file per topic; existing files are overwritten.
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+}
+
+/// One file of manifests.
+struct File {
+    name: &'static str,
+    documents: Vec<Document>,
+}
+
+/// An object, and what a reader should know about it.
+pub(super) struct Document {
+    comment: &'static str,
+    object: Value,
+}
+
+/// The namespace of the operator.
+pub(super) const NAMESPACE: &str = "windlass-system";
+
+/// The name of everything else.
+pub(super) const NAME: &str = "windlass";
+
+// === impl Args ===
+
+impl Args {
+    /// Prints or writes the manifests.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be written.
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let files = files()?;
+        let Some(directory) = &self.output_dir else {
+            let installing = files.iter().filter(|file| file.name != KUSTOMIZATION);
+            let text: Vec<_> = installing.map(File::text).collect::<anyhow::Result<_>>()?;
+            std::io::stdout()
+                .write_all(text.join("---\n").as_bytes())
+                .context("cannot write to standard output")?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
+        for file in files {
+            let path = directory.join(file.name);
+            std::fs::write(&path, file.text()?)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+// === impl File ===
+
+impl File {
+    fn text(&self) -> anyhow::Result<String> {
+        let documents = self.documents.iter().map(Document::text);
+        Ok(documents.collect::<anyhow::Result<Vec<_>>>()?.join("---\n"))
+    }
+}
+
+// === impl Document ===
+
+impl Document {
+    pub(super) fn new(object: Value) -> Self {
+        Self { comment: "", object }
+    }
+
+    pub(super) fn commented(comment: &'static str, object: Value) -> Self {
+        Self { comment, object }
+    }
+
+    fn text(&self) -> anyhow::Result<String> {
+        let comment: String = self.comment.lines().map(|line| format!("# {line}\n")).collect();
+        let yaml = serde_saphyr::to_string(&self.object).context("cannot write YAML")?;
+        Ok(format!("{comment}{}\n", yaml.trim_end()))
+    }
+}
+
+/// Every object that installs Windlass, in the order in which they are to be applied.
+///
+/// # Errors
+///
+/// When a type cannot be written as JSON.
+pub fn objects() -> anyhow::Result<Vec<Value>> {
+    let installing = files()?.into_iter().filter(|file| file.name != KUSTOMIZATION);
+    Ok(installing
+        .flat_map(|file| file.documents)
+        .map(|document| document.object)
+        .collect())
+}
+
+const KUSTOMIZATION: &str = "kustomization.yaml";
+
+/// Every file, in the order in which they are to be applied.
+fn files() -> anyhow::Result<Vec<File>> {
+    let crds = custom_resource_definitions()
+        .iter()
+        .map(|crd| Ok(Document::new(serde_json::to_value(crd)?)))
+        .collect::<anyhow::Result<_>>()?;
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE, "labels": labels() }
+    });
+    let mut files = vec![
+        File {
+            name: "namespace.yaml",
+            documents: vec![Document::new(namespace)],
+        },
+        File {
+            name: "custom-resource-definitions.yaml",
+            documents: crds,
+        },
+        File {
+            name: "rbac.yaml",
+            documents: rbac::documents(),
+        },
+        File {
+            name: "deployment.yaml",
+            documents: deployment::documents(),
+        },
+        File {
+            name: "guard.yaml",
+            documents: guard::documents(),
+        },
+    ];
+    let resources: Vec<_> = files.iter().map(|file| file.name).collect();
+    let kustomization = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources
+    });
+    files.push(File {
+        name: KUSTOMIZATION,
+        documents: vec![Document::new(kustomization)],
+    });
+    Ok(files)
+}
+
+pub(super) fn labels() -> Value {
+    json!({ "app.kubernetes.io/name": NAME })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checked_in_manifests_are_what_is_generated() {
+        let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("manifests");
+        for file in files().unwrap() {
+            let checked_in = std::fs::read_to_string(directory.join(file.name)).unwrap_or_default();
+            assert_eq!(
+                checked_in,
+                file.text().unwrap(),
+                "{} is out of date: run `cargo run --bin windlass -- manifests --output-dir manifests`",
+                file.name
+            );
+        }
+    }
+
+    #[test]
+    fn every_rule_of_the_api_types_is_in_their_schema() {
+        let text = files().unwrap()[1].text().unwrap();
+        for rule in [
+            "specify exactly one source",
+            "namespace is immutable",
+            "secretName is immutable",
+            "caDuration must be at least twice",
+            "ca.duration must be at least twice",
+            "2048, 3072 or 4096 with RSA",
+        ] {
+            assert!(text.contains(rule), "{rule}");
+        }
+    }
+}
