@@ -221,7 +221,7 @@ pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses
     let broken = json!({"spec": {
         "source": {"directory": {"path": "broken"}}, "config": {"windlass": {"canary": false}}}});
     succeed(&cluster.client, "PATCH", &path, Some(&broken)).await?;
-    upgrade::stopped(cluster, "RollingOut", "crashes").await?;
+    upgrade::stopped(cluster, "RollingOut", "is crashing").await?;
     load.at_least(50).await?;
     create(cluster, "noted", &json!({"size": 1, "note": "kept"})).await?;
 

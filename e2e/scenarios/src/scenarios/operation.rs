@@ -130,6 +130,10 @@ impl Operation {
 
     /// Asks for it.
     pub(super) async fn ask(self, cluster: &TestCluster) -> anyhow::Result<Before> {
+        if matches!(self, Self::LeafRotation | Self::CaRotation) {
+            // Whether another generation came can be told only where the status says which there was.
+            sample::settled(cluster).await?;
+        }
         let mut before = Before::take(cluster).await?;
         match self {
             Self::Install => {

@@ -169,7 +169,7 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(cluster: &TestCluste
     load.at_least(50).await?;
     cluster.bundle("sample.v1")?;
     sample::set_source(cluster, "sample.v1").await?;
-    let refused = stopped(cluster, "Downgrade", "sample.v2 2.0.0 is installed").await?;
+    let refused = stopped(cluster, "Downgrade", "older than the installed sample.v2 2.0.0").await?;
     anyhow::ensure!(
         text(&refused, "/status/bundle/name") == "sample.v2",
         "the status names {}",
