@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use windlass_object::object;
 
-use crate::{Index, kinds};
+use crate::{index::Index, kind::kinds};
 
 /// One address that a Service sends traffic to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,7 +9,11 @@ use serde_json::{Value, json};
 use tracing::warn;
 use windlass_object::{ObjectKey, names, object, patch::guarded};
 
-use crate::{Cluster, RequestError, kinds, lease::NotLeading};
+use crate::{
+    kind::kinds,
+    lease::NotLeading,
+    requests::{Cluster, RequestError},
+};
 
 /// Publishes events. One that says the same as one of the last minutes is counted there, and not repeated.
 ///

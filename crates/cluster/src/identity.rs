@@ -4,7 +4,7 @@ use http::{Request, header::CONTENT_TYPE};
 use serde_json::json;
 use windlass_object::object;
 
-use crate::{Cluster, RequestError};
+use crate::requests::{Cluster, RequestError};
 
 // === impl Cluster ===
 

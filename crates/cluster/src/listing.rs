@@ -4,7 +4,10 @@ use kube::api::ListParams;
 use serde_json::Value;
 use windlass_object::object;
 
-use crate::{Cluster, Kind, RequestError};
+use crate::{
+    kind::Kind,
+    requests::{Cluster, RequestError},
+};
 
 /// A page of a list of objects.
 #[derive(Clone, Debug, PartialEq, Eq)]

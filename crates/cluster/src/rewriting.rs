@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use windlass_object::{ObjectKey, object};
 
 use crate::{
-    Cluster, Kind, RequestError,
+    kind::Kind,
     listing::{Page, params},
+    requests::{Cluster, RequestError},
 };
 
 /// One object as it was listed.

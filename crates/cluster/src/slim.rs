@@ -4,7 +4,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use windlass_trust::injection::owns_ca_bundle;
 
-use crate::{Kind, kinds};
+use crate::kind::{Kind, kinds};
 
 /// The kinds of which a part is not kept that is applied.
 const SLIMMED: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];

@@ -22,7 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 use windlass_object::{ObjectKey, object};
 
-use crate::{Cluster, Index, Kind, RequestError, kinds, slim::slim};
+use crate::{
+    index::Index,
+    kind::{Kind, kinds},
+    requests::{Cluster, RequestError},
+    slim::slim,
+};
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -278,7 +278,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::RequestError;
+    use crate::requests::RequestError;
 
     const SETTINGS: Settings = Settings {
         controller: "test",

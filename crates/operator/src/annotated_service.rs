@@ -15,7 +15,7 @@ use windlass_cluster::{
 };
 use windlass_object::{ObjectKey, names, object};
 
-use crate::{Context, controller};
+use crate::{context::Context, controller};
 
 /// Why a reconciliation has to be tried again.
 #[derive(Debug, Error)]

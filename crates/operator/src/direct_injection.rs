@@ -24,7 +24,7 @@ use windlass_trust::{
 };
 
 use super::injection::{InjectionOutcome, TARGET_KINDS, inject};
-use crate::{Context, controller};
+use crate::{context::Context, controller};
 
 /// Why a reconciliation has to be tried again.
 #[derive(Debug, Error)]

@@ -29,9 +29,10 @@ use windlass_cluster::{
 };
 
 use crate::{
-    Context,
     admission::{self, Admission},
-    annotated_service, bundle_deployment, direct_injection,
+    annotated_service, bundle_deployment,
+    context::Context,
+    direct_injection,
     health::{self, Health},
     serving_certificate,
     tasks::{TaskError, Tasks},

@@ -13,7 +13,12 @@ use windlass_object::{
 };
 
 use super::difference::{body_hash, covers};
-use crate::{Cluster, Index, Kind, RequestError, slim::is_slimmed};
+use crate::{
+    index::Index,
+    kind::Kind,
+    requests::{Cluster, RequestError},
+    slim::is_slimmed,
+};
 
 /// Applies objects for their owners.
 pub struct Applier {

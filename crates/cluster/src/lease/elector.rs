@@ -11,7 +11,12 @@ use tracing::{debug, info, warn};
 use windlass_object::{ObjectKey, names};
 
 use super::{Candidate, Decision, LeaderElectionRecord, LeaderTerm, Leadership, Moment, ReadLeaseError};
-use crate::{Cluster, RequestError, events::Events, kinds, telemetry::chain};
+use crate::{
+    events::Events,
+    kind::kinds,
+    requests::{Cluster, RequestError},
+    telemetry::chain,
+};
 
 /// Stands for election with one Lease.
 pub struct Elector {

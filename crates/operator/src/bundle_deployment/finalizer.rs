@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_cluster::RequestError;
 use windlass_object::{ObjectKey, names, object, patch::guarded};
 
-use crate::Context;
+use crate::context::Context;
 
 /// Sees to it that the finalizer is there.
 pub(super) async fn ensure(context: &Context, object: &Value) -> Result<(), RequestError> {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials};
-use crate::{Context, reporting::Announced};
+use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
 pub(super) struct BundleReconciler {

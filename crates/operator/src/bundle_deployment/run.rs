@@ -23,7 +23,7 @@ use super::{
     report::InstallReport,
     triggers,
 };
-use crate::{Context, controller, install::status::InstallOutcome, reporting::Announced};
+use crate::{context::Context, controller, install::status::InstallOutcome, reporting::Announced};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("bundle-deployment", 4);

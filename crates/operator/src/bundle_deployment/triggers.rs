@@ -19,7 +19,7 @@ use windlass_object::{names, object};
 use windlass_trust::injection::differs_in_trust_only;
 
 use super::memory::StorageVersionHistories;
-use crate::{Context, injection::REPAIRED};
+use crate::{context::Context, injection::REPAIRED};
 
 /// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
 /// what is rendered from the ClusterServiceVersion, and canaries.

@@ -22,7 +22,7 @@ use windlass_trust::{
 };
 
 use super::desired::DesiredCertificate;
-use crate::{Context, install::plan::DEFAULT_PORT};
+use crate::{context::Context, install::plan::DEFAULT_PORT};
 
 /// How many endpoints of a Service are dialled at a time.
 const DIALS: usize = 32;

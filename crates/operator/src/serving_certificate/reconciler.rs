@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use windlass_trust::rotation::Timing;
 
 use super::history::Histories;
-use crate::{Context, reporting::Announced};
+use crate::{context::Context, reporting::Announced};
 
 /// Reconciles ServingCertificates.
 pub(super) struct CertificateReconciler {

@@ -20,7 +20,7 @@ use super::{
     repair::Repair,
     triggers,
 };
-use crate::{Context, controller, reporting::Announced};
+use crate::{context::Context, controller, reporting::Announced};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);

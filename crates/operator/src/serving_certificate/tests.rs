@@ -37,7 +37,7 @@ use super::{
     reconciler::CertificateReconciler,
     repair::Repair,
 };
-use crate::{Context, injection::InjectionOutcome, reporting::Announced};
+use crate::{context::Context, injection::InjectionOutcome, reporting::Announced};
 
 /// An API server whose only ServingCertificate is deleted when its Secret is published.
 struct Server {

@@ -18,7 +18,7 @@ use windlass_trust::{
 
 use super::repair::Repair;
 use crate::{
-    Context,
+    context::Context,
     injection::{REPAIRED, TARGET_KINDS},
 };
 

@@ -12,7 +12,11 @@ use super::{
     super::{LeaderTerm, Leadership, Moment, NotLeading, fenced},
     *,
 };
-use crate::{Cluster, RequestError, events::Events, kinds};
+use crate::{
+    events::Events,
+    kind::kinds,
+    requests::{Cluster, RequestError},
+};
 
 /// An API server that answers each request with the next of these, and what it was asked.
 struct Server {

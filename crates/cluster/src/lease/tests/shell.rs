@@ -14,7 +14,7 @@ use super::{
     super::{Candidate, Elector, LeaderElectionConfig, Leadership, LeadershipLost},
     *,
 };
-use crate::{Cluster, events::Events};
+use crate::{events::Events, requests::Cluster};
 
 /// As short as a Lease can be.
 const SHORT: LeaderElectionConfig = LeaderElectionConfig {
