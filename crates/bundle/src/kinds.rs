@@ -4,7 +4,7 @@
 
 use windlass_object::object;
 
-use crate::Phase;
+use crate::phase::Phase;
 
 /// A kind that bundles may bring along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,5 +88,22 @@ const fn cluster_scoped(api_version: &'static str, kind: &'static str, plural: &
     BundledKind {
         namespaced: false,
         ..namespaced(api_version, kind, plural)
+    }
+}
+
+// === impl Phase ===
+
+impl Phase {
+    /// The phase that applies objects of a kind: of what is rendered as it is here, of what a bundle brings along as
+    /// [`BundledKind::ALL`] says.
+    pub fn of(kind: &str) -> Self {
+        match kind {
+            "ServingCertificate" => Self::Certificates,
+            "CustomResourceDefinition" => Self::Crds,
+            // Of pods there are only canaries: bundles bring none.
+            "Deployment" | "Pod" => Self::Deployments,
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Admission,
+            _ => BundledKind::named(kind).map_or(Self::Configuration, |bundled| bundled.phase),
+        }
     }
 }

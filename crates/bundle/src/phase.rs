@@ -1,7 +1,5 @@
 //! The phases of an install: each is complete before the next begins.
 
-use crate::BundledKind;
-
 /// What is applied together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
@@ -34,17 +32,4 @@ impl Phase {
         Self::Deployments,
         Self::Admission,
     ];
-
-    /// The phase that applies objects of a kind: of what is rendered as it is here, of what a bundle brings along as
-    /// [`BundledKind::ALL`] says.
-    pub fn of(kind: &str) -> Self {
-        match kind {
-            "ServingCertificate" => Self::Certificates,
-            "CustomResourceDefinition" => Self::Crds,
-            // Of pods there are only canaries: bundles bring none.
-            "Deployment" | "Pod" => Self::Deployments,
-            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Admission,
-            _ => BundledKind::named(kind).map_or(Self::Configuration, |bundled| bundled.phase),
-        }
-    }
 }

@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::watches::Watch;
+    use crate::watch::Watch;
 
     #[test]
     fn only_ready_endpoints_of_the_asked_port_count() {

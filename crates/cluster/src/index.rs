@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 use windlass_object::ObjectKey;
 
-use crate::{kind::Kind, watches::Watch};
+use crate::{kind::Kind, watch::Watch};
 
 /// The objects that the watches have seen.
 pub struct Index {
@@ -217,7 +217,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{kind::kinds, watches::Selector};
+    use crate::{kind::kinds, watch::Selector};
 
     fn secret(name: &str, data: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "n", "name": name}, "data": data})

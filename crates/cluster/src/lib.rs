@@ -16,6 +16,7 @@ pub mod requests;
 pub mod rewriting;
 mod slim;
 pub mod telemetry;
+pub mod watch;
 pub mod watches;
 pub mod worker;
 

@@ -22,34 +22,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 use windlass_object::{ObjectKey, object};
 
+use super::watch::Watch;
 use crate::{
     index::Index,
     kind::{Kind, kinds},
     requests::{Cluster, RequestError},
     slim::slim,
 };
-
-/// What to watch.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Watch {
-    /// The kind.
-    pub kind: Kind,
-    /// One namespace, or all of them.
-    pub namespace: Option<String>,
-    /// Which objects.
-    pub selector: Selector,
-}
-
-/// Which objects of a kind are watched.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Selector {
-    /// All of them.
-    All,
-    /// Those that match a label selector.
-    Label(String),
-    /// The one with this name.
-    Name(String),
-}
 
 /// Starts and stops watches.
 #[derive(Clone)]
@@ -83,42 +62,6 @@ const OUTAGE: Duration = Duration::from_secs(30);
 
 /// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
 const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
-
-// === impl Watch ===
-
-impl Watch {
-    /// Every object of a kind.
-    pub fn all(kind: Kind) -> Self {
-        Self {
-            kind,
-            namespace: None,
-            selector: Selector::All,
-        }
-    }
-
-    /// Only in `namespace`.
-    #[must_use]
-    pub fn within(self, namespace: &str) -> Self {
-        Self {
-            namespace: Some(namespace.to_owned()),
-            ..self
-        }
-    }
-
-    /// Only those that `selector` takes.
-    #[must_use]
-    pub fn selected(self, selector: Selector) -> Self {
-        Self { selector, ..self }
-    }
-
-    fn config(&self) -> watcher::Config {
-        match &self.selector {
-            Selector::All => watcher::Config::default(),
-            Selector::Label(labels) => watcher::Config::default().labels(labels),
-            Selector::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
-        }
-    }
-}
 
 // === impl Watches ===
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use windlass_cluster::{
     Change, Index, Kind, RequestError, kinds,
-    watches::Watch,
+    watch::Watch,
     worker::{self, Action, Queue},
 };
 use windlass_object::{ObjectKey, names, object};

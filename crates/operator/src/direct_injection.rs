@@ -14,7 +14,7 @@ use tokio::{sync::broadcast::error::RecvError, task::JoinError};
 use tokio_util::sync::CancellationToken;
 use windlass_cluster::{
     Index, RequestError, kinds,
-    watches::{Selector, Watch},
+    watch::{Selector, Watch},
     worker::{self, Action, Queue},
 };
 use windlass_object::{ObjectKey, names, object, secret_keys::CA_CERTIFICATES};

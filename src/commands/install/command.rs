@@ -8,7 +8,7 @@ use kube::Resource;
 use serde_json::{Value, json};
 use windlass_api::{self, BundleDeployment};
 use windlass_bundle::render::CertificateProvider;
-use windlass_cluster::{Cluster, RequestError, kinds};
+use windlass_cluster::{Cluster, kinds};
 use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object, text::OneLine};
 
@@ -238,15 +238,4 @@ fn check_before(key: &ObjectKey, before: Option<&Value>) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Explains why an object of the operator's namespace cannot be written or read.
-pub(super) fn explained_in(namespace: &str, error: RequestError) -> anyhow::Error {
-    if error.is_not_found() {
-        return anyhow::anyhow!(
-            "namespace {namespace} not found: install the operator first (windlass manifests | kubectl apply -f -), or \
-             set --operator-namespace"
-        );
-    }
-    explained(error)
 }

@@ -15,7 +15,7 @@ use windlass_bundle::{
 use windlass_cluster::{Cluster, kinds};
 use windlass_object::{ObjectKey, names, object, text::hexadecimal};
 
-use super::command::explained_in;
+use super::explained::explained_in;
 use crate::commands::cluster::explained;
 
 /// How many ConfigMaps a BundleDeployment may name.

@@ -7,6 +7,7 @@ use clap::Parser;
 use serde_json::{Value, json};
 use windlass_api::custom_resource_definitions;
 
+use super::document::{Document, NAMESPACE, labels};
 use super::{deployment, guard, rbac};
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
@@ -22,18 +23,6 @@ struct File {
     name: &'static str,
     documents: Vec<Document>,
 }
-
-/// An object, and what a reader should know about it.
-pub(super) struct Document {
-    comment: &'static str,
-    object: Value,
-}
-
-/// The namespace of the operator.
-pub(super) const NAMESPACE: &str = "windlass-system";
-
-/// The name of everything else.
-pub(super) const NAME: &str = "windlass";
 
 // === impl Args ===
 
@@ -70,24 +59,6 @@ impl File {
     fn text(&self) -> anyhow::Result<String> {
         let documents = self.documents.iter().map(Document::text);
         Ok(documents.collect::<anyhow::Result<Vec<_>>>()?.join("---\n"))
-    }
-}
-
-// === impl Document ===
-
-impl Document {
-    pub(super) fn new(object: Value) -> Self {
-        Self { comment: "", object }
-    }
-
-    pub(super) fn commented(comment: &'static str, object: Value) -> Self {
-        Self { comment, object }
-    }
-
-    fn text(&self) -> anyhow::Result<String> {
-        let comment: String = self.comment.lines().map(|line| format!("# {line}\n")).collect();
-        let yaml = serde_saphyr::to_string(&self.object).context("cannot write YAML")?;
-        Ok(format!("{comment}{}\n", yaml.trim_end()))
     }
 }
 
@@ -146,10 +117,6 @@ fn files() -> anyhow::Result<Vec<File>> {
         documents: vec![Document::new(kustomization)],
     });
     Ok(files)
-}
-
-pub(super) fn labels() -> Value {
-    json!({ "app.kubernetes.io/name": NAME })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    command::{Document, NAME, NAMESPACE, labels},
+    document::{Document, NAME, NAMESPACE, labels},
     guard::{PORT, PORT_NAME},
 };
 

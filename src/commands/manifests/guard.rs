@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_object::names;
 use windlass_operator::admission::{PATH, SECRET, SERVICE};
 
-use super::command::{Document, NAME, NAMESPACE, labels};
+use super::document::{Document, NAME, NAMESPACE, labels};
 
 /// The port on which the operator answers.
 pub(super) const PORT: u16 = 9443;

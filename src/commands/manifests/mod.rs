@@ -2,6 +2,7 @@
 
 mod command;
 mod deployment;
+mod document;
 mod guard;
 mod rbac;
 

@@ -6,7 +6,7 @@ use windlass_cluster::lease::LEASE;
 use windlass_object::object;
 use windlass_trust::injection::{KINDS, TargetKind};
 
-use super::command::{Document, NAME, NAMESPACE, labels};
+use super::document::{Document, NAME, NAMESPACE, labels};
 
 const INJECT: [&str; 4] = ["get", "list", "watch", "patch"];
 const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];

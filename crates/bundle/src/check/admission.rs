@@ -3,8 +3,8 @@
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, Rule, object};
 
-use super::problems::webhook_definitions;
-use crate::{Bundle, WebhookType, rule};
+use super::webhook_definitions::webhook_definitions;
+use crate::parse::{Bundle, WebhookType, rule};
 
 /// A field with a fixed set of values; absent and empty mean the default.
 const CHOICES: [(&str, Rule, [&str; 2]); 3] = [

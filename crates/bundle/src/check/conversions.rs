@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_object::{JsonPath, Problem, object};
 
-use super::problems::{conversion_webhooks, converted, versions};
-use crate::{Bundle, InstallMode, rule};
+use super::webhook_definitions::{conversion_webhooks, converted, versions};
+use crate::parse::{Bundle, InstallMode, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_install_modes(bundle, problems);

@@ -7,9 +7,9 @@ use windlass_object::{JsonPath, Problem, object};
 
 use super::{
     names,
-    problems::{converted, versions},
+    webhook_definitions::{converted, versions},
 };
-use crate::{Bundle, Manifest, rule};
+use crate::parse::{Bundle, Manifest, rule};
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 

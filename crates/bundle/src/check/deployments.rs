@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
 
 use super::names;
-use crate::{Bundle, DeploymentSpec, rule};
+use crate::parse::{Bundle, DeploymentSpec, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut report = |path: &JsonPath, rule, message| problems.push(bundle.csv.problem(path, rule, message));

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use windlass_object::{JsonPath, Problem};
 
-use super::{names, permissions, problems::webhook_definitions};
+use super::{names, permissions, webhook_definitions::webhook_definitions};
+use crate::parse::{Bundle, rule};
 use crate::render;
-use crate::{Bundle, rule};
 
 /// What an install creates, by kind and name, and what for.
 type Generated = BTreeMap<(&'static str, String), String>;

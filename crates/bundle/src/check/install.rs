@@ -6,8 +6,8 @@ use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object, rfc1123::LABEL_LENGTH};
 
 use super::names;
+use crate::parse::{Bundle, InstallMode, rule};
 use crate::upgrade::Version;
-use crate::{Bundle, InstallMode, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_package(bundle, problems);

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_object::{JsonPath, Problem};
 
 use super::names;
-use crate::{Bundle, Manifest, rule};
+use crate::parse::{Bundle, Manifest, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in bundle.manifests() {

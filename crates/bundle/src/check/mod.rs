@@ -16,6 +16,7 @@ mod permissions;
 mod ports;
 mod problems;
 mod rules;
+mod webhook_definitions;
 mod webhooks;
 
 pub use problems::{check_files, parse};

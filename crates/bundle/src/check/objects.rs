@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use windlass_object::{JsonPath, Problem, object};
 
 use super::names;
-use crate::{Bundle, BundledKind, Manifest, rule};
+use crate::{
+    kinds::BundledKind,
+    parse::{Bundle, Manifest, rule},
+};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_kinds(bundle, problems);

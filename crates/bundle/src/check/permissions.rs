@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
 
-use crate::{Bundle, InstallMode, Permission, rule};
+use crate::parse::{Bundle, InstallMode, Permission, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     // Watching all namespaces turns permissions into those of the cluster.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use windlass_object::{Problem, object};
 
-use super::problems::webhook_definitions;
-use crate::{Bundle, DeploymentSpec, WebhookDefinition, rule};
+use super::webhook_definitions::webhook_definitions;
+use crate::parse::{Bundle, DeploymentSpec, WebhookDefinition, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut targets: BTreeMap<(&str, i64), (Value, &str)> = BTreeMap::new();

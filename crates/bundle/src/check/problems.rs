@@ -1,15 +1,12 @@
 //! Every problem of a bundle.
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
-use windlass_object::{JsonPath, Problem, object, path::is_within};
+use windlass_object::{Problem, path::is_within};
 
 use super::{
     admission, conversions, crds, deployments, generated, install, labels, objects, permissions, ports,
     rules, webhooks,
 };
-use crate::{Bundle, Files, Manifest, ParsedBundle, WebhookDefinition, WebhookType};
+use crate::parse::{Bundle, Files, ParsedBundle};
 
 /// The bundle in `files`, if nothing is wrong with it.
 ///
@@ -66,33 +63,4 @@ fn problems_of(bundle: &Bundle) -> Vec<Problem> {
 /// Whether one of two problems is about a part of what the other is about.
 fn overlap(one: &Problem, other: &Problem) -> bool {
     one.file == other.file && (is_within(&other.path, &one.path) || is_within(&one.path, &other.path))
-}
-
-/// Each webhook definition with its path in the ClusterServiceVersion.
-pub(super) fn webhook_definitions(
-    bundle: &Bundle,
-) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
-    let list = JsonPath::of("spec.webhookdefinitions");
-    let crds = bundle.csv().webhooks().enumerate();
-    crds.map(move |(index, crd)| (list.item(index), crd))
-}
-
-/// The names of the CustomResourceDefinitions that conversion webhooks convert.
-pub(super) fn converted(bundle: &Bundle) -> BTreeSet<&str> {
-    conversion_webhooks(bundle)
-        .flat_map(|(_, webhook)| webhook.conversion_crds())
-        .collect()
-}
-
-pub(super) fn conversion_webhooks(
-    bundle: &Bundle,
-) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
-    webhook_definitions(bundle).filter(|(_, webhook)| webhook.webhook_type() == Some(WebhookType::Conversion))
-}
-
-/// Each version of `crd` with its path.
-pub(super) fn versions(crd: &Manifest) -> impl Iterator<Item = (JsonPath, &Value)> {
-    let list = JsonPath::of("spec.versions");
-    let versions = object::items(&crd.object, "/spec/versions").iter().enumerate();
-    versions.map(move |(index, version)| (list.item(index), version))
 }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
 
-use super::problems::webhook_definitions;
-use crate::{Bundle, WebhookDefinition, WebhookType, rule};
+use super::webhook_definitions::webhook_definitions;
+use crate::parse::{Bundle, WebhookDefinition, WebhookType, rule};
 
 /// Groups whose objects decide which webhooks there are: OLM's, in its old and new spelling, and our own.
 const FORBIDDEN_GROUPS: [&str; 4] = [

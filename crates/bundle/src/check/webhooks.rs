@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use windlass_object::{JsonPath, Problem, Rule, object, rfc1123::LABEL_LENGTH};
 
-use super::{names, problems::webhook_definitions};
-use crate::{Bundle, WebhookDefinition, WebhookType, rule};
+use super::{names, webhook_definitions::webhook_definitions};
+use crate::parse::{Bundle, WebhookDefinition, WebhookType, rule};
 
 /// The review versions that an API server of today sends, for admission as for conversion.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];

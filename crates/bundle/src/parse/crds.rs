@@ -7,7 +7,8 @@ use windlass_object::{JsonPath, Problem, Rule};
 
 use super::{
     WebhookDefinition, WebhookType,
-    bundle::{Bundle, Files, Manifest, read_crds},
+    model::{Bundle, Files, Manifest},
+    reading::read_crds,
     rule,
 };
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_object::{JsonPath, Problem, yaml};
 
 use super::{
-    bundle::{Files, Manifest},
+    model::{Files, Manifest},
     rule,
 };
 

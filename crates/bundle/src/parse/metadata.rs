@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use windlass_object::{JsonPath, Problem, object, yaml};
 
 use super::{
-    bundle::{Files, Manifest},
+    model::{Files, Manifest},
     rule,
 };
 

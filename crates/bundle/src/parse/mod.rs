@@ -6,17 +6,19 @@
 //!                       flattened)    properties joined, shapes checked)
 //! ```
 
-mod bundle;
 mod cluster_service_version;
 pub mod crds;
 mod documents;
 mod metadata;
+mod model;
+mod reading;
 pub mod rule;
 mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use bundle::{Bundle, Files, Manifest, ParsedBundle, read_crds};
 pub use cluster_service_version::{
     ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition, WebhookType,
 };
+pub use model::{Bundle, Files, Manifest, ParsedBundle};
+pub use reading::read_crds;

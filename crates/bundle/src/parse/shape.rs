@@ -11,7 +11,7 @@ use serde_path_to_error::Segment;
 use windlass_object::{JsonPath, Problem};
 
 use super::{
-    bundle::{Bundle, Manifest},
+    model::{Bundle, Manifest},
     rule,
 };
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_object::{JsonPath, Problem, object};
 
-use super::{bundle::*, *};
+use super::*;
 
 const CSV: &str = "
 apiVersion: operators.coreos.com/v1alpha1

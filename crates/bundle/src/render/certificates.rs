@@ -10,7 +10,7 @@ use windlass_object::{
     secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY},
 };
 
-use super::{rendered::Durations, serving_deployments::ServingDeployment};
+use super::{options::Durations, serving_deployments::ServingDeployment};
 
 /// Where controller-runtime looks for its certificate.
 const WEBHOOK: Place = Place {

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use windlass_object::{ca_injectors::OTHER_CA_INJECTORS, json};
 
 use super::{
-    error::RenderError, rendered::CertificateProvider, serving_deployments::ServingDeployment, webhooks,
+    error::RenderError, options::CertificateProvider, serving_deployments::ServingDeployment, webhooks,
 };
-use crate::{Bundle, WebhookDefinition, WebhookType};
+use crate::parse::{Bundle, WebhookDefinition, WebhookType};
 
 /// Versions of ConversionReview that API servers send.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];

@@ -8,11 +8,11 @@ use windlass_object::json;
 use super::{
     certificates,
     install_modes::TargetNamespaces,
-    rendered::{CertificateProvider, InstallOptions},
+    options::{CertificateProvider, InstallOptions},
     rollout,
     serving_deployments::ServingDeployment,
 };
-use crate::{Bundle, ClusterServiceVersion, DeploymentSpec};
+use crate::parse::{Bundle, ClusterServiceVersion, DeploymentSpec};
 
 /// Annotation of pods: the namespaces to watch, comma-separated, empty for all.
 const TARGET_NAMESPACES: &str = "olm.targetNamespaces";

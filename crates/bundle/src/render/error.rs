@@ -3,7 +3,7 @@
 use thiserror::Error;
 use windlass_object::ObjectKey;
 
-use crate::InstallMode;
+use crate::parse::InstallMode;
 
 /// One reason why a bundle cannot be rendered as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

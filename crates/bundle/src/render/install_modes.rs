@@ -1,7 +1,7 @@
 //! Which namespaces an operator is told to watch, and whether its bundle supports that.
 
 use super::error::{RenderError, Supported, TargetNamespacesReason};
-use crate::{ClusterServiceVersion, InstallMode};
+use crate::parse::{ClusterServiceVersion, InstallMode};
 
 /// The namespaces that an operator watches.
 #[derive(Clone, Debug, PartialEq, Eq)]

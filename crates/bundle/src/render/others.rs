@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_object::json;
 
 use super::error::RenderError;
-use crate::{Bundle, BundledKind};
+use crate::{kinds::BundledKind, parse::Bundle};
 
 /// The objects, those of namespaced kinds in `namespace`, others in none.
 pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Vec<RenderError>> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use windlass_object::{ObjectKey, object};
 
 use super::{install_modes::TargetNamespaces, names};
-use crate::{Bundle, Permission};
+use crate::parse::{Bundle, Permission};
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 

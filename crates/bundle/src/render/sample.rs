@@ -5,9 +5,9 @@ use windlass_object::ObjectKey;
 
 use super::{
     DeploymentConfig,
-    rendered::{CertificateProvider, InstallOptions},
+    options::{CertificateProvider, InstallOptions},
 };
-use crate::{Bundle, Manifest};
+use crate::parse::{Bundle, Manifest};
 
 /// One Deployment with all three kinds of webhook, one CustomResourceDefinition, for all namespaces.
 pub(super) fn bundle() -> Bundle {

@@ -78,7 +78,7 @@ fn leads_to_same(spec: &Value, one: &Value, other: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bundle, render::sample};
+    use crate::{parse::Bundle, render::sample};
 
     fn rendered(bundle: &Bundle) -> Result<Value, Vec<String>> {
         service(&ServingDeployment::all(bundle.csv())[0], "ns")

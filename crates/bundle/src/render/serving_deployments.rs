@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_object::object;
 
 use super::names;
-use crate::{ClusterServiceVersion, DeploymentSpec, WebhookDefinition};
+use crate::parse::{ClusterServiceVersion, DeploymentSpec, WebhookDefinition};
 
 /// A Deployment of the bundle that serves webhooks.
 #[derive(Clone, Debug)]

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use windlass_object::{json, names::INJECT_CA_FROM};
 
 use super::{
-    install_modes::TargetNamespaces, names, rendered::CertificateProvider,
+    install_modes::TargetNamespaces, names, options::CertificateProvider,
     serving_deployments::ServingDeployment,
 };
-use crate::{WebhookDefinition, WebhookType};
+use crate::parse::{WebhookDefinition, WebhookType};
 
 /// Fields that a webhook definition and a webhook have in common.
 const COMMON: [&str; 7] = [

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::limits::FileCollector;
-use super::{archive, directory, reader::SourceError};
-use crate::Files;
+use super::collector::FileCollector;
+use super::{archive, directory, error::SourceError};
+use crate::parse::Files;
 
 /// What is at a path.
 #[derive(Debug)]

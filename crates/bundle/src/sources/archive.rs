@@ -7,9 +7,10 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType};
 
-use super::limits::{FILES, FileCollector, UNPACKED_BYTES};
-use super::reader::{PARTS, SourceError, is_part_of_bundle, relative};
-use crate::Files;
+use super::collector::FileCollector;
+use super::error::{PARTS, SourceError, is_part_of_bundle, relative};
+use super::limits::{FILES, UNPACKED_BYTES};
+use crate::parse::Files;
 
 /// Every entry has a header and is filled up to a multiple of it.
 const BLOCK: u64 = 512;

@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::limits::FileCollector;
-use super::reader::{PARTS, SourceError, relative};
-use crate::Files;
+use super::collector::FileCollector;
+use super::error::{PARTS, SourceError, relative};
+use crate::parse::Files;
 
 /// Reads `manifests/` and `metadata/` of the bundle in `folder`.
 ///

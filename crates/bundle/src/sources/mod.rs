@@ -4,8 +4,10 @@
 
 mod any;
 pub mod archive;
+mod collector;
 pub mod config_maps;
 pub mod directory;
+mod error;
 mod limits;
 pub mod pack;
 mod reader;
@@ -13,5 +15,6 @@ mod reader;
 mod tests;
 
 pub use any::{PathContents, load_any};
+pub use error::SourceError;
 pub use limits::{FILES, UNPACKED_BYTES};
-pub use reader::{SourceError, load};
+pub use reader::load;

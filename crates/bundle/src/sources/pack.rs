@@ -5,7 +5,7 @@ use std::io;
 use flate2::{Compression, GzBuilder};
 use tar::{Builder, Header};
 
-use crate::Files;
+use crate::parse::Files;
 
 /// The operating system of a gzip header that says nothing (RFC 1952 §2.3.1).
 const UNKNOWN_SYSTEM: u8 = 255;

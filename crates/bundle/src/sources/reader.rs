@@ -3,83 +3,12 @@
 use std::{
     fs::{self, File},
     io,
-    path::{Component, Path, PathBuf},
+    path::Path,
 };
 
-use super::{
-    archive, directory,
-    limits::{FILES, UNPACKED_BYTES},
-};
-use crate::Files;
-
-/// Why a source yields no bundle.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// The folder, archive or file in it cannot be read.
-    #[error("cannot be read: {cause}")]
-    Read {
-        /// The file, relative to the bundle where it is in it.
-        file: String,
-        /// What the system says; in the message, and so not [`std::error::Error::source`]: a problem is one line.
-        cause: io::Error,
-    },
-    /// The file is something other than a folder or an archive.
-    #[error("is neither a directory nor a .tar.gz archive")]
-    Unsupported {
-        /// The path that was to be read.
-        file: String,
-    },
-    /// There is neither `manifests/` nor `metadata/`.
-    #[error("is not a bundle: directory \"manifests\" not found")]
-    NotABundle {
-        /// The folder or archive.
-        file: String,
-    },
-    /// The file takes the bundle above the limit on its size.
-    #[error("is too large: the limit of a bundle is {} MiB unpacked", UNPACKED_BYTES >> 20)]
-    TooLarge {
-        /// The first file above the limit.
-        file: String,
-    },
-    /// The file takes the bundle above the limit on the number of its files.
-    #[error("is one file too many: the limit of a bundle is {FILES} files")]
-    TooManyFiles {
-        /// The first file above the limit.
-        file: String,
-    },
-    /// The path is absolute or has a part `..`.
-    #[error("has a path outside of the bundle")]
-    PathOutside {
-        /// The path as written.
-        file: String,
-    },
-    /// The link leads out of the bundle, to nothing or to itself.
-    #[error("is a link to {target}, which is not a file of the bundle")]
-    LinkOutside {
-        /// The link, relative to the bundle.
-        file: String,
-        /// The path in it, as written.
-        target: String,
-    },
-    /// The file is a device, a pipe or a socket.
-    #[error("is neither a file nor a directory")]
-    SpecialFile {
-        /// The file, relative to the bundle where it is in it.
-        file: String,
-    },
-    /// The name is not UTF-8.
-    #[error("has a name that is not UTF-8")]
-    Name {
-        /// The name, as far as it can be printed.
-        file: String,
-    },
-    /// An archive holds one name twice.
-    #[error("occurs twice in the archive")]
-    Duplicate {
-        /// The file, relative to the bundle.
-        file: String,
-    },
-}
+use super::error::SourceError;
+use super::{archive, directory};
+use crate::parse::Files;
 
 /// Reads the bundle at `path`: a folder, a `.tar.gz` (or `.tar`) of one, or `-` for such an archive on standard input.
 ///
@@ -104,54 +33,4 @@ pub fn load(path: &Path) -> Result<Files, SourceError> {
         });
     }
     archive::load(File::open(path).map_err(read)?, &path.display().to_string())
-}
-
-/// The folders of a bundle that say what it installs. Others, such as `tests/`, are not read.
-pub(super) const PARTS: [&str; 2] = ["manifests", "metadata"];
-
-/// Whether `file` is in one of the [`PARTS`].
-pub(super) fn is_part_of_bundle(file: &str) -> bool {
-    file.split_once('/')
-        .is_some_and(|(folder, _)| PARTS.contains(&folder))
-}
-
-/// `path` with `/` between its parts, without `.`.
-///
-/// # Errors
-///
-/// When it leaves the folder it is relative to, or is not UTF-8.
-pub(super) fn relative(path: &Path) -> Result<PathBuf, SourceError> {
-    let file = || path.display().to_string();
-    let mut parts = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::Normal(part) if part.to_str().is_some() => parts.push(part),
-            Component::Normal(_) => return Err(SourceError::Name { file: file() }),
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Err(SourceError::PathOutside { file: file() });
-            }
-        }
-    }
-    Ok(parts)
-}
-
-// === impl SourceError ===
-
-impl SourceError {
-    /// The file that the error is about, relative to the bundle where it is in it.
-    pub fn file(&self) -> &str {
-        match self {
-            Self::Read { file, .. }
-            | Self::Unsupported { file }
-            | Self::NotABundle { file }
-            | Self::TooLarge { file }
-            | Self::TooManyFiles { file }
-            | Self::PathOutside { file }
-            | Self::LinkOutside { file, .. }
-            | Self::SpecialFile { file }
-            | Self::Name { file }
-            | Self::Duplicate { file } => file,
-        }
-    }
 }

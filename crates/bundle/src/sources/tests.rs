@@ -10,7 +10,7 @@ use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
 use super::{reader::*, *};
-use crate::Files;
+use crate::parse::Files;
 
 /// An archive of entries of any type and name, right or wrong.
 fn tar(entries: &[(EntryType, &str, &str)]) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::{range::VersionRange, version::Version};
-use crate::ClusterServiceVersion;
+use crate::parse::ClusterServiceVersion;
 
 /// Identity of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]

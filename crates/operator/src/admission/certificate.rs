@@ -141,7 +141,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use windlass_cluster::{kinds, watches::Watch};
+    use windlass_cluster::{kinds, watch::Watch};
 
     /// A certificate and its key, as they are in a Secret.
     fn issued() -> (String, String) {

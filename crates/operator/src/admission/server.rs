@@ -13,7 +13,7 @@ use axum::{
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watches::Watch};
+use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watch::Watch};
 
 use super::{certificate::CertificateResolver, connections};
 use crate::{

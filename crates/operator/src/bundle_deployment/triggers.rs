@@ -11,7 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 use windlass_bundle::BundledKind;
 use windlass_cluster::{
     Change, Index, Kind, kinds,
-    watches::{Selector, Watch},
+    watch::{Selector, Watch},
     worker::Queue,
 };
 use windlass_crd::claims::{Api, Claimant};

@@ -10,9 +10,11 @@
 //! has a webhook in place. Everything else about it, and every other CRD, is none of the guard's business.
 
 mod denial;
+mod judgement;
 mod review;
 #[cfg(test)]
 mod tests;
 
-pub use denial::{Denial, Refused, judge};
+pub use denial::{Denial, Refused};
+pub use judgement::judge;
 pub use review::{InvalidReview, Review};

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_object::names;
 
-use super::{denial::*, *};
+use super::{judgement::*, *};
 
 const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
 const OWNER: &str = "sample";

@@ -13,15 +13,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 use windlass_cluster::{
-    Cluster, Index, SystemClock,
-    apply::Applier,
-    events::Events,
-    kinds,
-    lease::Leadership,
-    prober::Prober,
-    telemetry::Metrics,
-    watches::{Watch, Watches},
-    worker::Action,
+    Cluster, Index, SystemClock, apply::Applier, events::Events, kinds, lease::Leadership, prober::Prober,
+    telemetry::Metrics, watch::Watch, watches::Watches, worker::Action,
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{

@@ -7,7 +7,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tracing::info;
 use windlass_cluster::{
     Change, Index, Kind, clock, endpoints, kinds,
-    watches::{Selector, Watch},
+    watch::{Selector, Watch},
     worker::Queue,
 };
 use windlass_object::{ObjectKey, names, object};

@@ -4,7 +4,7 @@ use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 use thiserror::Error;
 use windlass_object::{
-    ObjectKey, names, object,
+    ObjectKey, names,
     patch::{put, release, test},
 };
 
@@ -134,9 +134,4 @@ pub(super) fn without_trust(kind: &TargetKind, target: &Value) -> Value {
         metadata.retain(|field, _| !["resourceVersion", "generation", "managedFields"].contains(&&**field));
     }
     rest
-}
-
-/// The value of an annotation that says something.
-pub(super) fn spoken_annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object::annotation(object, name).filter(|value| !value.is_empty())
 }

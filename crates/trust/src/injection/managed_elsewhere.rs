@@ -4,7 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_object::ca_injectors::OTHER_CA_INJECTORS;
 
-use super::injection_plan::spoken_annotation;
+use super::annotation::spoken_annotation;
 
 /// Somebody else writes a target's CA bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

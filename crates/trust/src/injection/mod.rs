@@ -4,6 +4,7 @@
 //! A patch is never an apply: an applied `caBundle` would make us co-owner of the entry it is in, and the target's owner
 //! could not remove that entry any more (kubernetes#128102).
 
+mod annotation;
 mod holder;
 mod injection_plan;
 mod kinds;

@@ -9,7 +9,7 @@ use windlass_object::{
     rfc1123::{is_label, is_subdomain},
 };
 
-use super::injection_plan::spoken_annotation;
+use super::annotation::spoken_annotation;
 
 /// Whose trust bundle a target wants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

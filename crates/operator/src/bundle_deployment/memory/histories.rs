@@ -61,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use windlass_cluster::watches::Watch;
+    use windlass_cluster::watch::Watch;
     use windlass_object::ObjectKey;
 
     fn crd(generation: i64, storage: &str) -> Value {

@@ -2,6 +2,7 @@
 //! trust bundle, and converts.
 
 mod conversion;
+mod gate;
 mod prove;
 mod revisions;
 mod servers;

@@ -3,11 +3,12 @@
 use windlass_bundle::render::Conversion;
 use windlass_cluster::telemetry::chain;
 
+use super::gate::gate;
 use super::{
     super::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles},
     servers::CalledService,
 };
-use crate::install::{plan::Plan, status::Milestone};
+use crate::install::plan::Plan;
 
 /// What keeps endpoints from being called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,8 +97,4 @@ impl BundleReconciler {
         }
         problems
     }
-}
-
-pub(super) fn gate(reason: &str, message: String) -> Halt {
-    Halt::waiting(Milestone::Armed, reason, message)
 }

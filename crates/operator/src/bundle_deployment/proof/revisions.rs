@@ -6,7 +6,7 @@ use tracing::info;
 use windlass_cluster::kinds;
 use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
-use super::{CalledService, prove::gate};
+use super::{CalledService, gate::gate};
 use crate::{
     bundle_deployment::{halt::Halt, reconciler::BundleReconciler, rollout::Revisions},
     install::plan::{Phase, Plan},

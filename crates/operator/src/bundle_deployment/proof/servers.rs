@@ -11,7 +11,7 @@ use windlass_cluster::{
 };
 use windlass_object::object;
 
-use super::prove::gate;
+use super::gate::gate;
 use crate::bundle_deployment::memory::Fact;
 use crate::{
     bundle_deployment::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles},

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds, telemetry::chain};
+use windlass_cluster::{Kind, apply::Applicant, kinds};
 use windlass_crd::{
     reachable_version,
     storage_migration::{
@@ -15,6 +15,7 @@ use windlass_crd::{
 };
 use windlass_object::{ObjectKey, names};
 
+use super::pause::paused;
 use super::{
     super::{
         halt::{BundleDeploymentError, Halt},
@@ -30,9 +31,6 @@ use crate::install::{
 
 /// When objects are tried again that could not be rewritten.
 const RETRY: Duration = Duration::from_secs(30);
-
-/// When the API server is asked again that could not reach a webhook.
-const PAUSE: Duration = Duration::from_secs(5);
 
 /// How soon a watch is looked at again that has not shown a CRD as the API server has it.
 const LAG: Duration = Duration::from_millis(100);
@@ -287,19 +285,4 @@ fn settling(migration: &Migration, left: Duration) -> Halt {
 fn rewriting(migration: &Migration, after: Duration) -> Halt {
     let outcome = InstallOutcome::waiting(Milestone::Migrated, "RewritingObjects", migration.to_string());
     Halt::Later(outcome, after)
-}
-
-/// Where the API server can do nothing with objects for now, as when their conversion webhook is down: goes on when it can.
-pub(super) fn paused(migration: &Migration, error: RequestError) -> Halt {
-    if error.is_rejection() || !matches!(error, RequestError::Refused { .. }) {
-        return error.into();
-    }
-    let message = format!(
-        "{migration}; paused until the API server can process them: {}",
-        chain(&error)
-    );
-    Halt::Later(
-        InstallOutcome::waiting(Milestone::Migrated, "RewritingPaused", message),
-        PAUSE,
-    )
 }

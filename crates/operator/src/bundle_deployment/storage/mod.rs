@@ -5,3 +5,4 @@
 
 mod migrate;
 mod page;
+mod pause;

@@ -7,7 +7,7 @@ use windlass_cluster::{Kind, listing::Page, rewriting::Reference, telemetry::cha
 use windlass_crd::storage_migration::Migration;
 use windlass_object::{ObjectKey, names};
 
-use super::migrate::paused;
+use super::pause::paused;
 use crate::bundle_deployment::{halt::Halt, reconciler::BundleReconciler};
 
 /// How many objects a page has: it takes half a second or so, and a minute where webhooks take a second for each. It is done

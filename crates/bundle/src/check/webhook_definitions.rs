@@ -1,0 +1,37 @@
+//! The webhook definitions of a bundle, as checks look at them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use windlass_object::{JsonPath, object};
+
+use crate::parse::{Bundle, Manifest, WebhookDefinition, WebhookType};
+
+/// Each webhook definition with its path in the ClusterServiceVersion.
+pub(super) fn webhook_definitions(
+    bundle: &Bundle,
+) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
+    let list = JsonPath::of("spec.webhookdefinitions");
+    let crds = bundle.csv().webhooks().enumerate();
+    crds.map(move |(index, crd)| (list.item(index), crd))
+}
+
+/// The names of the CustomResourceDefinitions that conversion webhooks convert.
+pub(super) fn converted(bundle: &Bundle) -> BTreeSet<&str> {
+    conversion_webhooks(bundle)
+        .flat_map(|(_, webhook)| webhook.conversion_crds())
+        .collect()
+}
+
+pub(super) fn conversion_webhooks(
+    bundle: &Bundle,
+) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
+    webhook_definitions(bundle).filter(|(_, webhook)| webhook.webhook_type() == Some(WebhookType::Conversion))
+}
+
+/// Each version of `crd` with its path.
+pub(super) fn versions(crd: &Manifest) -> impl Iterator<Item = (JsonPath, &Value)> {
+    let list = JsonPath::of("spec.versions");
+    let versions = object::items(&crd.object, "/spec/versions").iter().enumerate();
+    versions.map(move |(index, version)| (list.item(index), version))
+}
