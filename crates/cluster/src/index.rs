@@ -158,12 +158,11 @@ impl Index {
 
     /// The watch has ended for good: what only it has seen is no longer known.
     pub fn close(&self, watch: &Watch) {
-        let Some(shelf) = self.shelves.write().remove(watch) else {
-            return;
-        };
+        let shelf = self.shelves.write().remove(watch).unwrap_or_default();
         for change in difference(&shelf.objects, &BTreeMap::new()) {
             self.publish(change);
         }
+        // Also of one that has seen nothing: whoever waits for all watches waits no longer for this one.
         self.progress.send_replace(());
     }
 
@@ -270,5 +269,19 @@ mod tests {
         index.close(&by_name);
         assert!(index.find(&key).is_none());
         assert_eq!(index.objects(&kinds::SECRET).len(), 0);
+    }
+
+    #[test]
+    fn whoever_waits_hears_of_each_watch_that_is_complete_or_ends() {
+        let (index, watch) = (Index::new(), Watch::all(kinds::SECRET));
+        let mut progress = index.progress();
+        index.begin_relist(&watch);
+        assert!(!progress.has_changed().unwrap());
+        index.finish_relist(&watch);
+        assert!(progress.has_changed().unwrap());
+        progress.mark_unchanged();
+        // One that ends before it has seen anything.
+        index.close(&Watch::all(kinds::SERVICE));
+        assert!(progress.has_changed().unwrap());
     }
 }
