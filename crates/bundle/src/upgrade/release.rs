@@ -72,7 +72,7 @@ impl Release {
     ///
     /// # Errors
     ///
-    /// A [`Refusal`].
+    /// A [`UpgradeRefusal`].
     pub fn may_follow(
         &self,
         installed: &Self,

@@ -8,7 +8,7 @@
 //! The Lease of `coordination.k8s.io/v1` is used as client-go uses it (`tools/leaderelection`), so that what watches
 //! other operators watches this one. Three things are stricter here:
 //!
-//! - **Every write asks.** [`fenced`] lets a write pass only while the [`Claim`] is current, at each try of it. A
+//! - **Every write asks.** [`fenced`] lets a write pass only while the [`LeaderTerm`] is current, at each try of it. A
 //!   process that was stopped and goes on later knows of no loss yet, and still sends nothing.
 //! - **A claim counts from before its renewal was sent**, and ends at the renewal deadline, which is earlier than any
 //!   other replica may take the Lease. What lies between covers clocks of different rates, and writes that are under

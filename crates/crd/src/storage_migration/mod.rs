@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`Migration`] says how far this is. It is kept in the status, to be seen and to go on from. Without it everything begins
-//! anew, and so it does where the storage version may have moved there and back since: see [`Tenure`]. Whatever else is
+//! anew, and so it does where the storage version may have moved there and back since: see [`StorageVersionHistory`]. Whatever else is
 //! changed in the CRD, the trust of its conversion for one, leaves objects in the version in which they are stored.
 
 mod converter;

@@ -23,7 +23,7 @@ pub type Crds = BTreeMap<String, Value>;
 /// - A CRD compared with itself breaks nothing, and so does one of which only texts, orders of sets and the like change.
 /// - It ends on any input, and keeps a bounded number of findings. What is beyond the bound is reported as
 ///   [`UpgradeRule::Unhandled`] and refused, whatever the policy.
-/// - No object is looked at: that is what a [`Trial`] is for.
+/// - No object is looked at: that is what a [`Trial`](super::Trial) is for.
 pub fn compare(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Finding> {
     if policy.ignores_everything() {
         return Vec::new();
@@ -39,7 +39,7 @@ pub fn compare(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Find
 
 /// What the change back from `old`, as it is in the cluster, to `new` breaks, which was there before an upgrade that did
 /// not get through. What that upgrade has brought is promised to nobody: stored objects alone can rely on it, and these
-/// are tried ([`Trial`]). So only those schemas are compared whose objects cannot be read, since they are not served.
+/// are tried ([`Trial`](super::Trial)). So only those schemas are compared whose objects cannot be read, since they are not served.
 pub fn compare_back(crd: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Finding> {
     if policy.ignores_everything() {
         return Vec::new();

@@ -76,7 +76,7 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 /// * Use before retire: a CA stays in the trust bundle while an endpoint is seen on what it signed, or may still come to
 ///   serve it ([`Timing::reload`], [`Timing::overlap`], [`Timing::start`]). Only a compromised one goes earlier, after
 ///   [`Timing::reload`].
-/// * Waits are measured on a steady clock ([`Mark`]): no jump of the calendar ends one early.
+/// * Waits are measured on a steady clock ([`Mark`](super::Mark)): no jump of the calendar ends one early.
 ///
 /// # Assumptions
 ///
@@ -84,7 +84,7 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 /// * A write of a Secret replaces the resourceVersion that the step names, or fails; a write of a target fails where the
 ///   target no longer carries what was observed.
 /// * After a change of the CA Secret, the other steps come from another plan of another observation.
-/// * [`Mark::uptime`] never goes back within one [`Mark::run`], and each process has a run of its own.
+/// * [`Mark::uptime`](super::Mark::uptime) never goes back within one [`Mark::run`](super::Mark::run), and each process has a run of its own.
 /// * API servers see a target within [`Timing::trust`] of its being read back, and servers that read their files again
 ///   do so within [`Timing::reload`].
 pub fn plan(observation: &Observation, timing: &Timing) -> RotationPlan {
