@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::{ArgAction, Parser};
+use futures::future::LocalBoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -83,14 +84,17 @@ impl Args {
     /// # Errors
     ///
     /// When the cluster cannot be reached, or as [`Operator::run`].
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
-        start_logs(self.log_format);
-        let options = self.options()?;
-        let mut config = configuration(self.kubeconfig.as_deref()).await?;
-        config.default_retry = false;
-        let client = client(config)?;
-        Operator::new(client, options).run(shutdown()?).await?;
-        Ok(ExitCode::SUCCESS)
+    pub fn run(self) -> LocalBoxFuture<'static, anyhow::Result<ExitCode>> {
+        // Boxed: the body is compiled here once, not again in every program that runs it.
+        Box::pin(async move {
+            start_logs(self.log_format);
+            let options = self.options()?;
+            let mut config = configuration(self.kubeconfig.as_deref()).await?;
+            config.default_retry = false;
+            let client = client(config)?;
+            Operator::new(client, options).run(shutdown()?).await?;
+            Ok(ExitCode::SUCCESS)
+        })
     }
 
     /// How the operator is to work.

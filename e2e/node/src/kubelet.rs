@@ -6,6 +6,7 @@ use std::{
 };
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client, ResourceExt,
@@ -24,23 +25,30 @@ type Pods = HashMap<String, watch::Sender<Option<Arc<Pod>>>>;
 /// # Errors
 ///
 /// When its folder or its addresses cannot be used. What fails later is retried.
-pub async fn run(client: Client, options: NodeOptions, shutdown: CancellationToken) -> Result<(), NodeError> {
-    let stop = shutdown.child_token();
-    let _stop_with_us = stop.clone().drop_guard();
-    let context = Arc::new(NodeContext::new(client.clone(), options, stop.clone())?);
-    context.tasks.spawn(
-        stop.clone()
-            .run_until_cancelled_owned(node::keep_registered(context.clone())),
-    );
-    let watched = stop.run_until_cancelled(async {
-        context.objects.ready().await;
-        watch_pods(client, &context).await;
-    });
-    watched.await;
-    stop.cancel();
-    context.tasks.close();
-    context.tasks.wait().await;
-    Ok(())
+pub fn run(
+    client: Client,
+    options: NodeOptions,
+    shutdown: CancellationToken,
+) -> BoxFuture<'static, Result<(), NodeError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let stop = shutdown.child_token();
+        let _stop_with_us = stop.clone().drop_guard();
+        let context = Arc::new(NodeContext::new(client.clone(), options, stop.clone())?);
+        context.tasks.spawn(
+            stop.clone()
+                .run_until_cancelled_owned(node::keep_registered(context.clone())),
+        );
+        let watched = stop.run_until_cancelled(async {
+            context.objects.ready().await;
+            watch_pods(client, &context).await;
+        });
+        watched.await;
+        stop.cancel();
+        context.tasks.close();
+        context.tasks.wait().await;
+        Ok(())
+    })
 }
 
 /// Gives each pod that is ours, or nobody's, a task, and tells the task what changes.

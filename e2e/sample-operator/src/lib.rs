@@ -15,6 +15,7 @@ mod service;
 use std::{future::Future, process, sync::Arc};
 
 use anyhow::{Context, bail};
+use futures::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -31,17 +32,20 @@ pub use args::{Args, Misbehavior, SampleVersion};
 /// # Errors
 ///
 /// When a port cannot be had, or the certificate cannot be read at the start.
-pub async fn run(args: Args) -> anyhow::Result<()> {
-    start_logs();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    serve(args, async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+pub fn run(args: Args) -> BoxFuture<'static, anyhow::Result<()>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        start_logs();
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        serve(args, async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        })
+        .await
     })
-    .await
 }
 
 /// Serves until `stop` is ready, then lets requests in flight end.

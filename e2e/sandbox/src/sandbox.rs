@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -70,21 +71,24 @@ impl Sandbox {
     /// # Errors
     ///
     /// When the port is taken.
-    pub async fn start(options: SandboxOptions) -> Result<Self, StartError> {
-        let authority = Authority::new().map_err(|error| StartError::Certificates(error.into()))?;
-        let tls = authority.serving().map_err(StartError::Certificates)?;
-        let (listener, address) = bind(options.port).await?;
-        let server = ApiServer::new(options.reinitializing);
-        let stop = CancellationToken::new();
-        controllers::start(&server, &authority.certificate(), &stop);
-        let front = serve(&server, listener, &tls);
-        Ok(Self {
-            server,
-            authority,
-            address,
-            tls,
-            front: Mutex::new(Some(front)),
-            _stop: stop.drop_guard(),
+    pub fn start(options: SandboxOptions) -> BoxFuture<'static, Result<Self, StartError>> {
+        // Boxed: the body is compiled here once, not again in every program that runs it.
+        Box::pin(async move {
+            let authority = Authority::new().map_err(|error| StartError::Certificates(error.into()))?;
+            let tls = authority.serving().map_err(StartError::Certificates)?;
+            let (listener, address) = bind(options.port).await?;
+            let server = ApiServer::new(options.reinitializing);
+            let stop = CancellationToken::new();
+            controllers::start(&server, &authority.certificate(), &stop);
+            let front = serve(&server, listener, &tls);
+            Ok(Self {
+                server,
+                authority,
+                address,
+                tls,
+                front: Mutex::new(Some(front)),
+                _stop: stop.drop_guard(),
+            })
         })
     }
 

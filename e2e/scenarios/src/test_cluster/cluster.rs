@@ -2,6 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
+use futures::future::LocalBoxFuture;
 use kube::Client;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -44,51 +45,57 @@ impl TestCluster {
     /// # Errors
     ///
     /// When the node or the operator's RBAC cannot be set up.
-    pub async fn on(backing: BackingCluster, options: TestClusterOptions) -> anyhow::Result<Self> {
-        let mut directory = TempDir::with_prefix("windlass-e2e-")?;
-        if std::env::var_os(KEEP).is_some() {
-            directory.disable_cleanup(true);
-            tracing::info!(folder = %directory.path().display(), "Keeping the folder of the test cluster");
-        }
-        let admin = backing.admin()?;
-        let client = cluster::client(&admin).await?;
-        if let Err(error) = manifests::apply_all(&client).await {
-            backing.clear().await?;
-            return Err(error);
-        }
-        let command = Command {
-            program: options.program.clone(),
-            kubeconfig: directory.path().join("admin.kubeconfig"),
-        };
-        fs::write(&command.kubeconfig, &admin)?;
-        let kubeconfig = directory.path().join("operator.kubeconfig");
-        let account = backing
-            .service_account(operator::NAMESPACE, operator::ACCOUNT)
-            .await?;
-        fs::write(&kubeconfig, account)?;
-        let bundles = directory.path().join("bundles");
-        fs::create_dir(&bundles)?;
-        let stop = CancellationToken::new();
-        let node_client = Client::try_from(cluster::config(&admin).await?)?;
-        let node_options = backing.node(options.node(directory.path())).await?;
-        let node = start_node(node_client, node_options, stop.clone());
-        Ok(Self {
-            operator: OperatorProcess {
-                pod: operator::ACCOUNT.to_owned(),
-                client: client.clone(),
-                arguments: options.arguments(),
-                program: options.program,
-                kubeconfig,
-                bundle_dir: bundles,
-                log: directory.path().join("operator.log"),
-                log_filter: None,
-            },
-            client,
-            command,
-            directory,
-            stop,
-            node: Some(node),
-            backing,
+    pub fn on(
+        backing: BackingCluster,
+        options: TestClusterOptions,
+    ) -> LocalBoxFuture<'static, anyhow::Result<Self>> {
+        // Boxed: the body is compiled here once, not again in every program that runs it.
+        Box::pin(async move {
+            let mut directory = TempDir::with_prefix("windlass-e2e-")?;
+            if std::env::var_os(KEEP).is_some() {
+                directory.disable_cleanup(true);
+                tracing::info!(folder = %directory.path().display(), "Keeping the folder of the test cluster");
+            }
+            let admin = backing.admin()?;
+            let client = cluster::client(&admin).await?;
+            if let Err(error) = manifests::apply_all(&client).await {
+                backing.clear().await?;
+                return Err(error);
+            }
+            let command = Command {
+                program: options.program.clone(),
+                kubeconfig: directory.path().join("admin.kubeconfig"),
+            };
+            fs::write(&command.kubeconfig, &admin)?;
+            let kubeconfig = directory.path().join("operator.kubeconfig");
+            let account = backing
+                .service_account(operator::NAMESPACE, operator::ACCOUNT)
+                .await?;
+            fs::write(&kubeconfig, account)?;
+            let bundles = directory.path().join("bundles");
+            fs::create_dir(&bundles)?;
+            let stop = CancellationToken::new();
+            let node_client = Client::try_from(cluster::config(&admin).await?)?;
+            let node_options = backing.node(options.node(directory.path())).await?;
+            let node = start_node(node_client, node_options, stop.clone());
+            Ok(Self {
+                operator: OperatorProcess {
+                    pod: operator::ACCOUNT.to_owned(),
+                    client: client.clone(),
+                    arguments: options.arguments(),
+                    program: options.program,
+                    kubeconfig,
+                    bundle_dir: bundles,
+                    log: directory.path().join("operator.log"),
+                    log_filter: None,
+                },
+                client,
+                command,
+                directory,
+                stop,
+                node: Some(node),
+                backing,
+            })
         })
     }
 
