@@ -287,7 +287,8 @@ pub async fn ask_for_rotation(
     Ok(reason)
 }
 
-/// Asks for a rotation (`leaf` or `ca`) and waits until it is done.
+/// Asks for a rotation (`leaf` or `ca`) and waits until it is done: the status says so of this request, and what was to be
+/// replaced is another one.
 ///
 /// # Errors
 ///
@@ -300,15 +301,32 @@ pub async fn rotate(
     patience: Duration,
 ) -> anyhow::Result<()> {
     let path = format!("{}/{name}", serving_certificates(namespace));
+    let before = get(client, &path).await?.context("no such ServingCertificate")?;
+    let old = rotated_part(client, &before, what).await?;
     let request = ask_for_rotation(client, namespace, name, what).await?;
     until(&format!("{path} has rotated its {what}"), patience, async || {
         let object = get(client, &path)
             .await?
             .context("the ServingCertificate is gone")?;
-        let done = object["status"]["rotated"] == *request && is_settled(&object);
+        let done = object["status"]["rotated"] == *request
+            && is_settled(&object)
+            && rotated_part(client, &object, what).await? != old;
         Ok(check(done, || object["status"].to_string()))
     })
     .await
+}
+
+/// What a rotation replaces: the certificate in the serving Secret, since leaves that are issued within a second end at
+/// the same time; or the generation of the CA that signs.
+async fn rotated_part(client: &Client, certificate: &Value, what: &str) -> anyhow::Result<Value> {
+    if what != "leaf" {
+        return Ok(certificate["status"]["ca"]["current"]["generation"].clone());
+    }
+    let namespace = request::text(certificate, "/metadata/namespace");
+    let secret = request::text(certificate, "/spec/secretName");
+    let path = format!("/api/v1/namespaces/{namespace}/secrets/{secret}");
+    let secret = get(client, &path).await?.unwrap_or_default();
+    Ok(secret["data"]["tls.crt"].clone())
 }
 
 fn all_current(certificate: &Value) -> bool {

@@ -70,7 +70,7 @@ impl OperatedSandbox {
         config.default_retry = false;
         let operator = Client::try_from(config).unwrap();
         let options = arguments.options().unwrap();
-        tokio::spawn(Operator::new(operator, options).run(stop));
+        tokio::spawn(async move { Operator::new(operator, options).run(stop).await.unwrap() });
         operated
     }
 

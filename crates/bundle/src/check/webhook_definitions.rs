@@ -12,8 +12,8 @@ pub(super) fn webhook_definitions(
     bundle: &Bundle,
 ) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
     let list = JsonPath::of("spec.webhookdefinitions");
-    let crds = bundle.csv().webhooks().enumerate();
-    crds.map(move |(index, crd)| (list.item(index), crd))
+    let webhooks = bundle.csv().webhooks().enumerate();
+    webhooks.map(move |(index, webhook)| (list.item(index), webhook))
 }
 
 /// The names of the CustomResourceDefinitions that conversion webhooks convert.

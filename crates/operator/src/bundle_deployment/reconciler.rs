@@ -12,7 +12,7 @@ pub(super) struct BundleReconciler {
     pub(super) proofs: Proofs,
     pub(super) trials: Trials,
     pub(super) disarmed: Disarmed,
-    pub(super) tenures: Arc<StorageVersionHistories>,
+    pub(super) histories: Arc<StorageVersionHistories>,
     pub(super) announced: Announced,
     pub(super) timing: Delays,
 }

@@ -42,15 +42,15 @@ pub fn run(
     Box::pin(async move {
         let queue = Arc::new(Queue::new());
         triggers::watch_everything(&context);
-        let tenures = Arc::<StorageVersionHistories>::default();
-        let router = triggers::enqueue(context.clone(), queue.clone(), tenures.clone());
+        let histories = Arc::<StorageVersionHistories>::default();
+        let router = triggers::enqueue(context.clone(), queue.clone(), histories.clone());
         let reconciler = Arc::new(BundleReconciler {
             context: context.clone(),
             loader: Loader::default(),
             proofs: Proofs::default(),
             trials: Trials::default(),
             disarmed: Disarmed::new(context.clock.now()),
-            tenures,
+            histories,
             announced: Announced::default(),
             timing,
         });

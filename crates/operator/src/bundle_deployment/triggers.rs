@@ -51,20 +51,20 @@ pub(super) fn watch_everything(context: &Context) {
     context.watches.want(Watch::all(kinds::SECRET).selected(secrets));
 }
 
-/// Puts every BundleDeployment into the queue that a change concerns, for ever, and shows the change to `tenures`.
+/// Puts every BundleDeployment into the queue that a change concerns, for ever, and shows the change to `histories`.
 pub(super) async fn enqueue(
     context: Arc<Context>,
     queue: Arc<Queue<String>>,
-    tenures: Arc<StorageVersionHistories>,
+    histories: Arc<StorageVersionHistories>,
 ) {
     let mut changes = context.index.subscribe();
-    tenures.see_all(&context.index);
+    histories.see_all(&context.index);
     add_all(&context.index, &queue);
     watch_sources(&context);
     loop {
         match changes.recv().await {
             Ok(change) => {
-                tenures.see(&change);
+                histories.see(&change);
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
@@ -78,7 +78,7 @@ pub(super) async fn enqueue(
                 }
             }
             Err(RecvError::Lagged(_)) => {
-                tenures.see_all(&context.index);
+                histories.see_all(&context.index);
                 add_all(&context.index, &queue);
             }
             Err(RecvError::Closed) => return,

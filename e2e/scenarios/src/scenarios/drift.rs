@@ -136,18 +136,24 @@ pub(super) fn configuration(kind: &str) -> anyhow::Result<Value> {
 
 /// Creates the sample's install and a target of each kind that others create. The CRDs of Cluster API, Karmada and so on
 /// come after the operator has started: they may come and go.
-async fn install_beside_targets(bed: &TestCluster) -> anyhow::Result<Vec<Target>> {
-    sample::install(bed, "sample.v1").await?;
+async fn install_beside_targets(cluster: &TestCluster) -> anyhow::Result<Vec<Target>> {
+    sample::install(cluster, "sample.v1").await?;
     for kind in KINDS {
         // The API server's own groups.
         if !kind.group.ends_with(".k8s.io") {
             let crd = foreign::crd(&kind.api_version(), kind.kind, kind.plural, false);
-            foreign::define(bed, &crd).await?;
+            foreign::define(cluster, &crd).await?;
         }
     }
     let targets: Vec<_> = KINDS.iter().map(Target::of).collect();
     for target in &targets {
-        succeed(&bed.client, "POST", &target.collection(), Some(&target.object)).await?;
+        succeed(
+            &cluster.client,
+            "POST",
+            &target.collection(),
+            Some(&target.object),
+        )
+        .await?;
     }
     Ok(targets)
 }
@@ -170,52 +176,54 @@ pub(super) fn extension_config() -> Value {
     })
 }
 
-pub(super) async fn every_kind_of_target_is_repaired(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    let created = install_beside_targets(bed).await?;
+pub(super) async fn every_kind_of_target_is_repaired(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let created = install_beside_targets(cluster).await?;
     let mut targets = vec![(
         sample::DEFINITION.to_owned(),
         "/spec/conversion/webhook/clientConfig/caBundle".to_owned(),
     )];
     targets.extend(created.iter().map(|target| (target.path(), target.bundle())));
     for collection in [VALIDATING, MUTATING] {
-        for object in list(&bed.client, collection).await? {
+        for object in list(&cluster.client, collection).await? {
             let path = format!("{collection}/{}", text(&object, "/metadata/name"));
             if targets.iter().all(|(known, _)| *known != path) {
                 targets.push((path, "/webhooks/0/clientConfig/caBundle".to_owned()));
             }
         }
     }
-    let trust = sample::trust_bundle(bed).await?;
+    let trust = sample::trust_bundle(cluster).await?;
     for (path, pointer) in &targets {
-        carries(bed, path, pointer, &trust).await?;
+        carries(cluster, path, pointer, &trust).await?;
     }
     let stranger = foreign::trust_bundle()?;
     for (path, pointer) in &targets {
         let patch = json!([{"op": "replace", "path": pointer, "value": stranger}]);
-        succeed(&bed.client, "PATCH", path, Some(&patch)).await?;
-        carries(bed, path, pointer, &trust).await?;
+        succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
+        carries(cluster, path, pointer, &trust).await?;
     }
     Ok(())
 }
 
-pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &TestCluster) -> anyhow::Result<()> {
-    let (operator, gate) = bed.proxied(&bed.operator).await?;
+pub(super) async fn what_others_write_at_the_same_moment_is_kept(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let (operator, gate) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;
-    let targets = install_beside_targets(bed).await?;
-    let trust = sample::trust_bundle(bed).await?;
+    let targets = install_beside_targets(cluster).await?;
+    let trust = sample::trust_bundle(cluster).await?;
     let stranger = foreign::trust_bundle()?;
     for target in &targets {
         let path = target.path();
-        carries(bed, &path, &target.bundle(), &trust).await?;
+        carries(cluster, &path, &target.bundle(), &trust).await?;
         let (field, value) = &target.other();
         let replaced =
             |pointer: &str, value: &Value| json!([{"op": "replace", "path": pointer, "value": value}]);
-        gate.overtake(&bed.client, &path, replaced(field, value));
+        gate.overtake(&cluster.client, &path, replaced(field, value));
         let patch = replaced(&target.bundle(), &json!(stranger));
-        succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
-        carries(bed, &path, &target.bundle(), &trust).await?;
-        let object = get(&bed.client, &path).await?.context("the target is gone")?;
+        succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
+        carries(cluster, &path, &target.bundle(), &trust).await?;
+        let object = get(&cluster.client, &path).await?.context("the target is gone")?;
         anyhow::ensure!(
             object.pointer(field) == Some(value),
             "{path} lost what somebody else wrote to {field}: {object}"
@@ -225,24 +233,29 @@ pub(super) async fn what_others_write_at_the_same_moment_is_kept(bed: &TestClust
     Ok(())
 }
 
-pub(super) async fn a_removed_configuration_comes_back(bed: &TestCluster) -> anyhow::Result<()> {
-    let _operator = bed.operator.start()?;
-    sample::install(bed, "sample.v1").await?;
-    let trust = sample::trust_bundle(bed).await?;
+pub(super) async fn a_removed_configuration_comes_back(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let trust = sample::trust_bundle(cluster).await?;
     for collection in [VALIDATING, MUTATING] {
-        let object = list(&bed.client, collection)
+        let object = list(&cluster.client, collection)
             .await?
             .pop()
             .context("no configuration")?;
         let path = format!("{collection}/{}", text(&object, "/metadata/name"));
-        succeed(&bed.client, "DELETE", &path, None).await?;
-        carries(bed, &path, "/webhooks/0/clientConfig/caBundle", &trust).await?;
+        succeed(&cluster.client, "DELETE", &path, None).await?;
+        carries(cluster, &path, "/webhooks/0/clientConfig/caBundle", &trust).await?;
     }
     let patch = json!({"spec": {"selector": {"app": "somebody-else"}}});
-    let before = get(&bed.client, sample::SERVICE).await?.context("no Service")?["spec"]["selector"].clone();
-    succeed(&bed.client, "PATCH", sample::SERVICE, Some(&patch)).await?;
+    let before = get(&cluster.client, sample::SERVICE)
+        .await?
+        .context("no Service")?["spec"]["selector"]
+        .clone();
+    succeed(&cluster.client, "PATCH", sample::SERVICE, Some(&patch)).await?;
     until("the Service selects the operator again", PATIENCE, async || {
-        let service = get(&bed.client, sample::SERVICE).await?.context("no Service")?;
+        let service = get(&cluster.client, sample::SERVICE)
+            .await?
+            .context("no Service")?;
         let selector = &service["spec"]["selector"];
         let repaired = before
             .as_object()
@@ -257,12 +270,12 @@ pub(super) async fn a_removed_configuration_comes_back(bed: &TestCluster) -> any
 }
 
 /// Waits until the caBundle at `pointer` is the given one.
-async fn carries(bed: &TestCluster, path: &str, pointer: &str, trust: &str) -> anyhow::Result<()> {
+async fn carries(cluster: &TestCluster, path: &str, pointer: &str, trust: &str) -> anyhow::Result<()> {
     until(
         &format!("{path} carries the trust bundle"),
         PATIENCE,
         async || {
-            let object = get(&bed.client, path).await?;
+            let object = get(&cluster.client, path).await?;
             let found = object.as_ref().map(|object| text(object, pointer));
             Ok(if found == Some(trust) {
                 Ok(())

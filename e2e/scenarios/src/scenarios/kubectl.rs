@@ -140,10 +140,10 @@ pub(super) async fn get_shows_what_the_objects_say(cluster: &TestCluster) -> any
 
 /// How a table differs from the objects that it shows.
 fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::Result<Option<String>> {
-    let crds = table["columnDefinitions"]
+    let definitions = table["columnDefinitions"]
         .as_array()
         .context("a table has columns")?;
-    let defined: Vec<_> = crds
+    let defined: Vec<_> = definitions
         .iter()
         .map(|column| (text(column, "/name"), column["priority"] != 0))
         .collect();

@@ -96,8 +96,8 @@ fn content(kind: &str) -> Option<Value> {
 }
 
 /// The bundle with an object of each kind, all of this revision.
-fn bundle(bed: &TestCluster, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
-    let bundle = bed.add_bundle(&crate::sample::bundle(BUNDLE), revision)?;
+fn bundle(cluster: &TestCluster, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
+    let bundle = cluster.add_bundle(&crate::sample::bundle(BUNDLE), revision)?;
     for bundled in kinds {
         let file = bundle
             .join("manifests")
@@ -114,30 +114,30 @@ fn own(directory: &str) -> Value {
 }
 
 pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let kinds = every_kind();
     for bundled in kinds.iter().filter(|bundled| bundled.content.is_none()) {
         let kind = bundled.kind;
         let crd = foreign::crd(kind.api_version, kind.kind, kind.plural, kind.namespaced);
-        foreign::define(bed, &crd).await?;
+        foreign::define(cluster, &crd).await?;
     }
-    let (operator, gate) = bed.proxied(&bed.operator).await?;
+    let (operator, gate) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;
-    bundle(bed, &kinds, "one")?;
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
-    ready(&bed.client, "own", PATIENCE).await?;
+    bundle(cluster, &kinds, "one")?;
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
     let mut before = Vec::new();
     for kind in &kinds {
-        before.push(of_revision(bed, kind, "one").await?);
+        before.push(of_revision(cluster, kind, "one").await?);
     }
-    bundle(bed, &kinds, "two")?;
+    bundle(cluster, &kinds, "two")?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/own");
     let patch = json!({"spec": {"source": {"directory": {"path": "two"}}}});
-    succeed(&bed.client, "PATCH", &path, Some(&patch)).await?;
-    ready(&bed.client, "own", PATIENCE).await?;
+    succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
     for (kind, before) in kinds.iter().zip(&before) {
-        let after = of_revision(bed, kind, "two").await?;
+        let after = of_revision(cluster, kind, "two").await?;
         anyhow::ensure!(
             before["metadata"]["uid"] == after["metadata"]["uid"],
             "{} was made anew",
@@ -149,16 +149,16 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
         let writes = gate.log().iter().filter(|line| **line == write).count();
         anyhow::ensure!(writes == 2, "{write} came {writes} times, for 2 revisions");
     }
-    delete(&bed.client, &path).await?;
+    delete(&cluster.client, &path).await?;
     for kind in &kinds {
-        gone(&bed.client, &kind.path()).await?;
+        gone(&cluster.client, &kind.path()).await?;
     }
     Ok(())
 }
 
-async fn of_revision(bed: &TestCluster, kind: &Bundled, revision: &str) -> anyhow::Result<Value> {
+async fn of_revision(cluster: &TestCluster, kind: &Bundled, revision: &str) -> anyhow::Result<Value> {
     let path = kind.path();
-    let object = get(&bed.client, &path)
+    let object = get(&cluster.client, &path)
         .await?
         .with_context(|| format!("{path} does not exist"))?;
     let metadata = &object["metadata"];
@@ -173,14 +173,14 @@ async fn of_revision(bed: &TestCluster, kind: &Bundled, revision: &str) -> anyho
 /// Nobody may hand out more than they have, unless they may `escalate` a role and `bind` it: the operator has neither
 /// what the bundled roles allow. Each right is needed, and is enough for what needs it.
 pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
-    bed: &TestCluster,
+    cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let kinds: Vec<_> = every_kind()
         .into_iter()
         .filter(|kind| ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"].contains(&kind.kind.kind))
         .collect();
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
-    let rules = get(&bed.client, role).await?.context("no ClusterRole")?["rules"].clone();
+    let rules = get(&cluster.client, role).await?.context("no ClusterRole")?["rules"].clone();
     let needs = [
         ("escalate", "roles", "roles"),
         ("escalate", "clusterroles", "clusterroles"),
@@ -189,18 +189,18 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
     ];
     let withhold = async |withheld: &[(&str, &str, &str)]| {
         let left = json!({"rules": without(&rules, withheld)});
-        succeed(&bed.client, "PATCH", role, Some(&left)).await
+        succeed(&cluster.client, "PATCH", role, Some(&left)).await
     };
     withhold(&needs).await?;
-    let _operator = bed.operator.start()?;
-    bundle(bed, &kinds, "one")?;
-    succeed(&bed.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
+    let _operator = cluster.operator.start()?;
+    bundle(cluster, &kinds, "one")?;
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/own");
     for (position, (verb, of, refused)) in needs.iter().enumerate() {
         let refusal = format!("{refused}.rbac.authorization.k8s.io");
         let what = format!("{refused} are refused without the verb {verb} on {of}");
         until(&what, PATIENCE, async || {
-            let object = get(&bed.client, &path)
+            let object = get(&cluster.client, &path)
                 .await?
                 .context("the BundleDeployment is gone")?;
             let words = conditions(&object);
@@ -218,9 +218,9 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
         .await?;
         withhold(&needs[position + 1..]).await?;
     }
-    ready(&bed.client, "own", PATIENCE).await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
     for kind in &kinds {
-        of_revision(bed, kind, "one").await?;
+        of_revision(cluster, kind, "one").await?;
     }
     Ok(())
 }

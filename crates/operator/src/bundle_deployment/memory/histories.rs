@@ -45,11 +45,11 @@ impl StorageVersionHistories {
     }
 
     fn observe_crd(&self, name: &str, crd: &Value) {
-        let mut tenures = self.0.lock();
-        match (StorageVersionHistory::of(crd), tenures.get_mut(name)) {
+        let mut histories = self.0.lock();
+        match (StorageVersionHistory::of(crd), histories.get_mut(name)) {
             (Some(seen), Some(known)) => known.see(seen),
-            (Some(seen), None) => drop(tenures.insert(name.to_owned(), seen)),
-            (None, _) => drop(tenures.remove(name)),
+            (Some(seen), None) => drop(histories.insert(name.to_owned(), seen)),
+            (None, _) => drop(histories.remove(name)),
         }
     }
 }
@@ -82,28 +82,28 @@ mod tests {
 
     #[test]
     fn every_change_counts_and_what_was_missed_ends_a_tenure() {
-        let (tenures, index) = (StorageVersionHistories::default(), Index::new());
+        let (histories, index) = (StorageVersionHistories::default(), Index::new());
         let watch = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
         index.apply(&watch, crd(3, "v2"));
-        tenures.see_all(&index);
+        histories.see_all(&index);
         for generation in [4, 5] {
-            tenures.see(&change(crd(generation, "v2")));
+            histories.see(&change(crd(generation, "v2")));
         }
-        let known = tenures.find("widgets.example.com").unwrap();
+        let known = histories.find("widgets.example.com").unwrap();
         let mut from_the_start = StorageVersionHistory::of(&crd(3, "v2")).unwrap();
         from_the_start.see(StorageVersionHistory::of(&crd(4, "v2")).unwrap());
         from_the_start.see(StorageVersionHistory::of(&crd(5, "v2")).unwrap());
         assert_eq!(known, from_the_start);
 
         index.apply(&watch, crd(8, "v2"));
-        tenures.see_all(&index);
+        histories.see_all(&index);
         let anew = StorageVersionHistory::of(&crd(8, "v2"));
-        assert_eq!(tenures.find("widgets.example.com"), anew);
+        assert_eq!(histories.find("widgets.example.com"), anew);
         let gone = Change {
             after: None,
             ..change(crd(8, "v2"))
         };
-        tenures.see(&gone);
-        assert_eq!(tenures.find("widgets.example.com"), None);
+        histories.see(&gone);
+        assert_eq!(histories.find("widgets.example.com"), None);
     }
 }

@@ -102,7 +102,7 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         // In this order: what is read is not older than what was seen.
-        let seen = self.tenures.find(&key.name);
+        let seen = self.histories.find(&key.name);
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(());
         };
@@ -206,7 +206,7 @@ impl BundleReconciler {
     /// Takes every other version out of `status.storedVersions`, if the storage version is still the one that it was when
     /// the rewriting began, and ever since.
     async fn reduce(&self, key: &ObjectKey, migration: &mut Migration) -> Result<bool, Halt> {
-        let seen = self.tenures.find(&key.name);
+        let seen = self.histories.find(&key.name);
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(false);
         };

@@ -2,13 +2,9 @@
 //!
 //! Who may use whom is said by each Cargo.toml.
 
-#![expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]
+use std::{fs, path::Path, process::Command};
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use crate::{sources, without_tests};
 
 /// The folders of the pure crates.
 const PURE: &[&str] = &[
@@ -45,30 +41,10 @@ const IMPURE: &[&str] = &[
 /// Folders whose subject is files, with what they may do.
 const EXCEPTIONS: &[(&str, &[&str])] = &[("bundle/src/sources", &["std::fs", "fs::{"])];
 
-fn crates() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates")
-}
-
-fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push((path.clone(), fs::read_to_string(&path).unwrap()));
-        }
-    }
-    found
-}
-
-/// The code without comments and without the tests at its end, which may do what they like.
+/// The code without comments and without the tests at its end.
 fn code(source: &str) -> String {
-    let code = source
-        .split("#[cfg(test)]\nmod tests {")
-        .next()
-        .unwrap_or_default();
-    code.lines()
+    without_tests(source)
+        .lines()
         .map(|line| line.split("//").next().unwrap_or_default())
         .collect::<Vec<_>>()
         .join("\n")
@@ -77,15 +53,17 @@ fn code(source: &str) -> String {
 /// Whether a file is compiled for tests alone: it is in a folder of tests, or the module around it says so.
 fn is_test(path: &Path) -> bool {
     let name = path.file_stem().unwrap().to_string_lossy();
-    let parents = ["mod.rs", "lib.rs"].map(|parent| fs::read_to_string(path.with_file_name(parent)));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let parents =
+        ["mod.rs", "lib.rs"].map(|parent| fs::read_to_string(root.join(path).with_file_name(parent)));
     let is_for_tests = |parent: &String| parent.contains(&format!("#[cfg(test)]\nmod {name};"));
     parents.iter().flatten().any(is_for_tests) || path.iter().any(|folder| folder == "tests")
 }
 
 fn is_excepted(path: &Path, impure: &str) -> bool {
-    EXCEPTIONS
-        .iter()
-        .any(|(folder, allowed)| path.starts_with(crates().join(folder)) && allowed.contains(&impure))
+    EXCEPTIONS.iter().any(|(folder, allowed)| {
+        path.starts_with(Path::new("crates").join(folder)) && allowed.contains(&impure)
+    })
 }
 
 #[test]
@@ -93,7 +71,7 @@ fn pure_crates_do_no_io() {
     let mut wrong = Vec::new();
     for (path, source) in PURE
         .iter()
-        .flat_map(|name| sources(&crates().join(name).join("src")))
+        .flat_map(|name| sources(&format!("crates/{name}/src")))
     {
         if is_test(&path) {
             continue;
@@ -122,7 +100,8 @@ fn pure_crates_are_made_of_nothing_that_does_io() {
                 "{p}",
             ])
             .arg("--manifest-path")
-            .arg(crates().join(name).join("Cargo.toml"))
+            .arg(format!("crates/{name}/Cargo.toml"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
             .unwrap();
         let tree = String::from_utf8(output.stdout).unwrap();

@@ -1,12 +1,8 @@
 //! What keeps the code findable: one name means one thing, and no file grows into a drawer.
 
-#![expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]
+use std::{collections::BTreeMap, path::PathBuf};
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use crate::{sources, without_tests};
 
 /// Names that may be defined more than once: each command and program has its own arguments.
 const REPEATED: &[&str] = &["Args", "Arguments"];
@@ -14,24 +10,12 @@ const REPEATED: &[&str] = &["Args", "Arguments"];
 /// The longest a file may be, in lines.
 const LONGEST: usize = 500;
 
-/// Every Rust file of the repository, relative to its root, with its content.
+/// Every Rust file of the repository.
 fn files() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders: Vec<PathBuf> = ["src", "crates", "e2e", "tests"]
-        .map(|name| root.join(name))
-        .into();
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let relative = path.strip_prefix(root).unwrap().to_owned();
-                files.push((relative, fs::read_to_string(path).unwrap()));
-            }
-        }
-    }
+    let files: Vec<_> = ["src", "crates", "e2e", "tests"]
+        .into_iter()
+        .flat_map(sources)
+        .collect();
     assert!(files.len() > 100, "the sources are elsewhere");
     files
 }
@@ -58,11 +42,7 @@ fn a_type_name_means_one_thing() {
         if path.iter().any(|part| part == "tests") || path.ends_with("tests.rs") {
             continue;
         }
-        let code = source
-            .split("#[cfg(test)]\nmod tests {")
-            .next()
-            .unwrap_or_default();
-        for name in code.lines().filter_map(visible_type) {
+        for name in without_tests(&source).lines().filter_map(visible_type) {
             let places = defined.entry(name.to_owned()).or_default();
             places.push(path.display().to_string());
         }
