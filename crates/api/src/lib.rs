@@ -5,6 +5,7 @@
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod bundle_deployment;
+mod schemas;
 #[expect(
     unreachable_pub,
     reason = "KubeSchema derives a helper struct inside a function"

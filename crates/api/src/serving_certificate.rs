@@ -185,9 +185,11 @@ pub struct ServingCertificateStatus {
     pub phase: Option<ServingCertificatePhase>,
     /// When the serving certificate in the Secret expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schemas::optional_time")]
     pub not_after: Option<Time>,
     /// When the serving certificate is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schemas::optional_time")]
     pub renewal_time: Option<Time>,
     /// The CAs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,7 +206,7 @@ pub struct ServingCertificateStatus {
     pub rotated: Option<String>,
     /// Ready, Trusted and Served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,
 }
 
@@ -220,6 +222,7 @@ pub struct CaStatus {
     pub next: Option<Generation>,
     /// When the next CA starts to sign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schemas::optional_time")]
     pub renewal_time: Option<Time>,
 }
 
@@ -230,6 +233,7 @@ pub struct Generation {
     /// Number of the CA: the CAs of a ServingCertificate are counted from 1.
     pub generation: u32,
     /// When the CA expires.
+    #[schemars(schema_with = "crate::schemas::time")]
     pub not_after: Time,
 }
 

@@ -37,6 +37,7 @@ pub struct Migration {
     pub converter: Option<String>,
     /// When the change of the storage version was first observed. API servers observe it later, and store objects of
     /// earlier requests in the previous version.
+    #[schemars(extend("type" = "string", "format" = "date-time"), with = "String")]
     pub since: MicroTime,
     /// Objects written after this resourceVersion are stored in the new version. Unset until every API server stores
     /// objects in that version.

@@ -1,0 +1,50 @@
+//! Schemas of Kubernetes' own types. k8s-openapi can derive them, and then does so for every type of Kubernetes, which takes a
+//! fifth of its build.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// A condition of a resource (`meta/v1` Condition).
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Condition {
+    /// Type of the condition, in CamelCase.
+    #[serde(rename = "type")]
+    condition_type: String,
+    /// Status of the condition: True, False or Unknown.
+    status: String,
+    /// Reason of the status, for programs, in CamelCase.
+    reason: String,
+    /// What is and what to do next, for people.
+    message: String,
+    /// The generation of the spec that the condition is about.
+    #[schemars(schema_with = "integer")]
+    observed_generation: Option<i64>,
+    /// When the status last changed.
+    #[schemars(schema_with = "time")]
+    last_transition_time: String,
+}
+
+/// A moment (`meta/v1` Time).
+pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time" })
+}
+
+/// A moment that may not be known.
+pub(crate) fn optional_time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time", "nullable": true })
+}
+
+/// Conditions, by type.
+pub(crate) fn conditions(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": generator.subschema_for::<Condition>(),
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    })
+}
+
+fn integer(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "format": "int64" })
+}
