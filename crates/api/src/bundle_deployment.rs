@@ -74,6 +74,9 @@ pub struct BundleDeploymentSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub crd_upgrade_exceptions: Vec<Exception>,
+    /// How upgrades are done.
+    #[serde(default, skip_serializing_if = "UpgradeSettings::is_default")]
+    pub upgrade: UpgradeSettings,
     /// Existing objects of the bundle to take over from their creator, such as another installer or a user. An install
     /// that would change such objects is refused unless they are listed here. Stop their other writers first, or both
     /// will keep overwriting each other. Objects of another BundleDeployment cannot be taken over before that one is
@@ -147,6 +150,16 @@ pub enum CrdUpgradeSafety {
     None,
 }
 
+/// How upgrades are done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeSettings {
+    /// Whether requests may fail while a Deployment that serves webhooks is upgraded whose pods exclude each other, since
+    /// they use a port or the network of their node, or a volume. Without it, such an upgrade is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_interruption: bool,
+}
+
 /// What to do with CustomResourceDefinitions when their BundleDeployment is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum DeletionPolicy {
@@ -198,7 +211,7 @@ pub struct BundleDeploymentStatus {
     pub storage_migrations: Vec<Migration>,
     /// Accepted, Installed, Available, Armed, Migrated, Progressing and Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,
 }
 
@@ -263,9 +276,11 @@ pub struct CertificateStatus {
     pub name: String,
     /// When the serving certificate expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schemas::optional_time")]
     pub not_after: Option<Time>,
     /// When the serving certificate is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schemas::optional_time")]
     pub renewal_time: Option<Time>,
 }
 
@@ -278,6 +293,14 @@ impl BundleDeploymentSpec {
             lenient: self.crd_upgrade_safety == CrdUpgradeSafety::None,
             exceptions: self.crd_upgrade_exceptions.clone(),
         }
+    }
+}
+
+// === impl UpgradeSettings ===
+
+impl UpgradeSettings {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

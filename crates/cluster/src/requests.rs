@@ -281,8 +281,25 @@ impl Cluster {
     ///
     /// As [`Cluster::read`]; a conflict when another object has taken the name.
     pub async fn delete(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
+        self.delete_with(key, uid, DeleteParams::background()).await
+    }
+
+    /// Deletes an object as [`Cluster::delete`] does, and leaves what it owns.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::delete`].
+    pub async fn orphan(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
+        self.delete_with(key, uid, DeleteParams::orphan()).await
+    }
+
+    async fn delete_with(
+        &self,
+        key: &ObjectKey,
+        uid: Option<&str>,
+        mut params: DeleteParams,
+    ) -> Result<(), RequestError> {
         let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
-        let mut params = DeleteParams::background();
         if let Some(uid) = uid {
             params = params.preconditions(Preconditions {
                 uid: Some(uid.to_owned()),

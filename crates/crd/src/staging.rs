@@ -6,44 +6,62 @@ use serde_json::{Value, json};
 use crate::{is_served, is_storage, storage_version, stored_versions, version, version_name, versions};
 
 /// How far an install is when a CustomResourceDefinition is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Endpoints of an older revision may still be ready.
+    /// Pods of the revision before are called.
     Rollout,
-    /// Every ready endpoint is of the new revision and has proven itself.
+    /// Pods of the revision before are called no more, and the conversion is about to end.
+    Ending,
+    /// Only pods of the new revision are called, and they have proven themselves.
     Proven,
+    /// Every API server has observed that.
+    Settled,
 }
 
-/// The body to apply for `desired`, without its conversion.
+// === impl Stage ===
+
+impl Stage {
+    /// Every stage, in order.
+    pub const ALL: [Self; 4] = [Self::Rollout, Self::Ending, Self::Proven, Self::Settled];
+}
+
+/// The body to apply for `desired`, without its conversion. `converts`: whether a webhook converts between its versions, now or
+/// when it is as desired.
 ///
-/// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise, in
-/// [`Stage::Rollout`] versions that are not live yet are there but not served, the storage version stays, and versions
-/// that `desired` no longer has are there but not served, since no pod of the new revision knows them; in
-/// [`Stage::Proven`] everything is as desired, but a dropped version that objects may still be stored in stays, not
-/// served.
-pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage) -> Value {
+/// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise:
+///
+/// - In [`Stage::Rollout`] what is served stays served. A version that is not live yet is there, but served only where nothing
+///   converts: pods of the revision before do not know it. In [`Stage::Ending`] only what both serve is.
+/// - From [`Stage::Proven`] on, what is desired is served. A dropped version in which objects may still be stored stays, not
+///   served.
+/// - In [`Stage::Settled`] the storage version moves: an API server that has not heard of the new version could not read what is
+///   stored in it.
+pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage, converts: bool) -> Value {
     let mut body = desired.clone();
     if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
         spec.remove("conversion");
     }
     let Some(live) = live else { return body };
     let mut all = versions(desired).to_vec();
-    if stage == Stage::Rollout {
-        for version in &mut all {
-            version["served"] = json!(is_served(version) && serves(live, version_name(version)));
-        }
+    for version in &mut all {
+        let is_live = serves(live, version_name(version));
+        version["served"] = json!(match stage {
+            Stage::Rollout => is_live || (!converts && is_served(version)),
+            Stage::Ending => is_live && is_served(version),
+            Stage::Proven | Stage::Settled => is_served(version),
+        });
     }
     let stored = stored_versions(live);
     for dropped in dropped_versions(desired, live) {
         let mut dropped = dropped.clone();
-        if stage == Stage::Rollout || stored.contains(&version_name(&dropped)) {
-            dropped["served"] = json!(false);
+        if matches!(stage, Stage::Rollout | Stage::Ending) || stored.contains(&version_name(&dropped)) {
+            dropped["served"] = json!(stage == Stage::Rollout && is_served(&dropped));
             all.push(dropped);
         }
     }
     let storage = match stage {
-        Stage::Rollout => storage_version(live),
-        Stage::Proven => storage_version(desired),
+        Stage::Settled => storage_version(desired),
+        _ => storage_version(live),
     };
     for version in &mut all {
         version["storage"] = json!(Some(version_name(version)) == storage);
@@ -139,36 +157,54 @@ mod tests {
     #[test]
     fn a_fresh_crd_is_served_at_once_without_the_bundles_conversion() {
         let desired = crd(&[("v1", true, true), ("v1beta1", true, false)], &[]);
-        let body = staged(&desired, None, Stage::Rollout);
+        let body = staged(&desired, None, Stage::Rollout, true);
         assert_eq!(shape(&body), [("v1", true, true), ("v1beta1", true, false)]);
         assert_eq!(body["spec"].get("conversion"), None);
     }
 
     #[test]
-    fn a_new_version_is_served_and_stored_only_after_proof() {
+    fn a_new_version_is_served_after_proof_and_stored_when_everybody_knows_it() {
         let live = crd(&[("v1", true, true)], &["v1"]);
         let desired = crd(&[("v1", true, false), ("v2", true, true)], &[]);
         assert!(waits_for_proof(&desired, &live));
         assert!(!stops_serving(&desired, &live));
-        let during = staged(&desired, Some(&live), Stage::Rollout);
+        let during = staged(&desired, Some(&live), Stage::Rollout, true);
         assert_eq!(shape(&during), [("v1", true, true), ("v2", false, false)]);
-        let after = staged(&desired, Some(&live), Stage::Proven);
-        assert_eq!(shape(&after), [("v1", true, false), ("v2", true, true)]);
+        let proven = staged(&desired, Some(&live), Stage::Proven, true);
+        assert_eq!(shape(&proven), [("v1", true, true), ("v2", true, false)]);
+        let settled = staged(&desired, Some(&live), Stage::Settled, true);
+        assert_eq!(shape(&settled), [("v1", true, false), ("v2", true, true)]);
     }
 
     #[test]
-    fn a_dropped_version_stays_while_it_is_needed_but_is_not_served() {
+    fn where_nothing_converts_a_new_version_is_served_at_once() {
+        let live = crd(&[("v1", true, true)], &["v1"]);
+        let desired = crd(&[("v1", true, true), ("v2", true, false)], &[]);
+        let during = staged(&desired, Some(&live), Stage::Rollout, false);
+        assert_eq!(shape(&during), [("v1", true, true), ("v2", true, false)]);
+    }
+
+    #[test]
+    fn a_dropped_version_is_served_as_long_as_old_pods_are_called_and_stays_while_it_is_needed() {
         let live = crd(&[("v1alpha1", true, true), ("v1", true, false)], &["v1alpha1"]);
         let desired = crd(&[("v1", true, true)], &[]);
         assert_eq!(dropped_but_stored(&desired, &live), ["v1alpha1"]);
-        let during = staged(&desired, Some(&live), Stage::Rollout);
-        assert_eq!(shape(&during), [("v1", true, false), ("v1alpha1", false, true)]);
         assert!(stops_serving(&desired, &live));
-        let after = staged(&desired, Some(&live), Stage::Proven);
-        assert_eq!(shape(&after), [("v1", true, true), ("v1alpha1", false, false)]);
+        for (stage, expected) in [
+            (Stage::Rollout, [("v1", true, false), ("v1alpha1", true, true)]),
+            (Stage::Ending, [("v1", true, false), ("v1alpha1", false, true)]),
+            (Stage::Proven, [("v1", true, false), ("v1alpha1", false, true)]),
+            (Stage::Settled, [("v1", true, true), ("v1alpha1", false, false)]),
+        ] {
+            assert_eq!(
+                shape(&staged(&desired, Some(&live), stage, true)),
+                expected,
+                "{stage:?}"
+            );
+        }
         let live = crd(&[("v1alpha1", true, false), ("v1", true, true)], &["v1"]);
         assert_eq!(
-            shape(&staged(&desired, Some(&live), Stage::Proven)),
+            shape(&staged(&desired, Some(&live), Stage::Proven, true)),
             [("v1", true, true)]
         );
     }
@@ -234,9 +270,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_always_one_storage_version_and_no_stored_version_goes(desired in crds(), live in crds()) {
-            for stage in [Stage::Rollout, Stage::Proven] {
-                let body = staged(&desired, Some(&live), stage);
+        fn there_is_always_one_storage_version_and_no_stored_version_goes(
+            desired in crds(), live in crds(), converts: bool,
+        ) {
+            for stage in Stage::ALL {
+                let body = staged(&desired, Some(&live), stage, converts);
                 let storage = shape(&body).iter().filter(|(_, _, storage)| *storage).count();
                 prop_assert_eq!(storage, 1);
                 for stored in stored_versions(&live) {
@@ -246,20 +284,29 @@ mod tests {
         }
 
         #[test]
-        fn a_rollout_serves_what_both_revisions_serve(desired in crds(), live in crds()) {
-            for (name, served, _) in shape(&staged(&desired, Some(&live), Stage::Rollout)) {
+        fn a_rollout_of_what_converts_serves_what_is_served(desired in crds(), live in crds()) {
+            for (name, served, _) in shape(&staged(&desired, Some(&live), Stage::Rollout, true)) {
+                prop_assert_eq!(served, serves(&live, name));
+            }
+        }
+
+        #[test]
+        fn a_conversion_ends_where_both_serve_the_same(desired in crds(), live in crds()) {
+            for (name, served, _) in shape(&staged(&desired, Some(&live), Stage::Ending, true)) {
                 prop_assert_eq!(served, serves(&live, name) && serves(&desired, name));
             }
         }
 
         #[test]
-        fn what_a_rollout_left_behind_is_as_wanted_after_the_proof(desired in crds(), live in crds()) {
-            let mut during = staged(&desired, Some(&live), Stage::Rollout);
-            during["status"] = live["status"].clone();
-            prop_assert!(!stops_serving(&desired, &during));
-            prop_assert_eq!(staged(&desired, Some(&during), Stage::Rollout)["spec"].clone(), during["spec"].clone());
-            let after = staged(&desired, Some(&during), Stage::Proven);
-            prop_assert!(!waits_for_proof(&desired, &after) && !stops_serving(&desired, &after));
+        fn no_stage_goes_back_behind_a_later_one(desired in crds(), live in crds(), converts: bool) {
+            let mut now = live.clone();
+            for stage in [Stage::Rollout, Stage::Proven, Stage::Settled] {
+                let body = staged(&desired, Some(&now), stage, converts);
+                now["spec"] = body["spec"].clone();
+                let again = staged(&desired, Some(&now), Stage::Rollout, converts);
+                prop_assert_eq!(shape(&again), shape(&now), "{:?}", stage);
+            }
+            prop_assert!(!waits_for_proof(&desired, &now) && !stops_serving(&desired, &now));
         }
     }
 }

@@ -23,8 +23,12 @@ pub const SERVING_CERTIFICATE_NAMESPACE: &str = "windlass.dev/serving-certificat
 /// Annotation: SHA-256 of the body that was applied last, in hexadecimal.
 pub const APPLIED_HASH: &str = "windlass.dev/applied-hash";
 
-/// Annotation on pod templates: a hash of the template. A pod belongs to the revision that it carries.
+/// Label on pods: a hash of their template, which is the revision that they are of. Services of webhooks select by it, so
+/// that each leads to pods of one revision only.
 pub const REVISION: &str = "windlass.dev/revision";
+
+/// Annotation on a Deployment whose new pods come up beside the old ones, none of which ends.
+pub const HELD: &str = "windlass.dev/held";
 
 /// Label on the pod in which a new revision is tried out, the revision; and annotation, the name of the Deployment.
 pub const CANARY: &str = "windlass.dev/canary";

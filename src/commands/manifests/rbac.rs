@@ -69,7 +69,8 @@ armed. Also, before the schema of a CRD changes, its objects are tried against t
 After an upgrade has changed the storage version of a CRD, its stored objects are rewritten: for as long as that takes,
 and for the resources of that CRD only, the operator grants itself `get` and `patch` by a separate ClusterRole.
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
-Pods are created only as canaries of upgrades, and only these are deleted.";
+Pods are created only as canaries of upgrades, and only these are deleted.
+ReplicaSets are deleted only where the selector of a bundle's Deployment changes: its old pods serve until the new ones do.";
 
 fn rules() -> Vec<Value> {
     let mut rules = own_rules();
@@ -84,7 +85,7 @@ fn rules() -> Vec<Value> {
     rules.extend(core);
     rules.extend([
         rule(&["apps"], &["deployments"], &KEEP),
-        rule(&["apps"], &["replicasets"], &["list"]),
+        rule(&["apps"], &["replicasets"], &["list", "delete"]),
         rule(&[""], &["pods"], &["get", "list", "watch", "create", "delete"]),
         rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
     ]);

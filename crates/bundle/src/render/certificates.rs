@@ -10,7 +10,7 @@ use windlass_object::{
     secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY},
 };
 
-use super::{options::Durations, serving_deployments::ServingDeployment};
+use super::{names, options::Durations, serving_deployments::ServingDeployment};
 
 /// Where controller-runtime looks for its certificate.
 const WEBHOOK: Place = Place {
@@ -33,6 +33,8 @@ const API_SERVICE: Place = Place {
 pub struct WebhookCertificate {
     /// Name of the Service that it is for, and of the ServingCertificate.
     pub service: String,
+    /// Name of the second Service that it is for: blue-green, webhooks call one of both, each with pods of one revision.
+    pub green: String,
     /// Name of the Secret that it is kept in, in the namespace of the operator.
     pub secret: String,
     /// Name of the Deployment whose pods serve it.
@@ -54,6 +56,7 @@ impl WebhookCertificate {
     pub(super) fn of(serving: &ServingDeployment<'_>) -> Self {
         Self {
             service: serving.service.clone(),
+            green: names::green(&serving.service),
             secret: serving.secret.clone(),
             deployment: serving.deployment.name().to_owned(),
         }
@@ -61,7 +64,11 @@ impl WebhookCertificate {
 
     /// The ServingCertificate.
     pub(super) fn object(&self, namespace: &str, durations: Option<&Durations>) -> Value {
-        let mut spec = json!({"serviceName": self.service, "secretName": self.secret});
+        let mut spec = json!({
+            "serviceName": self.service,
+            "secretName": self.secret,
+            "dnsNames": [format!("{}.{namespace}.svc", self.green)],
+        });
         if let Some(durations) = durations {
             spec["duration"] = json!(durations.certificate);
             spec["ca"] = json!({"duration": durations.ca});

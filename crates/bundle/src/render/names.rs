@@ -22,6 +22,12 @@ pub(crate) fn service(deployment: &str) -> String {
     joined(&deployment.replace('.', "-"), "service")
 }
 
+/// The second Service of a Deployment that serves webhooks, beside `service`. One of both is called while the other one is
+/// prepared for the pods of the next revision.
+pub(crate) fn green(service: &str) -> String {
+    joined(service, "green")
+}
+
 /// The Secret with the serving certificate of a Service.
 pub(crate) fn secret(service: &str) -> String {
     joined(service, "cert")

@@ -21,6 +21,9 @@ pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>
     let found = ServingDeployment::container_with(&Value::Object(pod_spec.clone()), &target_port);
     let sleep = sleep_seconds(pod_spec);
     let needs_node = needs_node_for_itself(pod_spec);
+    let has_claim = object::items(&Value::Object(pod_spec.clone()), "/volumes")
+        .iter()
+        .any(|volume| volume.get("persistentVolumeClaim").is_some());
     let index = found.map_or(0, |(index, _)| index);
     if let Some(container) = json::list(pod_spec, "containers").get_mut(index) {
         // A name that no container has could never be probed.
@@ -35,27 +38,64 @@ pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>
                 .or_insert_with(|| json!({"sleep": {"seconds": sleep}}));
         }
     }
-    // Two pods that both want the node for themselves would wait for each other.
-    if desired.rolling_update && !needs_node {
-        surge_first(json::fields(deployment, &["spec"]));
+    if !desired.rolling_update {
+        return;
+    }
+    let is_recreated = object::text(deployment, "/spec/strategy/type") == Some("Recreate");
+    let spec = json::fields(deployment, &["spec"]);
+    if needs_node || (has_claim && is_recreated) {
+        // Two pods that want the same for themselves would wait for each other.
+        give_way(spec);
+    } else {
+        surge_first(spec);
     }
 }
 
-/// Ends no pod before its successor is ready, unless the bundle has a strategy of its own.
+/// Ends no pod before its successor is ready, unless the bundle has a strategy of its own that leaves some.
 fn surge_first(spec: &mut Map<String, Value>) {
     let strategy = spec.get("strategy").unwrap_or(&Value::Null);
-    let is_rolling = object::text(strategy, "/type").is_none_or(|kind| kind == "RollingUpdate");
-    let has_own = strategy.pointer("/rollingUpdate/maxUnavailable").is_some();
-    let never_surges = strategy
-        .pointer("/rollingUpdate/maxSurge")
-        .is_some_and(|surge| surge.as_i64() == Some(0) || surge.as_str() == Some("0%"));
-    if !is_rolling || has_own || never_surges {
+    if object::text(strategy, "/type") == Some("Recreate") {
+        let surging = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}});
+        spec.insert("strategy".into(), surging);
         return;
     }
+    let replicas = spec.get("replicas").and_then(Value::as_i64).unwrap_or(1);
+    let limit = |pointer| resolved(strategy.pointer(pointer)?, replicas);
+    if limit("/rollingUpdate/maxUnavailable").is_some_and(|limit| limit < replicas && limit != 0) {
+        return;
+    }
+    let never_surges = strategy
+        .pointer("/rollingUpdate/maxSurge")
+        .is_some_and(|surge| resolved(surge, 100) == Some(0));
     let mut strategy = strategy.clone();
     json::fields(&mut strategy, &[]).insert("type".into(), "RollingUpdate".into());
-    json::fields(&mut strategy, &["rollingUpdate"]).insert("maxUnavailable".into(), 0.into());
+    let limits = json::fields(&mut strategy, &["rollingUpdate"]);
+    limits.insert("maxUnavailable".into(), 0.into());
+    if never_surges {
+        limits.shift_remove("maxSurge");
+    }
     spec.insert("strategy".into(), strategy);
+}
+
+/// Ends a pod before its successor is there, unless the bundle has a strategy of its own.
+fn give_way(spec: &mut Map<String, Value>) {
+    spec.entry("strategy").or_insert_with(
+        || json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
+    );
+}
+
+/// A number of pods, or a part of `replicas` that is rounded down.
+fn resolved(limit: &Value, replicas: i64) -> Option<i64> {
+    match limit {
+        Value::String(text) => {
+            let percent = text.strip_suffix('%').unwrap_or(text);
+            percent
+                .parse::<i64>()
+                .ok()
+                .map(|percent| replicas * percent / 100)
+        }
+        limit => limit.as_i64(),
+    }
 }
 
 /// The sleep before a container is told to end: it is part of the grace period, and must leave time to drain.
@@ -129,19 +169,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_bundle_says_stays() {
+    fn what_the_bundle_says_stays_where_it_leaves_a_pod() {
         let container = json!({
             "name": "a", "readinessProbe": {"httpGet": {"port": 8081}},
             "lifecycle": {"preStop": {"exec": {"command": ["drain"]}}},
         });
-        for strategy in [
-            json!({"type": "Recreate"}),
-            json!({"rollingUpdate": {"maxUnavailable": 1}}),
-            json!({"rollingUpdate": {"maxSurge": 0}}),
-            json!({"rollingUpdate": {"maxSurge": "0%"}}),
+        for rolling in [
+            json!({"maxUnavailable": 1}),
+            json!({"maxUnavailable": "34%", "maxSurge": 0}),
         ] {
             let mut written = spec(json!({"containers": [container]}));
-            written["strategy"] = strategy;
+            written["replicas"] = json!(3);
+            written["strategy"] = json!({"rollingUpdate": rolling});
             assert_eq!(rendered(written.clone(), ServingDefaults::default()), written);
         }
         let mut surging = spec(json!({"containers": []}));
@@ -150,6 +189,25 @@ mod tests {
             rendered(surging, ServingDefaults::default())["strategy"],
             json!({"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}, "type": "RollingUpdate"})
         );
+    }
+
+    #[test]
+    fn a_strategy_that_leaves_no_pod_surges_instead() {
+        for strategy in [
+            json!({"type": "Recreate"}),
+            json!({"rollingUpdate": {"maxUnavailable": 1}}),
+            json!({"rollingUpdate": {"maxUnavailable": "100%"}}),
+            json!({"rollingUpdate": {"maxSurge": 0}}),
+            json!({"rollingUpdate": {"maxSurge": "0%", "maxUnavailable": 1}}),
+        ] {
+            let mut written = spec(json!({"containers": []}));
+            written["strategy"] = strategy.clone();
+            assert_eq!(
+                rendered(written, ServingDefaults::default())["strategy"],
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}}),
+                "{strategy}"
+            );
+        }
     }
 
     #[test]
@@ -175,16 +233,24 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_take_ports_of_their_node_do_not_surge() {
+    fn pods_that_exclude_each_other_give_way() {
+        let giving_way =
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
         for pod_spec in [
             json!({"hostNetwork": true, "containers": [{"name": "a"}]}),
             json!({"containers": [{"name": "a", "ports": [{"containerPort": 9443, "hostPort": 9443}]}]}),
         ] {
-            assert!(
-                rendered(spec(pod_spec), ServingDefaults::default())
-                    .get("strategy")
-                    .is_none()
-            );
+            let rendered = rendered(spec(pod_spec), ServingDefaults::default());
+            assert_eq!(rendered["strategy"], giving_way);
         }
+        let mut written = spec(json!({
+            "containers": [{"name": "a"}], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        }));
+        written["strategy"] = json!({"type": "Recreate"});
+        let recreated = rendered(written.clone(), ServingDefaults::default());
+        assert_eq!(recreated["strategy"], written["strategy"]);
+        written["strategy"] = json!(null);
+        let surging = rendered(written, ServingDefaults::default());
+        assert_eq!(surging["strategy"]["rollingUpdate"], json!({"maxUnavailable": 0}));
     }
 }

@@ -36,6 +36,7 @@ fn what_is_done_at_different_moments_is_kept_apart() {
         rendered.certificates,
         [WebhookCertificate {
             service: "widgets-controller-service".into(),
+            green: "widgets-controller-service-green".into(),
             secret: "widgets-controller-service-cert".into(),
             deployment: "widgets.controller".into(),
         }]
@@ -61,6 +62,7 @@ fn a_serving_certificate_names_what_it_serves() {
         json!({
             "serviceName": "widgets-controller-service",
             "secretName": "widgets-controller-service-cert",
+            "dnsNames": ["widgets-controller-service-green.ns.svc"],
             "reload": {"strategy": "Auto", "deploymentName": "widgets.controller"},
         })
     );

@@ -22,7 +22,7 @@ use crate::{
 
 /// Applies objects for their owners.
 pub struct Applier {
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
     index: Arc<Index>,
     memory: Mutex<HashMap<ObjectKey, Memory>>,
 }
@@ -137,7 +137,8 @@ impl Applier {
     ///
     /// It is created by one request that holds everything, so that it never calls a webhook without trust in it. Then
     /// the body is claimed by server-side apply, and the entry of the creation is taken out of the managed fields: a
-    /// later apply could not remove a field that the creation still owned.
+    /// later apply could not remove a field that the creation still owned. One that is there and asks for another trust bundle is
+    /// pointed to its new webhooks with that, by one write, too.
     ///
     /// # Errors
     ///
@@ -163,38 +164,13 @@ impl Applier {
         };
         live = self.take_over(&key, live, owner).await?;
         if !patch::applied_by(&live, names::INSTALL) || !self.holds(&key, &body, &live) {
+            self.swing_webhooks(armed, owner).await?;
             self.write(&key, &body).await?;
             outcome = Outcome::Written;
             live = self.reread(&key).await?;
         }
         self.release(&key, &live, names::INSTALL).await?;
         Ok(outcome)
-    }
-
-    /// Makes `conversion` the CRD's `spec.conversion`, by a patch that is guarded by what is there now.
-    ///
-    /// # Errors
-    ///
-    /// A [`RequestError`]; [`RequestError::is_invalid`] when somebody changed it at the same time.
-    pub async fn set_conversion(&self, crd: &Value, conversion: &Value) -> Result<Outcome, RequestError> {
-        let key = ObjectKey::of(crd).ok_or(RequestError::Nameless)?;
-        let old = crd.pointer("/spec/conversion").cloned().unwrap_or(Value::Null);
-        if old == *conversion {
-            self.release(&key, crd, names::CONVERSION).await?;
-            return Ok(Outcome::Unchanged);
-        }
-        let guards = [
-            ("/metadata/uid", &crd["metadata"]["uid"]),
-            ("/spec/conversion", &old),
-        ];
-        let patch = guarded(&guards, "/spec/conversion", conversion);
-        let strategy = object::text(conversion, "/strategy")
-            .unwrap_or_default()
-            .to_owned();
-        let live = self.cluster.patch(&key, &patch, names::CONVERSION).await?;
-        info!(object = %key, strategy, "Changed spec.conversion");
-        self.release(&key, &live, names::CONVERSION).await?;
-        Ok(Outcome::Written)
     }
 
     /// Takes `manager`'s entry of plain updates out of the object's managed fields, where there is one. Only metadata

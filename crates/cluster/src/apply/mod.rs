@@ -6,6 +6,7 @@
 
 mod applier;
 mod difference;
+mod swing;
 
 pub use applier::{Applicant, Applier, ApplyError, Outcome};
 pub use difference::{body_hash, covers};

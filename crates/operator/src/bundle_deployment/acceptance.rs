@@ -106,6 +106,7 @@ impl BundleReconciler {
             claimants: &claimants,
             live: &live,
             crds: &crds,
+            allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         // What belongs to others is not going to change.
         if refusals.is_empty() {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windlass_api::WebhookState;
+use windlass_bundle::render::Conversion;
 use windlass_cluster::{
     apply::{Applicant, Outcome},
     kinds,
@@ -10,11 +11,15 @@ use windlass_object::{ObjectKey, names, object};
 use windlass_trust::injection;
 
 use super::{
-    halt::Halt, objects::refused, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles,
+    halt::Halt,
+    objects::{Armament, refused},
+    reconciler::BundleReconciler,
+    report::InstallReport,
 };
 use crate::install::{
-    plan::{Phase, Plan, Stage, waits_for_proof},
+    plan::{Phase, Plan, Stage, staged, waits_for_proof},
     status::Milestone,
+    traffic::Traffic,
 };
 
 // === impl BundleReconciler ===
@@ -22,12 +27,18 @@ use crate::install::{
 impl BundleReconciler {
     /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration that is not there or
     /// differs, a conversion that is not in place or was never proven, a version that is not served or stored yet.
-    pub(super) fn is_anything_unarmed(&self, owner: &Applicant, plan: &Plan, report: &InstallReport) -> bool {
-        let admission = plan.phases.of(Phase::Admission).any(|configuration| {
+    pub(super) fn is_anything_unarmed(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        traffic: &Traffic,
+        report: &InstallReport,
+    ) -> bool {
+        let admission = traffic.admission.iter().any(|configuration| {
             let live = ObjectKey::of(configuration).and_then(|key| self.context.index.find(&key));
             !live.is_some_and(|live| self.context.applier.is_applied(configuration, &live, owner))
         });
-        let conversions = plan.conversions.iter().any(|conversion| {
+        let conversions = traffic.conversions.iter().any(|conversion| {
             let live = self.crd_seen(&conversion.crd);
             let in_place = live.as_deref().and_then(|live| live.pointer("/spec/conversion"));
             report.conversion(&conversion.crd) != WebhookState::Armed
@@ -41,50 +52,23 @@ impl BundleReconciler {
         report.installing.is_some() || admission || conversions || versions
     }
 
-    /// Arms everything. What is in place already is not written again.
+    /// Arms everything: from then on, webhooks call whom `armament` says. What is in place already is not written again.
     pub(super) async fn arm(
         &self,
         owner: &Applicant,
         plan: &Plan,
-        trust_bundles: &TrustBundles,
+        armament: &Armament<'_>,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
-        for conversion in &plan.conversions {
-            let Some(live) = self.crd_seen(&conversion.crd) else {
-                let message = format!(
-                    "waiting to observe the CustomResourceDefinition {}",
-                    conversion.crd
-                );
-                return Err(Halt::waiting(Milestone::Armed, "Arming", message));
-            };
-            let in_place = live
-                .pointer("/spec/conversion")
-                .is_some_and(|live| conversion.is_in(live));
-            if in_place {
-                // A crash may have left the entry of an earlier change.
-                if let Some(key) = ObjectKey::of(&live) {
-                    self.context
-                        .applier
-                        .release(&key, &live, names::CONVERSION)
-                        .await?;
-                }
-            } else {
-                let stanza = trust_bundles.stanza(conversion);
-                self.context.applier.set_conversion(&live, &stanza).await?;
-                let was_armed = report.conversion(&conversion.crd) == WebhookState::Armed;
-                if was_armed && report.installing.is_none() {
-                    self.announce_overwrite(owner, &live).await;
-                }
-                // What converted before may be asked for a while yet.
-                self.note_disarmed(owner);
-            }
-            report.set_conversion(&conversion.crd, WebhookState::Armed);
+        for conversion in &armament.traffic.conversions {
+            self.arm_conversion(owner, plan, conversion, armament, report)
+                .await?;
         }
-        // New versions come after the conversion that serves them.
-        self.ensure_crds(owner, plan, trust_bundles, Stage::Proven, report)
+        // New versions come with the conversion that serves them, or after it.
+        self.ensure_crds(owner, plan, armament, Stage::Proven, report)
             .await?;
-        for configuration in plan.phases.of(Phase::Admission) {
-            let armed = trust_bundles.put_into(configuration);
+        for configuration in &armament.traffic.admission {
+            let armed = armament.trust_bundles.put_into(configuration);
             let outcome = self
                 .context
                 .applier
@@ -97,6 +81,57 @@ impl BundleReconciler {
             let name = object::text(configuration, "/metadata/name").unwrap_or_default();
             report.set_webhook(name, WebhookState::Armed);
         }
+        Ok(())
+    }
+
+    async fn arm_conversion(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        conversion: &Conversion,
+        armament: &Armament<'_>,
+        report: &mut InstallReport,
+    ) -> Result<(), Halt> {
+        let waiting = || {
+            let message = format!(
+                "waiting to observe the CustomResourceDefinition {}",
+                conversion.crd
+            );
+            Halt::waiting(Milestone::Armed, "Arming", message)
+        };
+        let live = self.crd_seen(&conversion.crd).ok_or_else(waiting)?;
+        let in_place = live
+            .pointer("/spec/conversion")
+            .is_some_and(|live| conversion.is_in(live));
+        if in_place {
+            // A crash may have left the entry of an earlier change.
+            if let Some(key) = ObjectKey::of(&live) {
+                self.context
+                    .applier
+                    .release(&key, &live, names::CONVERSION)
+                    .await?;
+            }
+        } else {
+            let key = ObjectKey::of(&live).ok_or_else(waiting)?;
+            // A watch that lags shows versions that have been served or dropped since.
+            let live = self.context.cluster.read(&key).await?.ok_or_else(waiting)?;
+            let body = plan
+                .crd(&conversion.crd)
+                .map(|desired| staged(desired, Some(&live), Stage::Proven, true))
+                .unwrap_or_default();
+            let stanza = armament.trust_bundles.stanza(conversion);
+            self.context
+                .applier
+                .swing_conversion(&live, &stanza, &body)
+                .await?;
+            let was_armed = report.conversion(&conversion.crd) == WebhookState::Armed;
+            if was_armed && report.installing.is_none() {
+                self.announce_overwrite(owner, &live).await;
+            }
+            // What converted before may be asked for a while yet.
+            self.note_disarmed(owner);
+        }
+        report.set_conversion(&conversion.crd, WebhookState::Armed);
         Ok(())
     }
 

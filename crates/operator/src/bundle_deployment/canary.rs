@@ -1,6 +1,7 @@
 //! A new revision is tried out in one pod before the Deployment is touched: what serves now goes on serving.
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
@@ -9,26 +10,24 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tracing::info;
 use windlass_api::BundleDeployment;
-use windlass_bundle::render::Conversion;
 use windlass_cluster::{
     RequestError,
     apply::Applicant,
     endpoints::{Endpoint, Pod},
     kinds,
 };
+use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    halt::Halt,
-    proof::{CalledService, called},
-    reconciler::BundleReconciler,
-    report::InstallReport,
+    halt::Halt, objects::Armament, proof::CalledService, reconciler::BundleReconciler, report::InstallReport,
     trust::TrustBundles,
 };
 use crate::install::{
     canary::{self, PodState},
-    plan::{Phase, Plan},
+    plan::{Phase, Plan, Stage},
     status::{InstallOutcome, Milestone},
+    traffic::Traffic,
 };
 
 /// What a canary shows.
@@ -44,14 +43,6 @@ const PART_OF_AGE: u32 = 4;
 
 /// The longest pause before a canary is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// Phases of which a canary needs what is not there yet. What is there serves the revision before, and stays as it is.
-const NEEDED: [Phase; 4] = [
-    Phase::Identity,
-    Phase::Configuration,
-    Phase::Services,
-    Phase::Certificates,
-];
 
 // === impl Finding ===
 
@@ -82,7 +73,8 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         owner: &Applicant,
         plan: &Plan,
-        report: &InstallReport,
+        traffic: &Traffic,
+        report: &mut InstallReport,
     ) -> Result<(), Halt> {
         let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
         let mut canaries = Vec::new();
@@ -97,14 +89,18 @@ impl BundleReconciler {
         if canaries.is_empty() {
             return Ok(());
         }
-        self.ensure_missing(owner, plan).await?;
+        self.prepare(owner, plan, traffic, true).await?;
         let trust_bundles = self.trust_bundles(plan)?;
+        let armament = Armament {
+            traffic,
+            trust_bundles: &trust_bundles,
+        };
+        self.ensure_harmless_crds(owner, plan, &armament, report).await?;
         // All of them start before one is waited for.
         let mut started = Vec::new();
         for (desired, pod) in canaries {
-            started.push((desired, self.ensure_canary(owner, plan, pod).await?));
+            started.push((desired, self.ensure_canary(owner, pod).await?));
         }
-        let conversions = self.conversions_to_answer(plan);
         for (desired, pod) in started {
             let address = match canary::state(&pod) {
                 PodState::Ready(address) => Ok(address),
@@ -120,7 +116,7 @@ impl BundleReconciler {
             let address = address.map_err(|finding| self.judged(desired, &pod, finding))?;
             let servers = servers(plan, desired, &pod, address, &trust_bundles)?;
             let name = &owner.bundle_deployment;
-            if let Some(problem) = self.ask_servers(name, plan, &servers, &conversions).await? {
+            if let Some(problem) = self.ask_servers(name, plan, &servers, &plan.conversions).await? {
                 let finding = Finding::fails("CanaryFailed", format!("failed: {}", problem.message));
                 return Err(self.judged(desired, &pod, finding));
             }
@@ -128,41 +124,25 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Deletes canaries, and what was copied for them, but for those of `revisions`.
+    /// Deletes canaries, but for those of `revisions`.
     pub(super) async fn dismiss_canaries(&self, owner: &Applicant, revisions: &[&str]) -> Result<(), Halt> {
-        for kind in [kinds::POD, kinds::CONFIG_MAP, kinds::SECRET] {
-            for live in self.owned(owner, &kind) {
-                let revision = object::label(&live, names::CANARY);
-                if revision.is_some_and(|revision| !revisions.contains(&revision)) {
-                    self.delete(&live).await?;
-                }
+        for live in self.owned(owner, &kinds::POD) {
+            let revision = object::label(&live, names::CANARY);
+            if revision.is_some_and(|revision| !revisions.contains(&revision)) {
+                self.delete(&live).await?;
             }
         }
         Ok(())
     }
 
-    /// Whether a Deployment of the plan is about to get another revision.
-    pub(super) async fn rolls_out(&self, plan: &Plan) -> Result<bool, Halt> {
-        for desired in plan.phases.of(Phase::Deployments) {
-            if self.other_revision(desired).await?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// The Deployments whose new revision is to be tried out: another one of it serves, and the new one does not yet.
     async fn untried<'a>(&self, plan: &'a Plan, report: &InstallReport) -> Result<Vec<&'a Value>, Halt> {
         let mut untried = Vec::new();
-        if !plan.canary {
+        if !plan.has_canary() {
             return Ok(untried);
         }
-        let called = called(plan);
         for desired in plan.phases.of(Phase::Deployments) {
-            let is_called = called
-                .iter()
-                .any(|(service, port)| target(plan, desired, service, *port).is_some());
-            if !is_called {
+            if !plan.is_serving(desired) {
                 continue;
             }
             let Some(live) = self.other_revision(desired).await? else {
@@ -195,41 +175,36 @@ impl BundleReconciler {
         let namespace = Some(plan.namespace.as_str());
         let pods = self.context.cluster.list(&kinds::POD, namespace, None).await?;
         Ok(pods.iter().any(|pod| {
-            let of_revision = object::annotation(pod, names::REVISION) == canary::revision(desired);
+            let of_revision = object::label(pod, names::REVISION) == canary::revision(desired);
             let is_canary = object::label(pod, names::CANARY).is_some();
             of_revision && !is_canary && matches!(canary::state(pod), PodState::Ready(_))
         }))
     }
 
-    async fn ensure_missing(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        for object in NEEDED.iter().flat_map(|phase| plan.phases.of(*phase)) {
-            let Some(key) = ObjectKey::of(object) else {
+    /// Applies CRDs that nobody uses yet, and those of which more versions can be served at once: an operator may not start
+    /// without what it brings along.
+    async fn ensure_harmless_crds(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        armament: &Armament<'_>,
+        report: &mut InstallReport,
+    ) -> Result<(), Halt> {
+        for desired in plan.phases.of(Phase::Crds) {
+            let Some(key) = ObjectKey::of(desired) else {
                 continue;
             };
-            if self.live(&key).await?.is_none() {
-                self.ensure(object, owner).await?;
+            let live = self.crd_seen(&key.name);
+            let converts = plan.conversion(&key.name).is_some() || live.as_deref().is_some_and(is_converting);
+            if live.is_none() || !converts {
+                self.ensure_crd(owner, desired, armament, Stage::Rollout, report)
+                    .await?;
             }
         }
         Ok(())
     }
 
-    /// The ConfigMaps and Secrets of the plan that are there, and are otherwise.
-    async fn changed_configuration(&self, owner: &Applicant, plan: &Plan) -> Result<Vec<Value>, Halt> {
-        let mut changed = Vec::new();
-        for object in plan.phases.of(Phase::Configuration) {
-            let kind = object::text(object, "/kind").unwrap_or_default();
-            let Some(key) = ObjectKey::of(object).filter(|_| matches!(kind, "ConfigMap" | "Secret")) else {
-                continue;
-            };
-            let live = self.context.cluster.read(&key).await?;
-            if live.is_some_and(|live| !self.context.applier.is_applied(object, &live, owner)) {
-                changed.push(object.clone());
-            }
-        }
-        Ok(changed)
-    }
-
-    async fn ensure_canary(&self, owner: &Applicant, plan: &Plan, mut pod: Value) -> Result<Value, Halt> {
+    async fn ensure_canary(&self, owner: &Applicant, pod: Value) -> Result<Value, Halt> {
         let key = ObjectKey::of(&pod).ok_or(RequestError::Nameless)?;
         let gate = |reason: &str, message: String| Halt::failed(Milestone::Installed, reason, message);
         if let Some(live) = self.live(&key).await? {
@@ -238,10 +213,6 @@ impl BundleReconciler {
                 return Err(gate("ForeignObject", message));
             }
             return Ok(Value::clone(&live));
-        }
-        let changed = self.changed_configuration(owner, plan).await?;
-        for copy in canary::copy_configuration(&mut pod, &changed) {
-            self.ensure(&copy, owner).await?;
         }
         match self.context.cluster.create(&pod, names::INSTALL).await {
             Ok(live) => {
@@ -254,22 +225,6 @@ impl BundleReconciler {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// The conversions of the plan, and those that are in force until it is armed: its pods are asked for both.
-    fn conversions_to_answer(&self, plan: &Plan) -> Vec<Conversion> {
-        let mut conversions = plan.conversions.clone();
-        for desired in &plan.conversions {
-            let in_force = self
-                .crd_seen(&desired.crd)
-                .and_then(|live| Conversion::of_stanza(&desired.crd, live.pointer("/spec/conversion")?));
-            let same_server = |live: &Conversion| {
-                (&live.namespace, &live.service, live.port)
-                    == (&desired.namespace, &desired.service, desired.port)
-            };
-            conversions.extend(in_force.filter(|live| same_server(live) && live != desired));
-        }
-        conversions
     }
 
     fn judged(&self, deployment: &Value, pod: &Value, finding: Finding) -> Halt {
@@ -316,15 +271,20 @@ fn servers(
         uid: text("/metadata/uid"),
     };
     let mut servers = Vec::new();
-    for (service, port) in called(plan) {
-        let Some(target) = target(plan, deployment, &service, port) else {
+    for call in Traffic::new(plan, &BTreeMap::new()).calls() {
+        let Some(target) = target(plan, deployment, &call.service, call.port) else {
             continue;
         };
         let endpoint = Endpoint {
             address: SocketAddr::new(address, target),
             pod: Some(pod.clone()),
         };
-        servers.push(CalledService::new(&service, port, vec![endpoint], trust_bundles)?);
+        servers.push(CalledService::new(
+            &call.service,
+            call.port,
+            vec![endpoint],
+            trust_bundles,
+        )?);
     }
     Ok(servers)
 }

@@ -8,6 +8,7 @@ use super::{disarming::stored_kind, halt::Halt, reconciler::BundleReconciler, tr
 use crate::install::{
     plan::{Phase, Plan},
     status::Milestone,
+    traffic::Traffic,
 };
 
 /// How a message lists objects.
@@ -82,8 +83,14 @@ impl BundleReconciler {
     }
 
     /// Removes what the plan no longer has, last to first. CRDs that the bundle dropped stay with their objects.
-    pub(super) async fn remove_dropped(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
+    pub(super) async fn remove_dropped(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        traffic: &Traffic,
+    ) -> Result<(), Halt> {
+        let kept = plan.phases.all().chain(&traffic.services);
+        let kept: Vec<_> = kept.filter_map(ObjectKey::of).collect();
         let mut dropped: Vec<_> = OWNED_KINDS
             .iter()
             .flat_map(|kind| self.owned(owner, kind))

@@ -1,86 +1,92 @@
-//! Disarming what a new bundle no longer has, before the revision that serves it goes.
-
-use std::sync::Arc;
+//! Disarming what a new bundle no longer has, when what took its place is armed, and before the pods that serve it go.
 
 use serde_json::{Value, json};
 use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
 use windlass_crd::{is_converting, storage_version};
 use windlass_object::{ObjectKey, names, object};
 
-use super::{halt::Halt, objects::ADMISSION_KINDS, reconciler::BundleReconciler};
+use super::{
+    halt::Halt,
+    objects::{ADMISSION_KINDS, Armament},
+    reconciler::BundleReconciler,
+    report::InstallReport,
+};
 use crate::install::{
-    plan::{Phase, Plan, Stage, calls_elsewhere, may_stop_converting, staged},
+    plan::{Phase, Plan, Stage, may_stop_converting, staged},
     status::Milestone,
 };
 
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Disarms what the plan no longer has, and what it has at another place: no pod of the new revision need know the
-    /// old one.
-    pub(super) async fn disarm_dropped(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        self.disarm_dropped_admission(owner, plan).await?;
-        self.disarm_dropped_crds(owner, plan).await
+    /// Halts where a conversion that the plan no longer has could not end later on.
+    pub(super) async fn gate_on_dropped(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
+            if converts(plan, &live) || !is_converting(&live) {
+                continue;
+            }
+            let mut expected = Value::clone(&live);
+            // It ends when versions that the plan drops are no longer served: what would be in its way then?
+            if let Some(desired) = plan.crd(name(&live)) {
+                expected = staged(desired, Some(&live), Stage::Ending, true);
+                expected["status"] = live["status"].clone();
+            }
+            self.gate_on_conversion(&expected, Milestone::Accepted).await?;
+        }
+        Ok(())
     }
 
-    async fn disarm_dropped_admission(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+    /// Disarms what the plan no longer has: whatever took its place is armed. Says whether there was anything.
+    pub(super) async fn disarm_dropped(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        armament: &Armament<'_>,
+        report: &mut InstallReport,
+    ) -> Result<(), Halt> {
         for kind in ADMISSION_KINDS {
             for live in self.owned(owner, &kind) {
                 let Some(key) = ObjectKey::of(&live) else { continue };
-                let kept = plan
-                    .phases
-                    .of(Phase::Admission)
-                    .filter(|desired| ObjectKey::of(desired).as_ref() == Some(&key))
-                    .any(|desired| !calls_elsewhere(&live, desired));
-                if !kept {
-                    self.delete(&live).await?;
-                    self.note_disarmed(owner);
+                let desired = plan.phases.of(Phase::Admission).filter_map(ObjectKey::of);
+                if desired.into_iter().any(|desired| desired == key) {
+                    continue;
                 }
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the conversion of CRDs that the plan no longer has, and halts where it could not end, later on, for
-    /// one that the plan has but converts no more.
-    async fn disarm_dropped_crds(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            if converts(plan, &live) {
-                continue;
-            }
-            let Some(desired) = plan.crd(name(&live)) else {
-                if self.stop_converting(&live, Milestone::Accepted).await? {
-                    self.note_disarmed(owner);
-                }
-                continue;
-            };
-            // It ends when versions that the plan drops are no longer served: what would be in its way then?
-            if is_converting(&live) {
-                let mut expected = staged(desired, Some(&live), Stage::Rollout);
-                expected["status"] = live["status"].clone();
-                self.gate_on_conversion(&expected, Milestone::Accepted).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the conversion away from CRDs that the plan has, but converts no more.
-    pub(super) async fn disarm_conversions(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            let Some(key) = ObjectKey::of(&live) else { continue };
-            if converts(plan, &live) || plan.crd(name(&live)).is_none() {
-                continue;
-            }
-            // A watch that lags shows versions that are not served any more.
-            let live = if is_converting(&live) {
-                self.context.cluster.read(&key).await?.map(Arc::new)
-            } else {
-                Some(live)
-            };
-            let Some(live) = live else { continue };
-            if self.stop_converting(&live, Milestone::Installed).await? {
+                // What took its place is to be observed first.
+                self.gate_on_disarmed(owner, Milestone::Armed)?;
+                self.delete(&live).await?;
                 self.note_disarmed(owner);
             }
+        }
+        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
+            if !converts(plan, &live) && is_converting(&live) {
+                self.end_conversion(owner, plan, &live, armament, report).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the conversion of a CRD that the plan converts no more.
+    async fn end_conversion(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        live: &Value,
+        armament: &Armament<'_>,
+        report: &mut InstallReport,
+    ) -> Result<(), Halt> {
+        if let Some(desired) = plan.crd(name(live)) {
+            self.ensure_crd(owner, desired, armament, Stage::Ending, report)
+                .await?;
+        }
+        // A watch that lags shows versions that are not served any more.
+        let Some(key) = ObjectKey::of(live) else {
+            return Ok(());
+        };
+        let Some(live) = self.context.cluster.read(&key).await? else {
+            return Ok(());
+        };
+        if self.stop_converting(&live, Milestone::Installed).await? {
+            self.note_disarmed(owner);
         }
         Ok(())
     }

@@ -1,23 +1,23 @@
 //! The pipeline of an install, gate by gate.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use windlass_api::BundleDeployment;
 use windlass_cluster::{apply::Applicant, worker::Action};
 use windlass_object::ObjectKey;
 
 use super::{
-    halt::Halt,
-    memory::Loaded,
-    namespace::Namespace,
-    reconciler::BundleReconciler,
-    report::InstallReport,
-    rollout::{Revisions, RolloutStatus},
+    halt::Halt, memory::Loaded, namespace::Namespace, objects::Armament, reconciler::BundleReconciler,
+    report::InstallReport, roll_out::Rollout,
 };
 use crate::install::{
-    plan::{Phase, Plan, Stage},
-    status::Milestone,
+    plan::{Phase, Plan, Stage, waits_for_proof},
+    status::{InstallOutcome, Milestone},
+    traffic::{Color, Traffic},
 };
+
+/// How soon a watch is looked at again that has not shown what was written.
+const LAG: Duration = Duration::from_millis(100);
 
 // === impl BundleReconciler ===
 
@@ -37,40 +37,111 @@ impl BundleReconciler {
 
         report.at = Milestone::Installed;
         self.ensure_namespace(&owner, plan).await?;
-        self.try_out(deployment, &owner, plan, report).await?;
-        self.disarm_dropped(&owner, plan).await?;
+        let traffic = self.traffic(&owner, plan)?;
+        let called_elsewhere = self.is_called_elsewhere(&owner, &traffic);
+        let in_transition = self.is_in_transition(plan, called_elsewhere);
+        self.try_out(deployment, &owner, plan, &traffic, report).await?;
+        self.prepare(&owner, plan, &traffic, in_transition).await?;
+        let trust_bundles = self.trust_bundles(plan)?;
+        let armament = Armament {
+            traffic: &traffic,
+            trust_bundles: &trust_bundles,
+        };
+        self.ensure_crds(&owner, plan, &armament, Stage::Rollout, report)
+            .await?;
+        let rollouts = self.roll_out(&owner, plan, &traffic, called_elsewhere).await?;
+        self.dismiss_canaries(&owner, &[]).await?;
+
+        report.at = Milestone::Available;
+        self.gate_on_new_pods(&owner, plan, &rollouts).await?;
+        let settled = !self.is_anything_unarmed(&owner, plan, &traffic, report);
+        self.ensure_services(&owner, &traffic.services, settled).await?;
+
+        report.at = Milestone::Armed;
+        if !settled {
+            self.prove(&name, plan, &armament).await?;
+        }
+        self.arm(&owner, plan, &armament, report).await?;
+        self.disarm_dropped(&owner, plan, &armament, report).await?;
+        if in_transition {
+            return Err(self.released(&owner, &rollouts));
+        }
+
+        if report.installing.is_some() {
+            self.gate_on_old_pods(plan).await?;
+            self.delete_orphans(&owner, &plan.namespace).await?;
+        }
+        self.settle(&owner, plan, &armament, report).await?;
+        report.at = Milestone::Migrated;
+        self.migrate_storage(&owner, plan, &traffic, report).await?;
+        self.remove_dropped(&owner, plan, &traffic).await?;
+        report.finish();
+        Ok(Action::AwaitChange)
+    }
+
+    /// Applies what pods need before they start, and nothing that takes from pods of another revision what they live on.
+    pub(super) async fn prepare(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        traffic: &Traffic,
+        in_transition: bool,
+    ) -> Result<(), Halt> {
         for phase in [
             Phase::Identity,
             Phase::Configuration,
             Phase::Services,
             Phase::Certificates,
         ] {
-            self.ensure_phase(&owner, plan, phase).await?;
+            self.ensure_phase(owner, plan, phase, in_transition).await?;
         }
-        let trust_bundles = self.trust_bundles(plan)?;
-        self.ensure_crds(&owner, plan, &trust_bundles, Stage::Rollout, report)
-            .await?;
-        self.disarm_conversions(&owner, plan).await?;
-        if self.rolls_out(plan).await? {
-            self.gate_on_disarmed(&owner, Milestone::Installed)?;
+        if in_transition {
+            self.ensure_admission_of_new_pods(owner, plan).await?;
         }
-        self.ensure_phase(&owner, plan, Phase::Deployments).await?;
-        self.dismiss_canaries(&owner, &[]).await?;
+        self.create_services(owner, &traffic.services).await
+    }
 
-        report.at = Milestone::Available;
-        self.gate_on_deployments(&owner, plan).await?;
-
-        report.at = Milestone::Armed;
-        if self.is_anything_unarmed(&owner, plan, report) {
-            self.prove(&name, plan, &trust_bundles).await?;
+    /// Everything is armed: pods of the revision before may end when every API server has observed that. What they lived on is
+    /// changed by the next reconciliation.
+    fn released(&self, owner: &Applicant, rollouts: &[Rollout]) -> Halt {
+        let is_held = rollouts.iter().any(Rollout::is_held);
+        if let Err(halt) = self.gate_on_disarmed(owner, Milestone::Available) {
+            return halt;
         }
-        self.arm(&owner, plan, &trust_bundles, report).await?;
+        let message = if is_held {
+            "webhooks call pods of the new revision; letting the previous ones end"
+        } else {
+            "waiting to observe that Deployments have rolled out"
+        };
+        let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
+        Halt::Later(outcome, LAG)
+    }
 
-        report.at = Milestone::Migrated;
-        self.migrate_storage(&owner, plan, report).await?;
-        self.remove_dropped(&owner, plan).await?;
-        report.finish();
-        Ok(Action::AwaitChange)
+    /// What is done when only pods of the plan are left: the Service with OLM's name leads to them, too, and storage versions are
+    /// as desired.
+    async fn settle(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        armament: &Armament<'_>,
+        report: &mut InstallReport,
+    ) -> Result<(), Halt> {
+        let blue: Vec<_> = plan
+            .certificates
+            .iter()
+            .filter_map(|certificate| plan.service(&certificate.service, Color::Blue))
+            .collect();
+        self.ensure_services(owner, &blue, true).await?;
+        let moves = plan.phases.of(Phase::Crds).any(|desired| {
+            let key = ObjectKey::of(desired);
+            let live = key.and_then(|key| self.context.index.find(&key));
+            live.is_some_and(|live| waits_for_proof(desired, &live))
+        });
+        if moves {
+            self.gate_on_disarmed(owner, Milestone::Migrated)?;
+        }
+        self.ensure_crds(owner, plan, armament, Stage::Settled, report)
+            .await
     }
 
     /// The bundle and its plan, if nothing speaks against it; what stands meanwhile is looked after.
@@ -85,7 +156,12 @@ impl BundleReconciler {
         if self.namespace(namespace).await? == Namespace::Terminating {
             self.let_go(owner, namespace).await?;
         }
-        let accepted = self.accept(owner, deployment, report).await;
+        let mut accepted = self.accept(owner, deployment, report).await;
+        if let Ok(loaded) = &accepted
+            && let Err(halt) = self.gate_on_dropped(owner, &loaded.plan).await
+        {
+            accepted = Err(halt);
+        }
         if matches!(accepted, Err(Halt::Gate(_))) {
             // What was tried out is not asked for any more.
             self.dismiss_canaries(owner, &[]).await?;
@@ -94,40 +170,5 @@ impl BundleReconciler {
             Err(Halt::Gate(outcome)) => Err(self.migrate_meanwhile(owner, outcome, report).await),
             accepted => accepted,
         }
-    }
-
-    async fn gate_on_deployments(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        let mut running = Vec::new();
-        let mut rolling = Vec::new();
-        for object in plan.phases.of(Phase::Deployments) {
-            let Some(key) = ObjectKey::of(object) else {
-                continue;
-            };
-            // A watch that lags shows the revision before, which is complete and says nothing of this one.
-            let seen = self.context.index.find(&key);
-            let seen = seen.filter(|live| self.context.applier.is_applied(object, live, owner));
-            match seen.as_deref().map(RolloutStatus::of) {
-                Some(RolloutStatus::Complete) => {}
-                Some(RolloutStatus::Running(message)) => {
-                    running.push(message);
-                    rolling.extend(seen);
-                }
-                Some(RolloutStatus::Stuck(message)) => {
-                    return Err(Halt::failed(Milestone::Available, "RolloutStuck", message));
-                }
-                None => running.push(format!("waiting to observe {key} as applied")),
-            }
-        }
-        if running.is_empty() {
-            return Ok(());
-        }
-        let now = self.context.clock.now();
-        let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &rolling, now).await?;
-        running.extend(revisions.unready);
-        Err(Halt::waiting(
-            Milestone::Available,
-            "RollingOut",
-            running.join("; "),
-        ))
     }
 }

@@ -50,8 +50,8 @@ impl BundleReconciler {
         if let Some(loaded) = self.loader.find(&name, &digest, spec) {
             return Ok(loaded);
         }
-        let asked = spec.clone();
-        let planned = tokio::task::spawn_blocking(move || plan(&files, digest, &asked));
+        let (asked, of) = (spec.clone(), name.clone());
+        let planned = tokio::task::spawn_blocking(move || plan(&of, &files, digest, &asked));
         let loaded = planned
             .await?
             .map_err(|(reason, message)| refused(reason, message))?;
@@ -119,8 +119,9 @@ fn digest(files: &Files) -> String {
     format!("sha256:{}", hexadecimal(&hash.finalize()))
 }
 
-/// The bundle in `files`, which have this digest, and its plan; else a reason and a message.
+/// The bundle in `files`, which have this digest, and its plan for the BundleDeployment `name`; else a reason and a message.
 fn plan(
+    name: &str,
     files: &Files,
     digest: String,
     spec: &BundleDeploymentSpec,
@@ -152,7 +153,7 @@ fn plan(
     };
     Ok(Loaded {
         bundle: status,
-        plan: Plan::new(rendered, csv, options.config.serving.canary),
+        plan: Plan::new(rendered, csv, name, options.config.serving),
         predecessors: Predecessors::of(csv),
     })
 }

@@ -1,13 +1,13 @@
 //! Installs bundles: load, plan, apply phase by phase, prove, arm, keep, remove.
 //!
 //! ```text
-//! source -> Bundle -> Plan -> canary (upgrades of what converts) -> what is dropped is disarmed
-//!                                                                              |
-//!                Deployments <- CRDs <- identity, configuration, services, certificates
+//! source -> Bundle -> Plan -> canary -> identity, configuration, services, certificates, CRDs
+//!                                                                                  |
+//!        proof (handshakes, conversions) <- every new pod is ready <- Deployments: new pods beside the old ones
 //!                     |
-//!           every endpoint of the new revision -> proof (handshakes, conversions) -> armed
-//!                                                                                      |
-//!                  what is dropped is removed <- stored objects rewritten, a page at a time
+//!        armed: each webhook swings to the new pods by one write -> what is dropped is disarmed -> API servers observe it
+//!                                                                                                          |
+//!        what is dropped is removed <- stored objects rewritten, a page at a time <- old pods end, what they lived on changes
 //! ```
 //!
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
@@ -32,9 +32,11 @@ mod proof;
 mod reconciler;
 mod removal;
 mod report;
+mod roll_out;
 pub(super) mod rollout;
 mod run;
 mod storage;
+mod traffic;
 mod triggers;
 mod trust;
 

@@ -1,21 +1,36 @@
 //! What every chapter of an install and a removal does with objects: apply, delete and release them.
 
+use std::{sync::Arc, time::Duration};
+
 use serde_json::{Value, json};
 use tracing::info;
 use windlass_api::WebhookState;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{
     Kind,
-    apply::{Applicant, ApplyError},
+    apply::{Applicant, ApplyError, Outcome},
     endpoints, kinds,
 };
-use windlass_object::{ObjectKey, names, object, patch::relabelled};
+use windlass_crd::is_converting;
+use windlass_object::{ObjectKey, json, names, object, patch::relabelled};
 
 use super::{halt::Halt, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles};
 use crate::install::{
     plan::{Phase, Plan, Stage, staged, stops_serving},
     status::{InstallOutcome, Milestone},
+    traffic::{Traffic, admit_new_pods, transitional},
 };
+
+/// What webhooks are armed with.
+#[derive(Clone, Copy)]
+pub(super) struct Armament<'a> {
+    /// Whom they call.
+    pub(super) traffic: &'a Traffic,
+    /// Whom they trust.
+    pub(super) trust_bundles: &'a TrustBundles,
+}
+
+const NETWORK_POLICY: Kind = Kind::new("networking.k8s.io/v1", "NetworkPolicy");
 
 /// The kinds that send API traffic to admission webhooks.
 pub(super) const ADMISSION_KINDS: [Kind; 2] = [
@@ -36,14 +51,107 @@ impl BundleReconciler {
         Ok(())
     }
 
+    /// Applies the objects of a phase, but for Services that webhooks may call. `in_transition`: pods of another revision may be
+    /// called.
     pub(super) async fn ensure_phase(
         &self,
         owner: &Applicant,
         plan: &Plan,
         phase: Phase,
+        in_transition: bool,
     ) -> Result<(), Halt> {
-        for object in plan.phases.of(phase) {
-            self.ensure(object, owner).await?;
+        for object in plan.phases.of(phase).filter(|object| !plan.is_called(object)) {
+            let Some(key) = ObjectKey::of(object).filter(|_| in_transition) else {
+                self.ensure(object, owner).await?;
+                continue;
+            };
+            let live = self.live(&key).await?;
+            let was_applied = live
+                .as_deref()
+                .is_some_and(|live| self.context.applier.was_applied(object, live, owner));
+            if was_applied {
+                self.ensure(object, owner).await?;
+            } else if let Some(body) = transitional(object, live.as_deref()) {
+                self.ensure(&body, owner).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates those of the Services that webhooks are to call that are not there.
+    pub(super) async fn create_services(&self, owner: &Applicant, services: &[Value]) -> Result<(), Halt> {
+        for service in services {
+            let Some(key) = ObjectKey::of(service) else {
+                continue;
+            };
+            if self.live(&key).await?.is_none() {
+                self.ensure(service, owner).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies Services that webhooks call or are about to. One that leads elsewhere is changed only if nobody calls it, and every
+    /// API server has observed that. Unless everything is `settled`, a watch that lags is not believed: it may show that a
+    /// Service leads to the new pods which does so no more.
+    pub(super) async fn ensure_services(
+        &self,
+        owner: &Applicant,
+        services: &[Value],
+        settled: bool,
+    ) -> Result<(), Halt> {
+        for service in services {
+            let Some(key) = ObjectKey::of(service) else {
+                continue;
+            };
+            let live = match self.context.index.find(&key).filter(|_| settled) {
+                Some(seen) => Some(seen),
+                None => self.context.cluster.read(&key).await?.map(Arc::new),
+            };
+            let leads_elsewhere = live
+                .as_deref()
+                .is_some_and(|live| !self.context.applier.was_applied(service, live, owner));
+            if !leads_elsewhere {
+                self.ensure(service, owner).await?;
+                continue;
+            }
+            self.gate_on_disarmed(owner, Milestone::Armed)?;
+            if self.is_called(owner, service).await? {
+                let message = format!("waiting until webhooks no longer call {key}, which changes");
+                return Err(Halt::waiting(Milestone::Installed, "ServiceInUse", message));
+            }
+            let applied = self.context.applier.ensure(service, owner).await;
+            if applied.map_err(refused)? == Outcome::Unchanged {
+                let message = format!("waiting to observe {key}");
+                return Err(Halt::waiting(Milestone::Installed, "Applying", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the pods of a new revision be reached, whatever NetworkPolicies of the revision before say.
+    pub(super) async fn ensure_admission_of_new_pods(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+    ) -> Result<(), Halt> {
+        let policies: Vec<_> = plan
+            .phases
+            .of(Phase::Configuration)
+            .filter(|object| object::text(object, "/kind") == Some("NetworkPolicy"))
+            .collect();
+        let live = self.owned(owner, &NETWORK_POLICY);
+        if policies.is_empty() && live.is_empty() {
+            return Ok(());
+        }
+        for deployment in plan
+            .phases
+            .of(Phase::Deployments)
+            .filter(|object| plan.is_serving(object))
+        {
+            if let Some(policy) = admit_new_pods(deployment, &policies) {
+                self.ensure(&policy, owner).await?;
+            }
         }
         Ok(())
     }
@@ -54,33 +162,57 @@ impl BundleReconciler {
         &self,
         owner: &Applicant,
         plan: &Plan,
-        trust_bundles: &TrustBundles,
+        armament: &Armament<'_>,
         stage: Stage,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for desired in plan.phases.of(Phase::Crds) {
-            let Some(key) = ObjectKey::of(desired) else {
-                continue;
-            };
-            let live = self.crd(&key, desired).await?;
-            if live.as_deref().is_some_and(|live| stops_serving(desired, live)) {
-                self.note_disarmed(owner);
-            }
-            let body = staged(desired, live.as_deref(), stage);
-            let Some(conversion) = plan.conversion(&key.name) else {
-                self.ensure(&body, owner).await?;
-                continue;
-            };
-            let mut armed = body.clone();
-            armed["spec"]["conversion"] = trust_bundles.stanza(conversion);
-            self.context
-                .applier
-                .ensure_armed(&armed, &body, owner)
-                .await
-                .map_err(refused)?;
-            if live.is_none() {
-                report.set_conversion(&key.name, WebhookState::Arming);
-            }
+            self.ensure_crd(owner, desired, armament, stage, report).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies one CRD as [`BundleReconciler::ensure_crds`] does.
+    pub(super) async fn ensure_crd(
+        &self,
+        owner: &Applicant,
+        desired: &Value,
+        armament: &Armament<'_>,
+        stage: Stage,
+        report: &mut InstallReport,
+    ) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::of(desired) else {
+            return Ok(());
+        };
+        let live = self.crd(&key, desired).await?;
+        let conversion = armament.traffic.conversion(&key.name);
+        let ends = conversion.is_none() && live.as_deref().is_some_and(is_converting);
+        // What it no longer converts is served only when the conversion has ended.
+        let stage = if ends && stage > Stage::Ending {
+            return Ok(());
+        } else {
+            stage
+        };
+        if stage != Stage::Rollout && live.as_deref().is_some_and(|live| stops_serving(desired, live)) {
+            self.note_disarmed(owner);
+        }
+        let converts = conversion.is_some() || ends;
+        let mut body = staged(desired, live.as_deref(), stage, converts);
+        if let Some(live) = live.as_deref().filter(|_| stage == Stage::Rollout) {
+            keep_ca_source(&mut body, live);
+        }
+        let Some(conversion) = conversion else {
+            return self.ensure(&body, owner).await;
+        };
+        let mut armed = body.clone();
+        armed["spec"]["conversion"] = armament.trust_bundles.stanza(conversion);
+        self.context
+            .applier
+            .ensure_armed(&armed, &body, owner)
+            .await
+            .map_err(refused)?;
+        if live.is_none() {
+            report.set_conversion(&key.name, WebhookState::Arming);
         }
         Ok(())
     }
@@ -149,15 +281,22 @@ impl BundleReconciler {
 
     /// Waits until every API server has heard of what was disarmed.
     pub(super) fn gate_on_disarmed(&self, owner: &Applicant, step: Milestone) -> Result<(), Halt> {
-        let now = self.context.clock.now();
-        let left = self
-            .disarmed
-            .left(&owner.bundle_deployment, now, self.timing.disarmed);
-        left.map_or(Ok(()), |left| {
-            let message = "waiting for API servers to observe the removed webhooks";
+        self.disarming_left(owner).map_or(Ok(()), |left| {
+            let message = "waiting for API servers to observe the changed webhooks";
             let outcome = InstallOutcome::waiting(step, "Disarming", message);
             Err(Halt::Later(outcome, left))
         })
+    }
+
+    /// Whether API servers may not have heard yet of what was disarmed.
+    pub(super) fn is_disarming(&self, owner: &Applicant) -> bool {
+        self.disarming_left(owner).is_some()
+    }
+
+    fn disarming_left(&self, owner: &Applicant) -> Option<Duration> {
+        let now = self.context.clock.now();
+        self.disarmed
+            .left(&owner.bundle_deployment, now, self.timing.disarmed)
     }
 
     /// Notes that something was disarmed just now.
@@ -182,4 +321,12 @@ pub(super) fn refused(error: ApplyError) -> Halt {
         }
         error => error.into(),
     }
+}
+
+/// Until its conversion is pointed elsewhere, a CRD has the trust bundle of whom it calls.
+fn keep_ca_source(body: &mut Value, live: &Value) {
+    let Some(source) = object::annotation(live, names::INJECT_CA_FROM).filter(|_| is_converting(live)) else {
+        return;
+    };
+    json::fields(body, &["metadata", "annotations"]).insert(names::INJECT_CA_FROM.into(), source.into());
 }

@@ -59,6 +59,7 @@ impl BundleReconciler {
             return Err(disarmed);
         }
         self.delete_everything(&owner).await?;
+        self.delete_orphans(&owner, namespace).await?;
         let kept = self.release_everything(&owner).await?;
         if !kept.is_empty() {
             let note = format!("kept, with everything in them: {}", kept.join(", "));

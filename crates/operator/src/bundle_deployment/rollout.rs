@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, endpoints::Endpoint, kinds};
 use windlass_object::object;
 
-use crate::install::canary::{self, PodState};
+use crate::install::canary::{self, PodState, UNSCHEDULABLE};
 
 /// Annotation of the Deployment controller on Deployments and their ReplicaSets.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -34,10 +34,14 @@ pub(crate) enum RolloutStatus {
 pub(super) struct Revisions {
     /// The uids of those of the newest revision.
     current: HashSet<String>,
+    /// How many of those are ready.
+    ready: usize,
     /// The names of those of another revision that may still answer.
     pub(super) old: Vec<String>,
     /// What those of the newest revision say that are not ready.
-    pub(super) unready: Vec<String>,
+    starting: Vec<String>,
+    /// The same, of those for which no node has room.
+    unscheduled: Vec<String>,
 }
 
 // === impl RolloutStatus ===
@@ -118,12 +122,42 @@ impl Revisions {
             let text = |pointer| object::text(pod, pointer).unwrap_or_default().to_owned();
             if *is_newest {
                 revisions.current.insert(text("/metadata/uid"));
-                revisions.unready.extend(unready(pod));
+                revisions.see(pod);
             } else if !has_ended(pod, now) {
                 revisions.old.push(text("/metadata/name"));
             }
         }
         revisions
+    }
+
+    /// How many pods of the newest revision are ready.
+    pub(super) fn ready(&self) -> i64 {
+        i64::try_from(self.ready).unwrap_or(i64::MAX)
+    }
+
+    /// Whether `expected` pods of the newest revision are ready, or all of these for which there is room.
+    pub(super) fn has_settled(&self, expected: i64) -> bool {
+        let known = self.ready + self.unscheduled.len();
+        let is_complete = i64::try_from(known).unwrap_or(i64::MAX) >= expected;
+        is_complete && self.starting.is_empty() && (self.ready > 0 || expected == 0)
+    }
+
+    /// What the pods of the newest revision say that are not ready.
+    pub(super) fn unready(&self) -> Vec<String> {
+        [self.starting.as_slice(), &self.unscheduled].concat()
+    }
+
+    fn see(&mut self, pod: &Value) {
+        let name = object::text(pod, "/metadata/name").unwrap_or_default();
+        match canary::state(pod) {
+            PodState::Ready(_) => self.ready += 1,
+            PodState::Waiting { reason, message } if reason == UNSCHEDULABLE => {
+                self.unscheduled.push(format!("{name} {message}"));
+            }
+            PodState::Waiting { message, .. } | PodState::Crashing(message) | PodState::Ended(message) => {
+                self.starting.push(format!("{name} {message}"));
+            }
+        }
     }
 
     /// The addresses among `endpoints` that are not of the newest revision.
@@ -139,15 +173,6 @@ impl Revisions {
             .map(|endpoint| endpoint.address.to_string())
             .collect()
     }
-}
-
-fn unready(pod: &Value) -> Option<String> {
-    let words = match canary::state(pod) {
-        PodState::Ready(_) => return None,
-        PodState::Waiting { message, .. } | PodState::Crashing(message) | PodState::Ended(message) => message,
-    };
-    let name = object::text(pod, "/metadata/name").unwrap_or_default();
-    Some(format!("{name} {words}"))
 }
 
 /// Whether nothing of a pod runs any more: it says so, or it should have been gone for a while, and its node cannot say.
@@ -265,9 +290,30 @@ mod tests {
         let now = "2026-01-01T00:00:10Z".parse().unwrap();
         let revisions = Revisions::of(&[deployment], &sets, &pods, now);
         assert_eq!(revisions.old, ["old", "old-ending"]);
-        assert_eq!(revisions.unready.len(), 2);
-        assert_eq!(revisions.unready[0], "new has not started yet");
+        assert_eq!(revisions.unready().len(), 2);
+        assert_eq!(revisions.unready()[0], "new has not started yet");
         let current = ["new", "new-ending"].map(str::to_owned);
         assert_eq!(revisions.current, HashSet::from(current));
+    }
+
+    #[test]
+    fn new_pods_for_which_there_is_no_room_are_not_waited_for_where_another_one_is_ready() {
+        let revisions = |ready, starting: &[&str], unscheduled: &[&str]| Revisions {
+            ready,
+            starting: starting.iter().map(ToString::to_string).collect(),
+            unscheduled: unscheduled.iter().map(ToString::to_string).collect(),
+            ..Revisions::default()
+        };
+        for (revisions, expected, settled) in [
+            (revisions(0, &[], &[]), 0, true),
+            (revisions(0, &[], &[]), 1, false),
+            (revisions(1, &[], &[]), 2, false),
+            (revisions(2, &[], &[]), 2, true),
+            (revisions(1, &["a"], &[]), 2, false),
+            (revisions(1, &[], &["a"]), 2, true),
+            (revisions(0, &[], &["a", "b"]), 2, false),
+        ] {
+            assert_eq!(revisions.has_settled(expected), settled, "{revisions:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What webhooks are trusted by: the trust bundle of each Service that they call.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::install::{plan::Plan, status::Milestone};
 
 /// The trust bundles of Services.
 #[derive(Debug, Default)]
-pub(super) struct TrustBundles(BTreeMap<String, VerifiableBundle>);
+pub(super) struct TrustBundles(BTreeMap<String, Arc<VerifiableBundle>>);
 
 /// A trust bundle that can be verified with: what cannot must never become a CA bundle.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct VerifiableBundle {
 impl TrustBundles {
     /// That of a Service.
     pub(super) fn of(&self, service: &str) -> Option<&VerifiableBundle> {
-        self.0.get(service)
+        self.0.get(service).map(AsRef::as_ref)
     }
 
     /// `spec.conversion` that sends conversions where `conversion` says.
@@ -77,8 +77,10 @@ impl BundleReconciler {
             };
             let anchors =
                 TrustAnchors::parse(&pem).map_err(|error| waiting(format!("{key}: {}", chain(&error))))?;
-            let bundle = VerifiableBundle { pem, anchors };
-            bundles.0.insert(certificate.service.clone(), bundle);
+            let bundle = Arc::new(VerifiableBundle { pem, anchors });
+            for service in [&certificate.service, &certificate.green] {
+                bundles.0.insert(service.clone(), bundle.clone());
+            }
         }
         Ok(bundles)
     }
@@ -125,8 +127,8 @@ mod tests {
             anchors: TrustAnchors::none(),
         };
         let bundles = TrustBundles(BTreeMap::from([
-            ("one".to_owned(), bundle(b"1")),
-            ("other".to_owned(), bundle(b"2")),
+            ("one".to_owned(), Arc::new(bundle(b"1"))),
+            ("other".to_owned(), Arc::new(bundle(b"2"))),
         ]));
         let armed = bundles.put_into(&configuration);
         assert_eq!(armed["webhooks"][0]["clientConfig"]["caBundle"], "MQ==");

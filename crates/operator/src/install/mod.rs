@@ -3,3 +3,4 @@
 pub mod canary;
 pub mod plan;
 pub mod status;
+pub mod traffic;

@@ -1,4 +1,4 @@
-//! What the endpoints of a Service serve.
+//! What the endpoints of Services serve.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 use futures::StreamExt;
 use serde_json::Value;
 use windlass_cluster::{
-    endpoints,
+    Index, endpoints, kinds,
     prober::{Presented, TrustAnchors},
     telemetry::chain,
 };
@@ -21,8 +21,7 @@ use windlass_trust::{
     rotation::{Chain, Handshake, ObservedEndpoint},
 };
 
-use super::desired::DesiredCertificate;
-use crate::{context::Context, install::plan::DEFAULT_PORT};
+use crate::{context::Context, install::traffic::DEFAULT_PORT};
 
 /// How many endpoints of a Service are dialled at a time.
 const DIALS: usize = 32;
@@ -34,16 +33,26 @@ struct Server {
     addresses: BTreeSet<SocketAddr>,
 }
 
-/// Dials every endpoint of the Service, ready or not.
+/// The Services of a namespace for which a certificate with these names is.
+pub(super) fn services(index: &Index, namespace: &str, names: &DnsNames) -> Vec<Arc<Value>> {
+    let mut services = index.objects(&kinds::SERVICE);
+    services.retain(|service| {
+        let text = |pointer| object::text(service, pointer).unwrap_or_default();
+        text("/metadata/namespace") == namespace
+            && names.cover(&format!("{}.{namespace}.svc", text("/metadata/name")))
+    });
+    services
+}
+
+/// Dials every endpoint of the Services, ready or not.
 pub(super) async fn observe(
     context: &Context,
-    desired: &DesiredCertificate,
     names: &DnsNames,
-    service: &Value,
+    services: &[Arc<Value>],
     targets: &[Arc<Value>],
     certificates: &mut CertificateStore,
 ) -> Vec<ObservedEndpoint> {
-    let servers = servers(context, desired, names, service, targets);
+    let servers = servers(&context.index, names, services, targets);
     let dials: Vec<_> = servers
         .iter()
         .enumerate()
@@ -82,24 +91,15 @@ pub(super) async fn observe(
         .collect()
 }
 
-fn servers(
-    context: &Context,
-    desired: &DesiredCertificate,
-    names: &DnsNames,
-    service: &Value,
-    targets: &[Arc<Value>],
-) -> Vec<Server> {
-    let ports = called_ports(desired, names, targets);
-    let ports: Vec<_> = if ports.is_empty() {
-        vec![None]
-    } else {
-        ports.into_iter().map(Some).collect()
-    };
+fn servers(index: &Index, names: &DnsNames, services: &[Arc<Value>], targets: &[Arc<Value>]) -> Vec<Server> {
+    let called = called_ports(names, targets);
     let mut servers: BTreeMap<IpAddr, Server> = BTreeMap::new();
-    for (endpoint, ready) in ports
-        .into_iter()
-        .flat_map(|port| endpoints::all(&context.index, service, port))
-    {
+    let endpoints = services.iter().flat_map(|service| {
+        ports(service, &called)
+            .into_iter()
+            .flat_map(|port| endpoints::all(index, service, port))
+    });
+    for (endpoint, ready) in endpoints {
         let address = endpoint.address;
         let server = servers.entry(address.ip()).or_insert_with(|| Server {
             name: endpoint
@@ -114,19 +114,27 @@ fn servers(
     servers.into_values().collect()
 }
 
-/// The ports of the Service that targets call; other ports may serve anything.
-fn called_ports(desired: &DesiredCertificate, names: &DnsNames, targets: &[Arc<Value>]) -> BTreeSet<i64> {
-    let is_called = |service: &Value| {
-        object::text(service, "/name") == Some(&desired.spec.service_name)
-            && object::text(service, "/namespace") == Some(desired.namespace())
-    };
+/// The ports of a Service to look at: those that targets call, since others may serve anything; all (`None`) where no target
+/// calls any Service of the certificate.
+fn ports(service: &Value, called: &BTreeSet<(String, i64)>) -> Vec<Option<i64>> {
+    if called.is_empty() {
+        return vec![None];
+    }
+    let name = object::text(service, "/metadata/name").unwrap_or_default();
+    let of_service = called.iter().filter(|(service, _)| service == name);
+    of_service.map(|(_, port)| Some(*port)).collect()
+}
+
+/// The Services, by name, and their ports that targets call.
+fn called_ports(names: &DnsNames, targets: &[Arc<Value>]) -> BTreeSet<(String, i64)> {
     targets
         .iter()
         .flat_map(|target| {
             injection::holders(target, Some(names)).filter_map(|holder| {
                 let service = target.pointer(&format!("{}/service", holder.pointer))?;
                 let port = service.get("port").and_then(Value::as_i64);
-                is_called(service).then_some(port.unwrap_or(DEFAULT_PORT))
+                let name = object::text(service, "/name")?.to_owned();
+                Some((name, port.unwrap_or(DEFAULT_PORT)))
             })
         })
         .collect()

@@ -60,14 +60,16 @@ impl CertificateReconciler {
             Ok(gathered) => gathered,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
-        let service = kinds::SERVICE.object(Some(desired.namespace()), &desired.spec.service_name);
-        if let Some(service) = self.context.index.find(&service) {
-            gathered.observation.service.exists = true;
+        let services = endpoints::services(&self.context.index, desired.namespace(), &gathered.names);
+        if !services.is_empty() {
+            let is_own = |service: &Arc<Value>| {
+                object::text(service, "/metadata/name") == Some(&desired.spec.service_name)
+            };
+            gathered.observation.service.exists = services.iter().any(is_own);
             gathered.observation.endpoints = endpoints::observe(
                 &self.context,
-                desired,
                 &gathered.names,
-                &service,
+                &services,
                 &gathered.targets,
                 &mut gathered.certificates,
             )

@@ -164,8 +164,11 @@ fn is_of_interest(change: &Change) -> bool {
 }
 
 fn serving_for(index: &Index, namespace: Option<&str>, service: &str) -> HashSet<ObjectKey> {
+    let dns_name = format!("{service}.{}.svc", namespace.unwrap_or_default());
     certificates(index, namespace, |certificate| {
+        let names = object::items(certificate, "/spec/dnsNames");
         object::text(certificate, "/spec/serviceName") == Some(service)
+            || names.iter().any(|name| name.as_str() == Some(&dns_name))
     })
     .into_iter()
     .collect()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use windlass_api::BundleDeployment;
 use windlass_bundle::crds::with_conversion;
 use windlass_cluster::apply::Applicant;
+use windlass_crd::is_converting;
 use windlass_crd::upgrade_safety::{Finding, Policy, compare, compare_back, is_refused};
 use windlass_object::ObjectKey;
 
@@ -61,8 +62,9 @@ impl BundleReconciler {
             let Some(live) = self.crd(&key, desired).await? else {
                 continue;
             };
-            let applied = [Stage::Rollout, Stage::Proven].into_iter().any(|stage| {
-                let body = staged(desired, Some(&live), stage);
+            let converts = plan.conversion(&key.name).is_some();
+            let applied = Stage::ALL.into_iter().any(|stage| {
+                let body = staged(desired, Some(&live), stage, converts || is_converting(&live));
                 self.context.applier.was_applied(&body, &live, owner)
             });
             if applied {
@@ -72,7 +74,6 @@ impl BundleReconciler {
             let Some(live) = self.context.cluster.read(&key).await? else {
                 continue;
             };
-            let converts = plan.conversion(&key.name).is_some();
             changes.push(Arc::new(CrdChange {
                 crd: key.name,
                 live,

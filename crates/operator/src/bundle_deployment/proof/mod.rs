@@ -7,4 +7,4 @@ mod prove;
 mod revisions;
 mod servers;
 
-pub(super) use servers::{CalledService, called};
+pub(super) use servers::CalledService;

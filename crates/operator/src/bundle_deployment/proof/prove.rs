@@ -5,7 +5,7 @@ use windlass_cluster::telemetry::chain;
 
 use super::gate::gate;
 use super::{
-    super::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles},
+    super::{halt::Halt, objects::Armament, reconciler::BundleReconciler},
     servers::CalledService,
 };
 use crate::install::plan::Plan;
@@ -27,14 +27,20 @@ impl BundleReconciler {
         &self,
         name: &str,
         plan: &Plan,
-        trust_bundles: &TrustBundles,
+        armament: &Armament<'_>,
     ) -> Result<(), Halt> {
-        let servers = self.servers(plan, trust_bundles)?;
+        let Armament {
+            traffic,
+            trust_bundles,
+        } = armament;
+        let servers = self.servers(traffic, trust_bundles)?;
         if servers.is_empty() {
             return Ok(());
         }
         self.gate_on_revisions(plan, &servers).await?;
-        let problem = self.ask_servers(name, plan, &servers, &plan.conversions).await?;
+        let problem = self
+            .ask_servers(name, plan, &servers, &traffic.conversions)
+            .await?;
         problem.map_or(Ok(()), |problem| Err(gate(problem.reason, problem.message)))
     }
 

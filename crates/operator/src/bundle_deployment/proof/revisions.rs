@@ -21,8 +21,7 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(10);
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Nothing that the newest revision is the first to know is called before it is the only one that is there. A pod
-    /// that ends no longer gets new connections, but those that it has go on until it is gone.
+    /// Nothing that the newest revision is the first to know is called where pods of another one answer.
     pub(super) async fn gate_on_revisions(&self, plan: &Plan, servers: &[CalledService]) -> Result<(), Halt> {
         let deployments: Vec<_> = plan
             .phases
@@ -41,13 +40,6 @@ impl BundleReconciler {
                 self.refresh_endpoints(plan, &server.service, rolled_out).await?;
             }
             return Err(closed);
-        }
-        if !revisions.old.is_empty() {
-            let message = format!(
-                "pods of the previous revision are still terminating: {}",
-                revisions.old.join(", ")
-            );
-            return Err(gate("RollingOut", message));
         }
         Ok(())
     }

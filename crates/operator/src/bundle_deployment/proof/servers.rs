@@ -1,21 +1,16 @@
 //! Who answers the calls of webhooks.
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
+use super::gate::gate;
+use crate::bundle_deployment::memory::Fact;
+use crate::{
+    bundle_deployment::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles},
+    install::traffic::Traffic,
+};
 use sha2::{Digest, Sha256};
 use windlass_cluster::{
     endpoints::{self, Endpoint},
     kinds,
     prober::TrustAnchors,
-};
-use windlass_object::object;
-
-use super::gate::gate;
-use crate::bundle_deployment::memory::Fact;
-use crate::{
-    bundle_deployment::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles},
-    install::plan::{DEFAULT_PORT, Phase, Plan},
 };
 
 /// A Service whose endpoints webhooks call.
@@ -62,42 +57,26 @@ impl CalledService {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Each Service and port that a webhook of the plan calls.
+    /// Each Service and port that webhooks are to call.
     pub(super) fn servers(
         &self,
-        plan: &Plan,
+        traffic: &Traffic,
         trust_bundles: &TrustBundles,
     ) -> Result<Vec<CalledService>, Halt> {
         let mut servers = Vec::new();
-        for (service, port) in called(plan) {
-            let key = kinds::SERVICE.object(Some(&plan.namespace), &service);
+        for call in traffic.calls() {
+            let key = kinds::SERVICE.object(Some(&call.namespace), &call.service);
             let Some(live) = self.context.index.find(&key) else {
                 return Err(gate("NoEndpoints", format!("waiting for {key}")));
             };
-            let ready = endpoints::ready(&self.context.index, &live, Some(port));
-            servers.push(CalledService::new(&service, port, ready, trust_bundles)?);
+            let ready = endpoints::ready(&self.context.index, &live, Some(call.port));
+            servers.push(CalledService::new(
+                &call.service,
+                call.port,
+                ready,
+                trust_bundles,
+            )?);
         }
         Ok(servers)
     }
-}
-
-/// The Services and ports that the webhooks of a plan call.
-pub(crate) fn called(plan: &Plan) -> BTreeSet<(String, i64)> {
-    let admission = plan
-        .phases
-        .of(Phase::Admission)
-        .flat_map(|configuration| object::items(configuration, "/webhooks"))
-        .filter_map(|webhook| webhook.pointer("/clientConfig/service"))
-        .filter_map(|service| {
-            let port = service
-                .get("port")
-                .and_then(Value::as_i64)
-                .unwrap_or(DEFAULT_PORT);
-            Some((object::text(service, "/name")?.to_owned(), port))
-        });
-    let conversions = plan
-        .conversions
-        .iter()
-        .map(|conversion| (conversion.service.clone(), conversion.port));
-    admission.chain(conversions).collect()
 }

@@ -27,6 +27,7 @@ use super::{
 use crate::install::{
     plan::{Phase, Plan},
     status::{InstallOutcome, Milestone},
+    traffic::Traffic,
 };
 
 /// When objects are tried again that could not be rewritten.
@@ -44,6 +45,7 @@ impl BundleReconciler {
         &self,
         owner: &Applicant,
         plan: &Plan,
+        traffic: &Traffic,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for desired in plan.phases.of(Phase::Crds) {
@@ -55,7 +57,7 @@ impl BundleReconciler {
                 report.forget_migration(&key.name);
                 continue;
             }
-            let conversion = plan.conversion(&key.name);
+            let conversion = traffic.conversion(&key.name);
             let converter = conversion.map(|conversion| converter(Some(&conversion.stanza(None))));
             // A watch that lags shows the storage version before.
             self.migrate(owner, &key, converter.as_deref(), report).await?;

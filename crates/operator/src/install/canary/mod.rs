@@ -4,12 +4,10 @@
 //! ReplicaSet counts it, and budgets and network policies that name those labels are not about it. What else is not as
 //! in the template is said at [`pod()`].
 
-mod configuration;
 mod pod;
 mod state;
 mod template;
 
-pub use configuration::copy_configuration;
 pub use pod::{leads_to, pod, target_port};
-pub use state::{PodState, state};
+pub use state::{PodState, UNSCHEDULABLE, state};
 pub use template::{revision, stamp};

@@ -90,7 +90,7 @@ fn prepare(container: &mut Map<String, Value>) {
 }
 
 /// As much of a name as leaves room for `-canary-` and a revision.
-pub(super) fn cut(name: &str) -> &str {
+fn cut(name: &str) -> &str {
     let end = name
         .char_indices()
         .map(|(index, character)| index + character.len_utf8())

@@ -23,6 +23,9 @@ pub enum PodState {
     Ended(String),
 }
 
+/// The reason of a pod for which no node has room.
+pub const UNSCHEDULABLE: &str = "CanaryUnschedulable";
+
 /// What a container waits for while all is well.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
@@ -77,7 +80,7 @@ pub fn state(pod: &Value) -> PodState {
     let unscheduled = status_of(pod, "PodScheduled") == Some("False");
     PodState::Waiting {
         reason: if unscheduled {
-            "CanaryUnschedulable"
+            UNSCHEDULABLE
         } else {
             "CanaryStarting"
         },

@@ -2,14 +2,17 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use windlass_object::{json, names, object};
+use windlass_object::{json, names, object, text::hexadecimal};
 
 /// How many hexadecimal digits name a revision.
 const DIGITS: usize = 16;
 
-/// Writes into a Deployment's pod template which revision it is: a hash of the template, the same for the same
-/// template at any time. Every pod carries it.
+/// Labels a Deployment's pod template with the revision that it is: a hash of the template and of the Deployment's name, the
+/// same at any time. Every pod carries it, and no pod of another Deployment does.
 pub fn stamp(deployment: &mut Value) {
+    let name = object::text(deployment, "/metadata/name")
+        .unwrap_or_default()
+        .to_owned();
     let Some(template) = deployment
         .pointer_mut("/spec/template")
         .filter(|template| template.is_object())
@@ -17,27 +20,27 @@ pub fn stamp(deployment: &mut Value) {
         return;
     };
     // They are part of the template that is hashed, empty or not.
-    json::fields(template, &["metadata", "annotations"]);
-    let revision = hash(template);
-    json::fields(template, &["metadata", "annotations"]).insert(names::REVISION.to_owned(), revision.into());
+    json::fields(template, &["metadata", "labels"]);
+    let revision = hash(&name, template);
+    json::fields(template, &["metadata", "labels"]).insert(names::REVISION.to_owned(), revision.into());
 }
 
 /// The revision that a Deployment's template is.
 pub fn revision(deployment: &Value) -> Option<&str> {
-    object::annotation(deployment.pointer("/spec/template")?, names::REVISION)
+    object::label(deployment.pointer("/spec/template")?, names::REVISION)
 }
 
-fn hash(template: &Value) -> String {
+fn hash(name: &str, template: &Value) -> String {
     let mut template = template.clone();
-    if let Some(annotations) = template
-        .pointer_mut("/metadata/annotations")
+    if let Some(labels) = template
+        .pointer_mut("/metadata/labels")
         .and_then(Value::as_object_mut)
     {
-        annotations.shift_remove(names::REVISION);
+        labels.shift_remove(names::REVISION);
     }
     template.sort_all_objects();
-    let digest = Sha256::digest(template.to_string());
-    let mut digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = Sha256::digest(format!("{name}\n{template}"));
+    let mut digits = hexadecimal(&digest);
     digits.truncate(DIGITS);
     digits
 }

@@ -1,9 +1,18 @@
-//! ConfigMaps and Secrets that a new bundle changes: the canary gets copies, and what serves keeps what it has.
+//! ConfigMaps and Secrets that the pods of a revision read: each revision has copies of its own, named by their content, so
+//! that a change reaches new pods at once and those of the revision before never.
 
-use serde_json::{Value, json};
-use windlass_object::{names, object};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use windlass_object::{json, object, text::hexadecimal};
 
-use super::pod::cut;
+/// How many hexadecimal digits name a content.
+const DIGITS: usize = 10;
+
+/// The most characters of a name that are part of its copy's: both are DNS subdomains.
+const LONGEST_NAME: usize = 240;
+
+/// The type of Secrets that Kubernetes fills in.
+const FILLED_IN: &str = "kubernetes.io/service-account-token";
 
 /// Where a pod names ConfigMaps and Secrets, but for those that a volume's driver reads: the list, the field that holds
 /// the reference below each of its items, and the field of that with the name.
@@ -19,29 +28,38 @@ const REFERENCES: [(&str, &str, &str, &str); 9] = [
     ("Secret", "/imagePullSecrets", "", "name"),
 ];
 
-/// Copies of those of `changed` that `pod`, a canary, reads, and makes it read the copies. They go with the canary.
-pub fn copy_configuration(pod: &mut Value, changed: &[Value]) -> Vec<Value> {
-    let Some(revision) = object::label(pod, names::CANARY).map(str::to_owned) else {
+/// Copies of those of `objects` that the pods of `deployment` read, and makes them read the copies.
+pub(super) fn copy_configuration<'a>(
+    deployment: &mut Value,
+    objects: impl IntoIterator<Item = &'a Value>,
+) -> Vec<Value> {
+    let Some(spec) = deployment.pointer_mut("/spec/template/spec") else {
         return Vec::new();
     };
     let mut copies = Vec::new();
-    for original in changed {
+    for original in objects {
         let text = |pointer| object::text(original, pointer).unwrap_or_default();
         let (kind, name) = (text("/kind"), text("/metadata/name"));
-        let copied = format!("{}-canary-{revision}", cut(name));
-        if !rename(&mut pod["spec"], kind, name, &copied) {
+        if !matches!(kind, "ConfigMap" | "Secret") || text("/type") == FILLED_IN {
             continue;
         }
-        let mut copy = original.clone();
-        copy["metadata"] = json!({
-            "name": copied,
-            "namespace": original.pointer("/metadata/namespace"),
-            "labels": pod["metadata"]["labels"],
-            "ownerReferences": pod["metadata"]["ownerReferences"],
-        });
-        copies.push(copy);
+        let copied = name_of_copy(original, name);
+        if rename(spec, kind, name, &copied) {
+            let mut copy = original.clone();
+            json::fields(&mut copy, &["metadata"]).insert("name".into(), copied.into());
+            copies.push(copy);
+        }
     }
     copies
+}
+
+fn name_of_copy(original: &Value, name: &str) -> String {
+    let mut sorted = original.clone();
+    sorted.sort_all_objects();
+    let mut digits = hexadecimal(&Sha256::digest(sorted.to_string()));
+    digits.truncate(DIGITS);
+    let cut = &name[..name.floor_char_boundary(LONGEST_NAME)];
+    format!("{}-{digits}", cut.trim_end_matches(['-', '.']))
 }
 
 /// Renames every reference of a pod to an object. Says whether there was one.
@@ -80,15 +98,17 @@ fn rename_in(parent: &mut Value, kind: &str, from: &str, to: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn canary(spec: Value) -> Value {
-        json!({"metadata": {"labels": {"windlass.dev/canary": "r"}, "ownerReferences": [{"uid": "u"}]}, "spec": spec})
+    fn deployment(spec: Value) -> Value {
+        json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": spec}}})
     }
 
     #[test]
-    fn every_way_to_read_a_changed_object_leads_to_its_copy() {
-        let reading = canary(json!({
+    fn every_way_to_read_an_object_leads_to_its_copy() {
+        let reading = deployment(json!({
             "imagePullSecrets": [{"name": "x"}],
             "volumes": [
                 {"name": "a", "configMap": {"name": "x"}},
@@ -103,20 +123,18 @@ mod tests {
                 {"name": "C", "value": "x"},
             ]}],
         }));
-        let named = reading["spec"].to_string().matches(r#""x""#).count();
+        let named = reading.to_string().matches(r#""x""#).count();
         for (kind, references) in [("ConfigMap", 4), ("Secret", 5)] {
-            let mut pod = reading.clone();
-            let changed = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "n"}, "data": {"k": "new"}});
-            let copies = copy_configuration(&mut pod, &[changed]);
-            assert_eq!(copies.len(), 1);
-            assert_eq!(copies[0]["kind"], kind);
-            assert_eq!(copies[0]["data"], json!({"k": "new"}));
-            assert_eq!(
-                copies[0]["metadata"],
-                json!({"name": "x-canary-r", "namespace": "n", "labels": {"windlass.dev/canary": "r"}, "ownerReferences": [{"uid": "u"}]})
-            );
-            let spec = pod["spec"].to_string();
-            assert_eq!(spec.matches("x-canary-r").count(), references, "{spec}");
+            let mut reader = reading.clone();
+            let read = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "n"}, "data": {"k": "new"}});
+            let copies = copy_configuration(&mut reader, [&read]);
+            let name = copies[0]["metadata"]["name"].as_str().unwrap().to_owned();
+            assert!(name.starts_with("x-") && name.len() == 2 + DIGITS, "{name}");
+            let mut original = copies[0].clone();
+            original["metadata"]["name"] = json!("x");
+            assert_eq!((copies.len(), original), (1, read));
+            let spec = reader.to_string();
+            assert_eq!(spec.matches(&name).count(), references, "{spec}");
             assert_eq!(
                 spec.matches(r#""x""#).count(),
                 named - references,
@@ -126,14 +144,36 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pod_does_not_read_is_not_copied() {
+    fn another_content_is_another_copy() {
+        let name = |value: &str| {
+            let mut reader = deployment(json!({"volumes": [{"configMap": {"name": "x"}}]}));
+            let read = json!({"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"k": value}});
+            copy_configuration(&mut reader, [&read]).remove(0)["metadata"]["name"].take()
+        };
+        assert_eq!(name("a"), name("a"));
+        assert_ne!(name("a"), name("b"));
+    }
+
+    #[test]
+    fn what_the_pods_do_not_read_or_kubernetes_fills_in_is_not_copied() {
         let unread = [
             json!({"kind": "Secret", "metadata": {"name": "y"}}),
             json!({"kind": "Service", "metadata": {"name": "x"}}),
+            json!({"kind": "Secret", "metadata": {"name": "t"}, "type": FILLED_IN}),
         ];
-        let mut pod = canary(json!({"volumes": [{"configMap": {"name": "x"}}], "containers": []}));
-        let before = pod.clone();
-        assert_eq!(copy_configuration(&mut pod, &unread), [Value::Null; 0]);
-        assert_eq!(pod, before);
+        let mut reader = deployment(json!({
+            "volumes": [{"configMap": {"name": "x"}}, {"secret": {"secretName": "t"}}], "containers": [],
+        }));
+        let before = reader.clone();
+        assert!(copy_configuration(&mut reader, &unread).is_empty());
+        assert_eq!(reader, before);
+    }
+
+    #[test]
+    fn a_long_name_is_cut_where_a_name_may_end() {
+        let name = format!("{}.{}", "a".repeat(LONGEST_NAME - 1), "b".repeat(12));
+        let copied = name_of_copy(&json!({}), &name);
+        assert_eq!(copied.len(), LONGEST_NAME - 1 + 1 + DIGITS);
+        assert!(!copied.contains('.'));
     }
 }

@@ -1,29 +1,32 @@
 //! An install: what there is to be, and what it needs.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use windlass_bundle::{
     ClusterServiceVersion, Phase,
-    render::{Conversion, Rendered, WebhookCertificate},
+    render::{Conversion, Rendered, ServingDefaults, WebhookCertificate},
 };
 use windlass_crd::claims::Api;
-use windlass_object::object;
+use windlass_object::{ObjectKey, json, names, object};
 
-use super::phases::Phases;
-use crate::install::canary;
+use super::{copies, phases::Phases};
+use crate::install::{canary, traffic::Color};
 
 /// An install: what there is to be, and what it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The namespace of the install.
     pub namespace: String,
-    /// Every object, with CRDs without conversion and webhook configurations without CA bundles.
+    /// Every object, with CRDs without conversion and webhook configurations without CA bundles. Webhooks call the blue
+    /// Services; [`Traffic`](crate::install::traffic::Traffic) has the ones that are chosen.
     pub phases: Phases,
     /// The conversions that are claimed.
     pub conversions: Vec<Conversion>,
     /// The serving certificates that are needed.
     pub certificates: Vec<WebhookCertificate>,
-    /// Whether a new revision is tried out in a canary.
-    pub canary: bool,
+    /// What is done for webhooks while a Deployment rolls out.
+    pub serving: ServingDefaults,
     /// Custom resources that the author of the bundle gives as examples.
     pub examples: Vec<Value>,
 }
@@ -31,8 +34,16 @@ pub struct Plan {
 // === impl Plan ===
 
 impl Plan {
-    /// The plan of an install; `canary`: whether it is desired, where the bundle converts.
-    pub fn new(rendered: Rendered, csv: ClusterServiceVersion<'_>, canary: bool) -> Self {
+    /// The plan of what `bundle_deployment` installs.
+    ///
+    /// Deployments that serve webhooks have pods of a [revision](canary::stamp), which their Services select, and read copies
+    /// of the bundle's ConfigMaps and Secrets.
+    pub fn new(
+        rendered: Rendered,
+        csv: ClusterServiceVersion<'_>,
+        bundle_deployment: &str,
+        serving: ServingDefaults,
+    ) -> Self {
         let Rendered {
             namespace,
             mut objects,
@@ -40,19 +51,71 @@ impl Plan {
             conversions,
             certificates,
         } = rendered;
+        for certificate in &certificates {
+            let (mut deployments, others): (Vec<_>, Vec<_>) = objects
+                .into_iter()
+                .partition(|object| is(object, "Deployment", &certificate.deployment));
+            objects = others;
+            for deployment in &mut deployments {
+                let copies = copies::copy_configuration(deployment, &objects);
+                objects.extend(copies);
+                let template = ["spec", "template", "metadata", "annotations"];
+                json::fields(deployment, &template)
+                    .insert(names::BUNDLE_DEPLOYMENT.into(), bundle_deployment.into());
+                canary::stamp(deployment);
+                pin(&mut objects, &certificate.service, deployment);
+            }
+            objects.extend(deployments);
+        }
+        let mut seen = BTreeSet::new();
+        // Two Deployments may read the same copy.
+        objects.retain(|object| ObjectKey::of(object).is_none_or(|key| seen.insert(key)));
         objects.extend(admission);
-        let deployments = objects
-            .iter_mut()
-            .filter(|object| object::text(object, "/kind") == Some("Deployment"));
-        deployments.for_each(canary::stamp);
         Self {
-            canary: canary && !conversions.is_empty(),
+            serving,
             examples: csv.examples(),
             namespace,
             phases: Phases::new(objects),
             conversions,
             certificates,
         }
+    }
+
+    /// Whether a new revision is tried out in a canary: where webhooks depend on it.
+    pub fn has_canary(&self) -> bool {
+        self.serving.canary && !self.certificates.is_empty()
+    }
+
+    /// The Service of that color, by the name of the blue one.
+    pub fn service(&self, blue: &str, color: Color) -> Option<Value> {
+        let mut service = self
+            .phases
+            .of(Phase::Services)
+            .find(|service| object::text(service, "/metadata/name") == Some(blue))?
+            .clone();
+        let certificate = self
+            .certificates
+            .iter()
+            .find(|certificate| certificate.service == blue)?;
+        if color == Color::Green {
+            service["metadata"]["name"] = certificate.green.clone().into();
+        }
+        Some(service)
+    }
+
+    /// Whether webhooks call the pods of a Deployment.
+    pub fn is_serving(&self, deployment: &Value) -> bool {
+        let name = object::text(deployment, "/metadata/name");
+        self.certificates
+            .iter()
+            .any(|certificate| Some(certificate.deployment.as_str()) == name)
+    }
+
+    /// Whether `object` is a Service that webhooks may call.
+    pub fn is_called(&self, object: &Value) -> bool {
+        self.certificates
+            .iter()
+            .any(|certificate| is(object, "Service", &certificate.service))
     }
 
     /// The conversion of a CustomResourceDefinition, if it is claimed.
@@ -77,4 +140,18 @@ impl Plan {
             .filter(|api| self.conversion(&api.crd).is_some())
             .collect()
     }
+}
+
+/// Makes a Service select pods of a Deployment's revision only.
+fn pin(objects: &mut [Value], service: &str, deployment: &Value) {
+    let Some(revision) = canary::revision(deployment) else {
+        return;
+    };
+    for object in objects.iter_mut().filter(|object| is(object, "Service", service)) {
+        json::fields(object, &["spec", "selector"]).insert(names::REVISION.into(), revision.into());
+    }
+}
+
+fn is(object: &Value, kind: &str, name: &str) -> bool {
+    object::text(object, "/kind") == Some(kind) && object::text(object, "/metadata/name") == Some(name)
 }

@@ -1,12 +1,11 @@
 //! From what a bundle renders to, and what is in the cluster, to the phases of an install, or to the reasons why there
 //! is none.
 
-mod admission;
+mod copies;
 mod install_plan;
 mod phases;
 mod preflight;
 
-pub use admission::{DEFAULT_PORT, calls_elsewhere};
 pub use install_plan::Plan;
 pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};

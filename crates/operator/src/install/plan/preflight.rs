@@ -9,6 +9,7 @@ use windlass_crd::{
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
 use super::{Phase, install_plan::Plan};
+use crate::install::{canary, traffic::exclusive_use};
 
 /// Who wants to install what, and what is in the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub struct PreflightObservation<'a> {
     pub live: &'a [&'a Value],
     /// Every CustomResourceDefinition that is there.
     pub crds: &'a [&'a Value],
+    /// Whether webhooks may go unanswered while a Deployment is upgraded.
+    pub allow_interruption: bool,
 }
 
 /// One reason not to install.
@@ -71,6 +74,15 @@ pub enum Refusal {
         way_out(findings)
     )]
     UnsafeCrdUpgrade { findings: Vec<Finding> },
+    /// Pods of two revisions cannot run beside each other.
+    #[error(
+        "the upgrade would interrupt the webhooks of {deployment}, because {cause}: from the end of an old pod until a new one is ready, requests fail that need {needing}; to allow this, set spec.upgrade.allowInterruption: true"
+    )]
+    Interruption {
+        deployment: ObjectKey,
+        cause: String,
+        needing: String,
+    },
 }
 
 const CRD_KIND: &str = "CustomResourceDefinition";
@@ -80,6 +92,13 @@ const FINDINGS: Listing = Listing {
     most: 10,
     separator: "; ",
     way_to_rest: ": to see all, run windlass check --crd-upgrade",
+};
+
+/// How a message lists what calls webhooks.
+const CALLERS: Listing = Listing {
+    most: 10,
+    separator: ", ",
+    way_to_rest: "",
 };
 
 // === impl Refusal ===
@@ -103,6 +122,7 @@ impl Refusal {
             Self::Foreign { object, .. } if object.kind == CRD_KIND => "ApiOwned",
             Self::Foreign { .. } => "ForeignObject",
             Self::UnsafeCrdUpgrade { .. } => "UnsafeCrdUpgrade",
+            Self::Interruption { .. } => "UpgradeInterrupts",
         }
     }
 }
@@ -138,7 +158,43 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
             owner => refusals.push(Refusal::Foreign { object: key, owner }),
         }
     }
+    if !scene.allow_interruption {
+        refusals.extend(interruptions(scene));
+    }
     refusals
+}
+
+/// The serving Deployments that get another revision, whose pods cannot come up beside the old ones.
+fn interruptions(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
+    let deployments = scene.plan.phases.of(Phase::Deployments);
+    deployments
+        .filter(|desired| scene.plan.is_serving(desired) && scene.plan.serving.rolling_update)
+        .filter_map(|desired| {
+            let deployment = ObjectKey::of(desired)?;
+            let live = scene
+                .live
+                .iter()
+                .find(|live| ObjectKey::of(live).as_ref() == Some(&deployment))?;
+            let changes = canary::revision(live) != canary::revision(desired);
+            let cause = exclusive_use(desired).filter(|_| changes)?;
+            Some(Refusal::Interruption {
+                deployment,
+                cause,
+                needing: callers(scene.plan),
+            })
+        })
+        .collect()
+}
+
+/// What sends requests to webhooks.
+fn callers(plan: &Plan) -> String {
+    let admission = plan.phases.of(Phase::Admission).filter_map(ObjectKey::of);
+    let conversions = plan
+        .conversions
+        .iter()
+        .map(|conversion| format!("the conversion of {}", conversion.crd));
+    let callers: Vec<_> = admission.map(|key| key.to_string()).chain(conversions).collect();
+    CALLERS.of(&callers)
 }
 
 fn conversion_claimed(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
@@ -192,7 +248,7 @@ mod tests {
 
     use super::*;
     use crate::install::plan::Phases;
-    use windlass_bundle::render::Conversion;
+    use windlass_bundle::render::{Conversion, ServingDefaults};
     use windlass_object::yaml;
 
     /// A CRD of widgets; `metadata` is YAML.
@@ -221,7 +277,7 @@ mod tests {
             phases: Phases::new([crd("widgets.example.com", "{}")]),
             conversions: if converts { vec![conversion] } else { vec![] },
             certificates: vec![],
-            canary: false,
+            serving: ServingDefaults::default(),
             examples: vec![],
         }
     }
@@ -249,6 +305,7 @@ mod tests {
             claimants,
             live: &live,
             crds: &crds,
+            allow_interruption: false,
         })
     }
 
@@ -343,6 +400,7 @@ mod tests {
                 claimants: &[],
                 live: &[object],
                 crds: &[],
+                allow_interruption: false,
             };
             preflight(&scene).iter().map(Refusal::reason).collect::<Vec<_>>()
         };

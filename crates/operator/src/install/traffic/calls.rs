@@ -1,36 +1,57 @@
-//! Which places of which servers a webhook configuration sends API traffic to.
+//! Whom webhooks call.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use windlass_bundle::render::Conversion;
 use windlass_object::object;
 
 /// The port of a webhook's Service where it names none (`admissionregistration.k8s.io/v1` ServiceReference).
 pub const DEFAULT_PORT: i64 = 443;
 
-/// A path on a port of a Service.
-type Place<'a> = (&'a str, &'a str, i64, &'a str);
-
-/// Whether `live` calls a place that `desired` does not: one that the pods of a new revision need not know.
-pub fn calls_elsewhere(live: &Value, desired: &Value) -> bool {
-    !places(live).is_subset(&places(desired))
+/// A port of a Service that webhooks call.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// The namespace of the Service.
+    pub namespace: String,
+    /// The Service.
+    pub service: String,
+    /// The number of its port.
+    pub port: i64,
 }
 
-fn places(configuration: &Value) -> BTreeSet<Place<'_>> {
-    object::items(configuration, "/webhooks")
-        .iter()
-        .filter_map(|webhook| webhook.pointer("/clientConfig/service"))
-        .map(|service| {
-            let text = |pointer| object::text(service, pointer).unwrap_or_default();
-            let port = service.get("port").and_then(Value::as_i64);
-            (
-                text("/namespace"),
-                text("/name"),
-                port.unwrap_or(DEFAULT_PORT),
-                text("/path"),
-            )
+// === impl Call ===
+
+impl Call {
+    /// What a webhook configuration or a CustomResourceDefinition calls: nothing where it calls URLs, or nobody.
+    pub fn all_of(object: &Value) -> BTreeSet<Self> {
+        let webhooks = object::items(object, "/webhooks").iter();
+        let clients = webhooks.filter_map(|webhook| webhook.get("clientConfig"));
+        clients
+            .chain(object.pointer("/spec/conversion/webhook/clientConfig"))
+            .filter_map(|client| Self::of(client.get("service")?))
+            .collect()
+    }
+
+    /// What a conversion calls.
+    pub fn of_conversion(conversion: &Conversion) -> Self {
+        Self {
+            namespace: conversion.namespace.clone(),
+            service: conversion.service.clone(),
+            port: conversion.port,
+        }
+    }
+
+    fn of(service: &Value) -> Option<Self> {
+        Some(Self {
+            namespace: object::text(service, "/namespace")?.to_owned(),
+            service: object::text(service, "/name")?.to_owned(),
+            port: service
+                .get("port")
+                .and_then(Value::as_i64)
+                .unwrap_or(DEFAULT_PORT),
         })
-        .collect()
+    }
 }
 
 #[cfg(test)]
@@ -40,36 +61,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_calls_elsewhere_when_its_path_port_or_service_is_another() {
-        let configuration = |services: &[Value]| {
-            let webhooks: Vec<_> = services
-                .iter()
-                .map(|service| json!({"name": "w", "clientConfig": {"service": service}}))
-                .collect();
-            json!({"webhooks": webhooks})
+    fn a_webhook_without_a_port_calls_the_default_one() {
+        let call = |service: &str, port| Call {
+            namespace: "n".into(),
+            service: service.into(),
+            port,
         };
-        let service = json!({"namespace": "n", "name": "s", "path": "/a"});
-        let with = |field: &str, value: Value| {
-            let mut other = service.clone();
-            other[field] = value;
-            other
-        };
-        let live = configuration(std::slice::from_ref(&service));
-        for (desired, expected) in [
-            (vec![service.clone()], false),
-            (vec![with("port", json!(443))], false),
-            (vec![with("path", json!("/b")), service.clone()], false),
-            (vec![with("path", json!("/b"))], true),
-            (vec![with("port", json!(8443))], true),
-            (vec![with("name", json!("t"))], true),
-            (vec![], true),
-        ] {
-            assert_eq!(
-                calls_elsewhere(&live, &configuration(&desired)),
-                expected,
-                "{desired:?}"
-            );
-        }
-        assert!(!calls_elsewhere(&configuration(&[]), &live));
+        let client =
+            |name: &str, port: Value| json!({"service": {"namespace": "n", "name": name, "port": port}});
+        let configuration = json!({"webhooks": [
+            {"clientConfig": client("a", json!(null))}, {"clientConfig": client("a", json!(8443))},
+            {"clientConfig": {"url": "https://example.com"}},
+        ]});
+        assert_eq!(
+            Call::all_of(&configuration),
+            [call("a", 443), call("a", 8443)].into()
+        );
+        let crd = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client("b", json!(443))}}}});
+        assert_eq!(Call::all_of(&crd), [call("b", 443)].into());
+        assert!(Call::all_of(&json!({"spec": {"conversion": {"strategy": "None"}}})).is_empty());
     }
 }

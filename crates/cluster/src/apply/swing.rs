@@ -1,0 +1,173 @@
+//! Points what sends API traffic to webhooks to other ones, each by a single write: nobody ever sees one half of the change.
+
+use json_patch::Patch;
+use serde_json::{Value, json};
+use tracing::info;
+use windlass_object::{
+    ObjectKey, names, object,
+    patch::{put, test},
+};
+
+use super::applier::{Applicant, Applier, ApplyError, Outcome};
+use crate::requests::RequestError;
+
+// === impl Applier ===
+
+impl Applier {
+    /// Makes `conversion` the CRD's `spec.conversion` as [`Applier::swing_conversion`] does, and changes nothing else.
+    ///
+    /// # Errors
+    ///
+    /// As [`Applier::swing_conversion`].
+    pub async fn set_conversion(&self, crd: &Value, conversion: &Value) -> Result<Outcome, RequestError> {
+        self.swing_conversion(crd, conversion, &Value::Null).await
+    }
+
+    /// Makes `conversion` the CRD's `spec.conversion`, by a patch that is guarded by what is there now. With it, each version is
+    /// served as `body` says, and the CRD asks for the trust bundle that `body` asks for: kube-apiserver builds the storage of a
+    /// CRD again at each change of its spec.
+    ///
+    /// # Errors
+    ///
+    /// A [`RequestError`]; [`RequestError::is_invalid`] when somebody changed it at the same time.
+    pub async fn swing_conversion(
+        &self,
+        crd: &Value,
+        conversion: &Value,
+        body: &Value,
+    ) -> Result<Outcome, RequestError> {
+        let key = ObjectKey::of(crd).ok_or(RequestError::Nameless)?;
+        let old = crd.pointer("/spec/conversion").cloned().unwrap_or(Value::Null);
+        if old == *conversion {
+            self.release(&key, crd, names::CONVERSION).await?;
+            return Ok(Outcome::Unchanged);
+        }
+        let mut operations = vec![
+            test("/metadata/uid", &crd["metadata"]["uid"]),
+            test("/spec/conversion", &old),
+            put("/spec/conversion", conversion.clone()),
+        ];
+        operations.extend(ca_source(crd, body));
+        operations.extend(served(crd, body));
+        let live = self
+            .cluster
+            .patch(&key, &Patch(operations), names::CONVERSION)
+            .await?;
+        let strategy = object::text(conversion, "/strategy").unwrap_or_default();
+        let service = object::text(conversion, "/webhook/clientConfig/service/name").unwrap_or_default();
+        info!(object = %key, strategy, service, "Changed spec.conversion");
+        self.release(&key, &live, names::CONVERSION).await?;
+        Ok(Outcome::Written)
+    }
+
+    /// Points a webhook configuration, where there is one that asks for another trust bundle than `armed` does, to the webhooks of
+    /// `armed`, which has their CA bundle.
+    ///
+    /// # Errors
+    ///
+    /// As [`Applier::ensure_armed`], which completes it.
+    pub async fn swing_webhooks(&self, armed: &Value, owner: &Applicant) -> Result<(), ApplyError> {
+        let key = ObjectKey::of(armed).ok_or(RequestError::Nameless)?;
+        let Some(live) = self.cluster.read(&key).await? else {
+            return Ok(());
+        };
+        let source = ca_source(&live, armed);
+        let has_webhooks = armed.get("webhooks").is_some();
+        if !has_webhooks || source.is_empty() || object::is_terminating(&live) || !owner.may_write(&live) {
+            return Ok(());
+        }
+        let mut operations = vec![
+            test("/metadata/uid", &live["metadata"]["uid"]),
+            test("/webhooks", &live["webhooks"]),
+            put("/webhooks", armed["webhooks"].clone()),
+        ];
+        operations.extend(source);
+        self.cluster
+            .patch(&key, &Patch(operations), names::INSTALL)
+            .await?;
+        info!(object = %key, "Pointed to another Service");
+        Ok(())
+    }
+}
+
+/// What makes a target ask for the trust bundle that `body` asks for; nothing where it does.
+fn ca_source(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
+    let source = |object| object::annotation(object, names::INJECT_CA_FROM);
+    let Some(desired) = source(body).filter(|desired| source(live) != Some(*desired)) else {
+        return Vec::new();
+    };
+    let annotations = live.pointer("/metadata/annotations");
+    let mut changed = annotations.cloned().unwrap_or_else(|| json!({}));
+    changed[names::INJECT_CA_FROM] = desired.into();
+    annotations
+        .map(|annotations| test("/metadata/annotations", annotations))
+        .into_iter()
+        .chain([put("/metadata/annotations", changed)])
+        .collect()
+}
+
+/// What makes each version of a live CRD served as `body` says.
+fn served(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
+    let versions = object::items(live, "/spec/versions").iter().enumerate();
+    versions
+        .filter_map(|(index, version)| {
+            let name = object::text(version, "/name")?;
+            let desired = windlass_crd::is_served(windlass_crd::version(body, name)?);
+            (desired != windlass_crd::is_served(version)).then(|| {
+                let path = format!("/spec/versions/{index}");
+                [
+                    test(&format!("{path}/name"), &name.into()),
+                    put(&format!("{path}/served"), desired.into()),
+                ]
+            })
+        })
+        .flatten()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_served_as_the_body_says_and_others_stay() {
+        let crd = |versions: Value| json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"versions": versions}});
+        let live = crd(json!([
+            {"name": "v1", "served": true, "storage": true}, {"name": "v2", "served": false},
+            {"name": "v0", "served": true}, {"name": "other", "served": true},
+        ]));
+        let body = crd(json!([
+            {"name": "v0", "served": false}, {"name": "v1", "served": true}, {"name": "v2", "served": true},
+        ]));
+        let mut patched = live.clone();
+        json_patch::patch(&mut patched, &served(&live, &body)).unwrap();
+        let served: Vec<_> = patched["spec"]["versions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|version| &version["served"])
+            .collect();
+        assert_eq!(served, [true, true, false, true]);
+        assert_eq!(patched["spec"]["versions"][0]["storage"], true);
+    }
+
+    #[test]
+    fn another_trust_bundle_is_asked_for_and_other_annotations_stay() {
+        let object = |annotations: Value| json!({"metadata": {"annotations": annotations}});
+        let body = object(json!({names::INJECT_CA_FROM: "n/b"}));
+        for (annotations, expected) in [
+            (
+                json!({"a": "b", names::INJECT_CA_FROM: "n/a"}),
+                json!({"a": "b", names::INJECT_CA_FROM: "n/b"}),
+            ),
+            (json!({"a": "b"}), json!({"a": "b", names::INJECT_CA_FROM: "n/b"})),
+        ] {
+            let mut live = object(annotations);
+            let patch = ca_source(&live, &body);
+            json_patch::patch(&mut live, &patch).unwrap();
+            assert_eq!(live["metadata"]["annotations"], expected);
+            assert!(ca_source(&live, &body).is_empty());
+        }
+        assert!(ca_source(&json!({"metadata": {}}), &json!({})).is_empty());
+    }
+}

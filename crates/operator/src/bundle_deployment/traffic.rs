@@ -1,0 +1,104 @@
+//! Where webhooks are to call, and how far they are from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use windlass_cluster::{apply::Applicant, kinds};
+use windlass_object::{ObjectKey, names, object};
+
+use super::{halt::Halt, objects::ADMISSION_KINDS, reconciler::BundleReconciler};
+use crate::install::{
+    plan::{Phase, Plan},
+    status::Milestone,
+    traffic::{Call, Color, Traffic, is_rolling, observe},
+};
+
+// === impl BundleReconciler ===
+
+impl BundleReconciler {
+    /// Which of its two Services the webhooks of each Deployment are to call.
+    pub(super) fn traffic(&self, owner: &Applicant, plan: &Plan) -> Result<Traffic, Halt> {
+        let called = self.called_services(owner, plan);
+        let mut colors = BTreeMap::new();
+        for certificate in &plan.certificates {
+            let (blue, green) = (certificate.service.as_str(), certificate.green.as_str());
+            let pair = observe(blue, green, &called, |color| {
+                let service = plan.service(blue, color);
+                service.is_some_and(|service| self.leads_to_revision(owner, plan, &service))
+            });
+            let Some(color) = Color::choose(&pair) else {
+                let message = format!(
+                    "webhooks call both {blue} and {green}, which lead to two other revisions: to go on, set the source to one of these"
+                );
+                return Err(Halt::failed(Milestone::Installed, "ServicesInUse", message));
+            };
+            colors.insert(blue, color);
+        }
+        Ok(Traffic::new(plan, &colors))
+    }
+
+    /// Whether webhooks still call a Service that they are not to call.
+    pub(super) fn is_called_elsewhere(&self, owner: &Applicant, traffic: &Traffic) -> bool {
+        traffic.leaves(&self.calls(owner))
+    }
+
+    /// Whether pods of another revision may be called: what they live on stays.
+    pub(super) fn is_in_transition(&self, plan: &Plan, called_elsewhere: bool) -> bool {
+        let is_rolling = plan.phases.of(Phase::Deployments).any(|desired| {
+            let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
+            plan.is_serving(desired) && live.is_some_and(|live| is_rolling(desired, &live))
+        });
+        called_elsewhere || is_rolling
+    }
+
+    /// Whether webhooks call the Service, as the API server has them.
+    pub(super) async fn is_called(&self, owner: &Applicant, service: &Value) -> Result<bool, Halt> {
+        let namespace = object::text(service, "/metadata/namespace").unwrap_or_default();
+        let name = object::text(service, "/metadata/name").unwrap_or_default();
+        let calls = self.list_calls(owner).await?;
+        Ok(calls
+            .iter()
+            .any(|call| call.namespace == namespace && call.service == name))
+    }
+
+    /// Whom webhooks call, as the API server has them: what is decided on it cannot be undone.
+    pub(super) async fn list_calls(&self, owner: &Applicant) -> Result<BTreeSet<Call>, Halt> {
+        let mut calls = BTreeSet::new();
+        for kind in ADMISSION_KINDS.iter().chain(&[kinds::CUSTOM_RESOURCE_DEFINITION]) {
+            let callers = self.list_owned(owner, kind).await?;
+            calls.extend(callers.iter().flat_map(Call::all_of));
+        }
+        Ok(calls)
+    }
+
+    /// Whether a live Service leads to the pods of the plan, or did before somebody changed it.
+    fn leads_to_revision(&self, owner: &Applicant, plan: &Plan, desired: &Value) -> bool {
+        let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
+        match live {
+            Some(live) if object::annotation(&live, names::APPLIED_HASH).is_some() => {
+                self.context.applier.was_applied(desired, &live, owner)
+            }
+            // It is gone, or was replaced by somebody: it led to the pods that there are.
+            _ => !self.is_in_transition(plan, false),
+        }
+    }
+
+    /// The Services in the namespace of the plan that webhooks call.
+    fn called_services(&self, owner: &Applicant, plan: &Plan) -> BTreeSet<String> {
+        self.calls(owner)
+            .into_iter()
+            .filter(|call| call.namespace == plan.namespace)
+            .map(|call| call.service)
+            .collect()
+    }
+
+    /// Whom webhooks call, as the watches see them.
+    fn calls(&self, owner: &Applicant) -> BTreeSet<Call> {
+        ADMISSION_KINDS
+            .iter()
+            .chain(&[kinds::CUSTOM_RESOURCE_DEFINITION])
+            .flat_map(|kind| self.owned(owner, kind))
+            .flat_map(|caller| Call::all_of(&caller))
+            .collect()
+    }
+}

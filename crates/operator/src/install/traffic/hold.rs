@@ -1,0 +1,181 @@
+//! A held Deployment: pods of its new revision come up beside those of the old one, and none of these ends.
+
+use serde_json::{Value, json};
+use windlass_object::{json, names, object};
+
+use crate::install::canary::revision;
+
+/// How long a held Deployment lets a new pod be ready before it counts as available, in seconds: a year, after which an old
+/// one would end.
+const HELD_SECONDS: i64 = 365 * 24 * 60 * 60;
+
+/// The default of `progressDeadlineSeconds` (`SetDefaults_Deployment` of pkg/apis/apps/v1).
+const DEFAULT_DEADLINE_SECONDS: i64 = 600;
+
+/// `deployment` so that its rollout stops when the new pods are there.
+///
+/// A rollout with `maxUnavailable: 0` ends an old pod when a new one is available, and a pod is available when it has been
+/// ready for `minReadySeconds`. The deadline for progress must be longer (`ValidateDeploymentSpec`).
+pub fn held(deployment: &Value) -> Value {
+    let mut held = deployment.clone();
+    let surge = deployment
+        .pointer("/spec/strategy/rollingUpdate/maxSurge")
+        .filter(|surge| !is_zero(surge))
+        .cloned()
+        .unwrap_or_else(|| json!("100%"));
+    json::fields(&mut held, &["metadata", "annotations"]).insert(names::HELD.into(), "true".into());
+    let spec = json::fields(&mut held, &["spec"]);
+    spec.insert("minReadySeconds".into(), HELD_SECONDS.into());
+    spec.insert("progressDeadlineSeconds".into(), (HELD_SECONDS + 1).into());
+    spec.insert(
+        "strategy".into(),
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}}),
+    );
+    held
+}
+
+/// Whether a live Deployment is held.
+pub fn is_held(live: &Value) -> bool {
+    object::annotation(live, names::HELD).is_some()
+}
+
+/// Whether the old pods of a Deployment are kept: webhooks still call others than the pods of `desired`
+/// (`called_elsewhere`), or did until a moment ago, which API servers may not have observed (`unobserved`).
+pub fn keeps_old_pods(
+    desired: &Value,
+    live: Option<&Value>,
+    called_elsewhere: bool,
+    unobserved: bool,
+) -> bool {
+    let is_new = live.is_none_or(|live| revision(live) != revision(desired));
+    let is_held = live.is_some_and(is_held);
+    (called_elsewhere && (is_new || is_held)) || (unobserved && is_held)
+}
+
+/// Whether a Deployment may have pods of another revision that are called.
+pub fn is_rolling(desired: &Value, live: &Value) -> bool {
+    is_held(live) || revision(live) != revision(desired)
+}
+
+/// How many pods of a new revision a held Deployment has beside the old ones: all, or as many as its strategy allows.
+pub fn surge(held: &Value) -> i64 {
+    let replicas = held
+        .pointer("/spec/replicas")
+        .and_then(Value::as_i64)
+        .unwrap_or(1);
+    let allowed = match held.pointer("/spec/strategy/rollingUpdate/maxSurge") {
+        Some(Value::String(percent)) => {
+            let percent: i64 = percent.trim_end_matches('%').parse().unwrap_or(100);
+            // Rounded up, as the Deployment controller does (`ResolveFenceposts` of pkg/controller/deployment/util).
+            (replicas * percent + 99) / 100
+        }
+        surge => surge.and_then(Value::as_i64).unwrap_or(replicas),
+    };
+    allowed.clamp(0, replicas)
+}
+
+/// How long the pods of a new revision have to become ready, in seconds.
+pub fn deadline_seconds(desired: &Value) -> i64 {
+    desired
+        .pointer("/spec/progressDeadlineSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(DEFAULT_DEADLINE_SECONDS)
+}
+
+fn is_zero(surge: &Value) -> bool {
+    surge.as_i64() == Some(0) || matches!(surge.as_str(), Some("0" | "0%"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::canary::stamp;
+
+    fn deployment(strategy: &Value) -> Value {
+        let mut deployment = json!({
+            "metadata": {"name": "d"},
+            "spec": {"replicas": 1, "minReadySeconds": 3, "strategy": strategy, "template": {"spec": {}}},
+        });
+        stamp(&mut deployment);
+        deployment
+    }
+
+    #[test]
+    fn no_old_pod_ends_whatever_the_strategy_is() {
+        for (strategy, surge) in [
+            (json!(null), json!("100%")),
+            (json!({"type": "Recreate"}), json!("100%")),
+            (
+                json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
+                json!("100%"),
+            ),
+            (
+                json!({"rollingUpdate": {"maxSurge": "0%", "maxUnavailable": 1}}),
+                json!("100%"),
+            ),
+            (json!({"rollingUpdate": {"maxSurge": 2}}), json!(2)),
+        ] {
+            let held = held(&deployment(&strategy));
+            assert_eq!(
+                held["spec"]["strategy"],
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}})
+            );
+            let seconds = |field: &str| held["spec"][field].as_i64().unwrap();
+            assert!(seconds("progressDeadlineSeconds") > seconds("minReadySeconds"));
+            assert!(i32::try_from(seconds("progressDeadlineSeconds")).is_ok());
+            assert!(is_held(&held));
+        }
+    }
+
+    #[test]
+    fn a_surge_in_percent_is_rounded_up() {
+        for (surge_of, replicas, expected) in [
+            (json!("100%"), 2, 2),
+            (json!("25%"), 2, 1),
+            (json!(1), 3, 1),
+            (json!(5), 3, 3),
+            (json!("100%"), 0, 0),
+        ] {
+            let deployment = json!({"spec": {"replicas": replicas, "strategy": {"rollingUpdate": {"maxSurge": surge_of}}}});
+            assert_eq!(surge(&deployment), expected, "{deployment}");
+        }
+    }
+
+    #[test]
+    fn a_hold_is_no_revision() {
+        let desired = deployment(&json!(null));
+        let held = held(&desired);
+        assert_eq!(revision(&held), revision(&desired));
+        assert!(is_rolling(&desired, &held));
+        assert!(!is_rolling(&desired, &desired));
+        let mut other = desired.clone();
+        other["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
+        stamp(&mut other);
+        assert!(is_rolling(&desired, &other));
+    }
+
+    #[test]
+    fn old_pods_are_kept_while_they_are_called_and_until_that_is_known_to_be_over() {
+        let desired = deployment(&json!(null));
+        let mut other = desired.clone();
+        other["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
+        stamp(&mut other);
+        let held = held(&desired);
+        for (live, called_elsewhere, unobserved, expected) in [
+            (None, false, true, false),
+            (None, true, false, true),
+            (Some(&other), true, false, true),
+            (Some(&other), false, true, false),
+            (Some(&held), true, false, true),
+            (Some(&held), false, true, true),
+            (Some(&held), false, false, false),
+            (Some(&desired), true, true, false),
+        ] {
+            assert_eq!(
+                keeps_old_pods(&desired, live, called_elsewhere, unobserved),
+                expected,
+                "{live:?} {called_elsewhere} {unobserved}"
+            );
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The order of an upgrade, checked over every interleaving.
+
+mod explorer;
+mod model;
+mod world;

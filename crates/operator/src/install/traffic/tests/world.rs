@@ -1,0 +1,245 @@
+//! A cluster with one Deployment that serves two webhooks, seen by two API servers that lag, and by an operator that lags.
+
+use std::collections::BTreeSet;
+
+use super::super::{Color, Pair, ServiceObservation};
+
+/// A revision of the bundle: its pods know one path, and no other pods do.
+pub(super) type Revision = u8;
+
+/// How many webhooks there are.
+pub(super) const WEBHOOKS: usize = 2;
+
+/// How far the pods of a revision are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Pods {
+    #[default]
+    Absent,
+    Starting,
+    Ready,
+}
+
+/// What a webhook calls: a Service, with the path of a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Target {
+    pub(super) color: Color,
+    pub(super) path: Revision,
+}
+
+/// What is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Objects {
+    /// Of which revision the Deployment's template is, and whether it is held.
+    pub(super) deployment: Option<(Revision, bool)>,
+    /// Which revision the blue and the green Service select.
+    pub(super) services: [Option<Revision>; 2],
+    pub(super) webhooks: [Option<Target>; WEBHOOKS],
+}
+
+/// The whole state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct World {
+    pub(super) objects: Objects,
+    /// What the operator's watches have shown.
+    pub(super) seen: Objects,
+    /// Whom each API server calls.
+    pub(super) api_servers: [[Option<Target>; WEBHOOKS]; 2],
+    /// The pods of each revision.
+    pub(super) pods: [Pods; 3],
+    /// The revision in the source.
+    pub(super) desired: Revision,
+    /// The last one that was installed completely.
+    pub(super) installed: Revision,
+    /// The operator remembers that it has changed whom webhooks call, or has just started.
+    pub(super) noted: bool,
+    /// How often the source may still change, the operator crash, and somebody delete a Service.
+    pub(super) budget: [u8; 3],
+}
+
+// === impl Objects ===
+
+impl Objects {
+    pub(super) fn service(&self, color: Color) -> Option<Revision> {
+        self.services[index(color)]
+    }
+
+    pub(super) fn set_service(&mut self, color: Color, revision: Option<Revision>) {
+        self.services[index(color)] = revision;
+    }
+
+    pub(super) fn called(&self) -> BTreeSet<Color> {
+        self.webhooks
+            .iter()
+            .flatten()
+            .map(|target| target.color)
+            .collect()
+    }
+
+    /// What [`Color::choose`] is told of both Services.
+    pub(super) fn pair(&self, desired: Revision) -> Pair {
+        let one = |color| ServiceObservation {
+            called: self.called().contains(&color),
+            desired: self.service(color) == Some(desired),
+        };
+        Pair {
+            blue: one(Color::Blue),
+            green: one(Color::Green),
+        }
+    }
+}
+
+// === impl World ===
+
+impl World {
+    /// Revision 0 is installed, and everybody has observed it.
+    pub(super) fn installed() -> Self {
+        let target = Target {
+            color: Color::Blue,
+            path: 0,
+        };
+        let objects = Objects {
+            deployment: Some((0, false)),
+            services: [Some(0), None],
+            webhooks: [Some(target); WEBHOOKS],
+        };
+        Self {
+            api_servers: [objects.webhooks; 2],
+            seen: objects.clone(),
+            objects,
+            pods: [Pods::Ready, Pods::Absent, Pods::Absent],
+            desired: 0,
+            installed: 0,
+            noted: false,
+            budget: [2, 1, 1],
+        }
+    }
+
+    /// Whether some API server may call what is not to be called any more.
+    pub(super) fn is_unobserved(&self) -> bool {
+        self.api_servers.iter().any(|view| *view != self.objects.webhooks)
+    }
+
+    /// Whether the wait after the last change of whom webhooks call goes on.
+    pub(super) fn waits(&self) -> bool {
+        self.noted && self.is_unobserved()
+    }
+
+    /// Why a call fails that an API server sends now, if one does.
+    pub(super) fn failing_call(&self) -> Option<String> {
+        let targets = self.api_servers.iter().flatten().flatten();
+        targets.copied().find_map(|target| {
+            let selected = self.objects.service(target.color);
+            let problem = match selected {
+                None => "there is no such Service".to_owned(),
+                Some(revision) if revision != target.path => format!("pods of {revision} do not know it"),
+                Some(revision) if self.pods[usize::from(revision)] != Pods::Ready => {
+                    format!("no pod of {revision} is ready")
+                }
+                Some(_) => return None,
+            };
+            Some(format!("{target:?}: {problem}"))
+        })
+    }
+
+    /// Whether everything is as desired.
+    pub(super) fn is_settled(&self) -> bool {
+        let objects = &self.objects;
+        let calls = |target: &Option<Target>| {
+            target.is_some_and(|target| {
+                target.path == self.desired && objects.service(target.color) == Some(self.desired)
+            })
+        };
+        objects.deployment == Some((self.desired, false))
+            && objects.webhooks.iter().all(calls)
+            && objects.service(Color::Blue) == Some(self.desired)
+    }
+
+    /// What the world does by itself.
+    pub(super) fn natural_steps(&self) -> Vec<Self> {
+        let mut next = Vec::new();
+        let mut add = |change: &dyn Fn(&mut Self)| {
+            let mut world = self.clone();
+            change(&mut world);
+            if world != *self {
+                next.push(world);
+            }
+        };
+        for server in 0..self.api_servers.len() {
+            add(&|world| world.api_servers[server] = world.objects.webhooks);
+        }
+        // Each kind has a watch of its own.
+        add(&|world| world.seen.deployment = world.objects.deployment);
+        add(&|world| world.seen.services = world.objects.services);
+        add(&|world| world.seen.webhooks = world.objects.webhooks);
+        for revision in 0..self.pods.len() {
+            add(&|world| {
+                if world.pods[revision] == Pods::Starting {
+                    world.pods[revision] = Pods::Ready;
+                }
+            });
+        }
+        add(&Self::run_deployment_controller);
+        next
+    }
+
+    /// What people and nodes do to it.
+    pub(super) fn accidents(&self) -> Vec<Self> {
+        let mut next = Vec::new();
+        let [sources, crashes, deletions] = self.budget;
+        if sources > 0 {
+            for desired in (0..3).filter(|desired| *desired != self.desired) {
+                let mut world = self.clone();
+                (world.desired, world.budget[0]) = (desired, sources - 1);
+                next.push(world);
+            }
+        }
+        if crashes > 0 {
+            let mut world = self.clone();
+            (world.noted, world.budget[1]) = (true, crashes - 1);
+            next.push(world);
+        }
+        // One that nobody calls, and of which the operator hears before it points webhooks there: no order of writes helps
+        // against the deletion of what is called.
+        for color in Color::BOTH.into_iter().filter(|_| deletions > 0) {
+            let is_called = self
+                .api_servers
+                .iter()
+                .flatten()
+                .flatten()
+                .any(|target| target.color == color);
+            if !is_called && !self.objects.called().contains(&color) && self.objects.service(color).is_some()
+            {
+                let mut world = self.clone();
+                world.objects.set_service(color, None);
+                world.seen.set_service(color, None);
+                world.budget[2] = deletions - 1;
+                next.push(world);
+            }
+        }
+        next
+    }
+
+    /// Pods of the template's revision come up; others end when these are available, which they never are while it is held.
+    fn run_deployment_controller(&mut self) {
+        let Some((revision, held)) = self.objects.deployment else {
+            return;
+        };
+        let newest = usize::from(revision);
+        if self.pods[newest] == Pods::Absent {
+            self.pods[newest] = Pods::Starting;
+        } else if !held && self.pods[newest] == Pods::Ready {
+            for (index, pods) in self.pods.iter_mut().enumerate() {
+                if index != newest {
+                    *pods = Pods::Absent;
+                }
+            }
+        }
+    }
+}
+
+fn index(color: Color) -> usize {
+    match color {
+        Color::Blue => 0,
+        Color::Green => 1,
+    }
+}
