@@ -32,5 +32,8 @@ pub const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/sample-system/deployments
 /// Its Service.
 pub const SERVICE: &str = "/api/v1/namespaces/sample-system/services/sample-operator-service";
 
+/// The Service that webhooks call after an odd number of upgrades.
+pub const GREEN_SERVICE: &str = "/api/v1/namespaces/sample-system/services/sample-operator-service-green";
+
 /// Where the Secret is that it serves with.
 pub const SERVING_SECRET: &str = "/api/v1/namespaces/sample-system/secrets/sample-operator-service-cert";

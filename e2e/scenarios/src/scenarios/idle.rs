@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     proxy::Proxy,
     sample,
-    steps::{PATIENCE, check, until},
+    steps::{PATIENCE, check, ready, until},
     test_cluster::TestCluster,
 };
 
@@ -16,9 +16,22 @@ const QUIET: Duration = Duration::from_secs(3);
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) async fn nothing_is_written_when_nothing_changes(cluster: &TestCluster) -> anyhow::Result<()> {
+    nothing_is_written_after(cluster, &[]).await
+}
+
+pub(super) async fn nothing_is_written_when_an_upgrade_is_done(cluster: &TestCluster) -> anyhow::Result<()> {
+    nothing_is_written_after(cluster, &["sample.v2"]).await
+}
+
+/// Installs the older sample, upgrades it, waits, and restarts the operator.
+async fn nothing_is_written_after(cluster: &TestCluster, upgrades: &[&str]) -> anyhow::Result<()> {
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let running = operator.start()?;
     sample::install(cluster, "sample.v1").await?;
+    for bundle in upgrades {
+        sample::set_source(cluster, &cluster.bundle(bundle)?).await?;
+        ready(&cluster.client, "sample", PATIENCE).await?;
+    }
     settled(&proxy).await?;
     let before = proxy.writes();
     tokio::time::sleep(IDLE).await;

@@ -185,4 +185,5 @@ scenarios! {
     leader::two_leaders_rotate_without_a_failed_call,
     leader::leases_that_make_no_sense_are_refused,
     idle::nothing_is_written_when_nothing_changes,
+    idle::nothing_is_written_when_an_upgrade_is_done,
 }

@@ -103,7 +103,7 @@ pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(
     sample::set_source(cluster, "sample.v2").await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     faults.resume_pods();
-    let service = get(&cluster.client, sample::SERVICE)
+    let service = get(&cluster.client, sample::GREEN_SERVICE)
         .await?
         .context("no Service")?;
     anyhow::ensure!(
