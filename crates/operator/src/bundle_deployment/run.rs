@@ -44,18 +44,20 @@ pub fn run(
         triggers::watch_everything(&context);
         let histories = Arc::<StorageVersionHistories>::default();
         let router = triggers::enqueue(context.clone(), queue.clone(), histories.clone());
-        let reconciler = Arc::new(BundleReconciler {
-            context: context.clone(),
-            loader: Loader::default(),
-            proofs: Proofs::default(),
-            trials: Trials::default(),
-            disarmed: Disarmed::new(context.clock.now()),
-            histories,
-            announced: Announced::default(),
-            timing,
-        });
-        let reconcile = |name: String| reconciler.clone().reconcile(name);
-        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+        let begin = |since| {
+            let reconciler = Arc::new(BundleReconciler {
+                context: context.clone(),
+                loader: Loader::default(),
+                proofs: Proofs::default(),
+                trials: Trials::default(),
+                disarmed: Disarmed::new(since),
+                histories,
+                announced: Announced::default(),
+                timing,
+            });
+            move |name: String| reconciler.clone().reconcile(name)
+        };
+        controller::run(&context, WORKER, queue, router, begin, shutdown).await
     })
 }
 

@@ -158,7 +158,7 @@ impl CertificateReconciler {
 
     /// What the clocks say.
     fn clock(&self) -> ClockReading {
-        let uptime = SignedDuration::try_from(self.started.elapsed()).unwrap_or(SignedDuration::MAX);
+        let uptime = SignedDuration::try_from(self.since.elapsed()).unwrap_or(SignedDuration::MAX);
         ClockReading {
             now: self.context.clock.now(),
             mark: Mark {
