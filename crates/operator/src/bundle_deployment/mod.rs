@@ -35,6 +35,8 @@ mod report;
 pub(super) mod rollout;
 mod run;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod triggers;
 mod trust;
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials};
+use super::memory::{Disarmed, Loader, Proofs, Reported, StorageVersionHistories, Trials};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
@@ -13,6 +13,7 @@ pub(super) struct BundleReconciler {
     pub(super) trials: Trials,
     pub(super) disarmed: Disarmed,
     pub(super) histories: Arc<StorageVersionHistories>,
+    pub(super) reported: Arc<Reported>,
     pub(super) announced: Announced,
     pub(super) timing: Delays,
 }
