@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 use windlass_cluster::{
     lease::LeaderSince,
     worker::{self, Action, Queue, QueueKey, Settings},
@@ -34,7 +34,8 @@ where
     F: Future<Output = Result<Action, E>> + Send + 'static,
 {
     let work = async {
-        // Half a view of the cluster is none: what was not seen yet looks as if it were gone.
+        // Half a view of the cluster is none: what was not seen yet looks as if it were gone. Kinds that others serve may
+        // never be seen; who looks for what is gone of them asks `unlisted`.
         tokio::select! {
             () = context.watches.completed() => {}
             () = shutdown.cancelled() => return Ok(()),
@@ -44,10 +45,24 @@ where
             since = context.leadership.acquired() => since,
             () = shutdown.cancelled() => return Ok(()),
         };
-        info!(
-            controller = settings.controller,
-            "Caches synced; starting workers"
-        );
+        let unlisted: Vec<_> = context
+            .watches
+            .unlisted()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if unlisted.is_empty() {
+            info!(
+                controller = settings.controller,
+                "Caches synced; starting workers"
+            );
+        } else {
+            warn!(
+                controller = settings.controller,
+                kinds = unlisted.join("; "),
+                "Starting workers although these kinds cannot be listed; what needs them waits"
+            );
+        }
         let (metrics, reconcile) = (context.metrics.clone(), begin(since));
         worker::run(settings, queue, metrics, reconcile, shutdown.clone()).await
     };

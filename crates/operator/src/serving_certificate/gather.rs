@@ -19,7 +19,7 @@ use super::{
     desired::DesiredCertificate, endpoints, error::ServingCertificateError,
     reconciler::CertificateReconciler, targets,
 };
-use crate::bundle_deployment::rollout::RolloutStatus;
+use crate::{bundle_deployment::rollout::RolloutStatus, injection::TARGET_KINDS};
 
 /// What was seen, and what is needed to act on a plan.
 pub(super) struct Gathered {
@@ -116,6 +116,12 @@ impl CertificateReconciler {
         observation.targets = asking
             .iter()
             .filter_map(|target| read_target(target, &names, &trust, &mut certificates))
+            .collect();
+        let unlisted = self.context.watches.unlisted();
+        observation.unlisted = unlisted
+            .iter()
+            .filter(|kind| TARGET_KINDS.contains(kind))
+            .map(ToString::to_string)
             .collect();
         self.histories
             .complete(&desired.key, &mut observation, &trust, timing);
