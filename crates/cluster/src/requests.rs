@@ -281,8 +281,30 @@ impl Cluster {
     ///
     /// As [`Cluster::read`]; a conflict when another object has taken the name.
     pub async fn delete(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
+        self.delete_as(key, uid, DeleteParams::background()).await
+    }
+
+    /// Deletes an object as [`Cluster::delete`] does; it is there until everything is gone that it owns, the pods of a
+    /// Deployment for one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::delete`].
+    pub async fn delete_after_dependents(
+        &self,
+        key: &ObjectKey,
+        uid: Option<&str>,
+    ) -> Result<(), RequestError> {
+        self.delete_as(key, uid, DeleteParams::foreground()).await
+    }
+
+    async fn delete_as(
+        &self,
+        key: &ObjectKey,
+        uid: Option<&str>,
+        mut params: DeleteParams,
+    ) -> Result<(), RequestError> {
         let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
-        let mut params = DeleteParams::background();
         if let Some(uid) = uid {
             params = params.preconditions(Preconditions {
                 uid: Some(uid.to_owned()),

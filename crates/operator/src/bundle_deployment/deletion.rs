@@ -4,10 +4,13 @@ use serde_json::{Value, json};
 use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
-use super::{disarming::stored_kind, halt::Halt, reconciler::BundleReconciler, triggers::OWNED_KINDS};
-use crate::install::{
-    plan::{Phase, Plan},
-    status::Milestone,
+use super::{halt::Halt, reconciler::BundleReconciler, triggers::OWNED_KINDS};
+use crate::{
+    install::{
+        plan::{Phase, Plan},
+        status::Milestone,
+    },
+    leaving::stored_kind,
 };
 
 /// How a message lists objects.

@@ -22,6 +22,7 @@ mod disarming;
 mod finalizer;
 mod halt;
 mod install;
+mod leaving;
 mod loading;
 mod lookup;
 mod memory;
