@@ -82,6 +82,8 @@ enum DeletionPolicy {
     KeepCrds,
     /// Keep them, and serve only the version in which objects are stored.
     KeepStoredVersion,
+    /// Keep them, and serve only the version in which objects are stored.
+    KeepStoredVersion,
     /// Delete them.
     DeleteCrds,
 }
@@ -166,6 +168,7 @@ impl Args {
         if let Some(policy) = self.deletion_policy {
             deployment["spec"]["deletionPolicy"] = json!(match policy {
                 DeletionPolicy::KeepCrds => windlass_api::DeletionPolicy::KeepCRDs,
+                DeletionPolicy::KeepStoredVersion => windlass_api::DeletionPolicy::KeepStoredVersion,
                 DeletionPolicy::KeepStoredVersion => windlass_api::DeletionPolicy::KeepStoredVersion,
                 DeletionPolicy::DeleteCrds => windlass_api::DeletionPolicy::DeleteCRDs,
             });

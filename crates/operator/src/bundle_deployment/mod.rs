@@ -29,6 +29,7 @@ mod memory;
 mod namespace;
 mod objects;
 mod ownership;
+mod pause;
 mod proof;
 mod reconciler;
 mod removal;

@@ -22,6 +22,9 @@ use crate::{
 /// The condition that says, during a removal, that nothing is sent to the webhooks any more; its time is since when.
 pub(super) const DISARMED: &str = "Disarmed";
 
+/// The condition that says that nothing is done while an annotation says so.
+pub(super) const PAUSED: &str = "Paused";
+
 /// The reason of the condition Accepted where changes are made that break something.
 const WARNINGS: &str = "CrdUpgradeWarnings";
 
@@ -131,6 +134,7 @@ impl BundleReconciler {
             storage_migrations: report.migrations.clone(),
             conditions: known.conditions,
         };
+        status.conditions.retain(|condition| condition.type_ != PAUSED);
         // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.
         let reached = report.at > Milestone::Installed || report.bundle.is_some();
         let armed = reached && report.is_armed();
@@ -151,6 +155,16 @@ impl BundleReconciler {
                 .conditions
                 .record(DISARMED, verdict, generation, self.context.clock.now());
         }
+        self.write_status(object, deployment, status).await
+    }
+
+    /// Writes `status` if it differs from what is known, and announces what is news in it.
+    pub(super) async fn write_status(
+        &self,
+        object: &Value,
+        deployment: &BundleDeployment,
+        status: BundleDeploymentStatus,
+    ) -> Result<(), BundleDeploymentError> {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
         self.reported.note(&key.name, &status);
         // What was written last time may have shown up meanwhile.

@@ -19,6 +19,7 @@ use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt},
     memory::{Disarmed, Loader, Proofs, Reported, StorageVersionHistories, Trials, status_of},
+    pause::paused_by,
     reconciler::{BundleReconciler, Delays},
     report::InstallReport,
     triggers,
@@ -91,6 +92,9 @@ impl BundleReconciler {
             Ok(deployment) => deployment,
             Err(error) => return self.report_unreadable(&object, error).await,
         };
+        if let Some(why) = paused_by(&object) {
+            return self.hold(&object, &deployment, why).await;
+        }
         let mut report = InstallReport::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {

@@ -1,4 +1,5 @@
-//! Leaving: a removal that could not end takes nothing away, and one that is told to rewrites what is in its way.
+//! Leaving, and holding still: a removal that could not end takes nothing away, one that is told to rewrites what is in
+//! its way, and what is paused is left to whoever paused it.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -96,4 +97,48 @@ pub(super) async fn an_empty_definition_that_stays_serves_one_version(
     let crd = sample::crd(cluster).await?;
     anyhow::ensure!(served(&crd).len() > 1, "{:?}", served(&crd));
     Ok(())
+}
+
+pub(super) async fn what_is_paused_is_left_as_it_is_but_for_its_conversion(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let pause = |value: Value| json!({"metadata": {"annotations": {"windlass.dev/paused": value}}});
+    succeed(&cluster.client, "PATCH", path, Some(&pause(json!("hot fix")))).await?;
+    says(cluster, &["Paused", "hot fix"]).await?;
+    let shown = cluster.command.succeed(&["status"]).await?;
+    anyhow::ensure!(shown.contains("Paused"), "{shown}");
+
+    let config = "/api/v1/namespaces/sample-system/configmaps/sample-operator-config";
+    let edited = json!({"data": {"color": "green"}});
+    succeed(&cluster.client, "PATCH", config, Some(&edited)).await?;
+
+    // What would lose data comes back, and by then the rest would have, too.
+    let before = sample::crd(cluster).await?["spec"]["conversion"].clone();
+    let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+    succeed(&cluster.client, "PATCH", sample::DEFINITION, Some(&none)).await?;
+    until("the conversion is put back", PATIENCE, async || {
+        let conversion = sample::crd(cluster).await?["spec"]["conversion"].clone();
+        Ok(check(conversion == before, || conversion.to_string()))
+    })
+    .await?;
+    let held = get(&cluster.client, config).await?.context("no ConfigMap")?;
+    anyhow::ensure!(held["data"]["color"] == "green", "{held}");
+
+    succeed(&cluster.client, "PATCH", path, Some(&pause(Value::Null))).await?;
+    until("what was edited is put back", PATIENCE, async || {
+        let restored = get(&cluster.client, config).await?.context("no ConfigMap")?;
+        Ok(check(restored["data"]["color"] == "blue", || {
+            restored.to_string()
+        }))
+    })
+    .await?;
+    until("it is not paused any more", PATIENCE, async || {
+        let deployed = get(&cluster.client, path).await?.context("it is gone")?;
+        let said = conditions(&deployed);
+        Ok(check(!said.contains("Paused"), || said))
+    })
+    .await
 }

@@ -180,6 +180,7 @@ scenarios! {
     removal::a_deletion_while_the_operator_is_down_waits_for_it,
     leaving::a_removal_that_could_not_end_takes_nothing_away_until_it_may_rewrite,
     leaving::an_empty_definition_that_stays_serves_one_version,
+    leaving::what_is_paused_is_left_as_it_is_but_for_its_conversion,
     namespace::a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost,
     namespace::what_is_deleted_while_the_operator_is_down_goes_when_it_is_back,
     leader::the_next_leader_finishes_the_rotation_of_one_that_was_killed,
