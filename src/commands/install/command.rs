@@ -84,6 +84,8 @@ enum DeletionPolicy {
     KeepStoredVersion,
     /// Keep them, and serve only the version in which objects are stored.
     KeepStoredVersion,
+    /// Keep them, and serve only the version in which objects are stored.
+    KeepStoredVersion,
     /// Delete them.
     DeleteCrds,
 }
@@ -168,6 +170,7 @@ impl Args {
         if let Some(policy) = self.deletion_policy {
             deployment["spec"]["deletionPolicy"] = json!(match policy {
                 DeletionPolicy::KeepCrds => windlass_api::DeletionPolicy::KeepCRDs,
+                DeletionPolicy::KeepStoredVersion => windlass_api::DeletionPolicy::KeepStoredVersion,
                 DeletionPolicy::KeepStoredVersion => windlass_api::DeletionPolicy::KeepStoredVersion,
                 DeletionPolicy::KeepStoredVersion => windlass_api::DeletionPolicy::KeepStoredVersion,
                 DeletionPolicy::DeleteCrds => windlass_api::DeletionPolicy::DeleteCRDs,

@@ -30,6 +30,7 @@ mod namespace;
 mod objects;
 mod ownership;
 mod pause;
+mod polling;
 mod proof;
 mod reconciler;
 mod removal;

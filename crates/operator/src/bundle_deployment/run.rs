@@ -20,6 +20,7 @@ use super::{
     halt::{BundleDeploymentError, Halt},
     memory::{Disarmed, Loader, Proofs, Reported, StorageVersionHistories, Trials, status_of},
     pause::paused_by,
+    polling,
     reconciler::{BundleReconciler, Delays},
     report::InstallReport,
     triggers,
@@ -70,7 +71,13 @@ pub fn run(
             });
             move |name: String| reconciler.clone().reconcile(name)
         };
-        controller::run(&context, WORKER, queue, router, begin, shutdown).await
+        let router = async {
+            tokio::select! {
+                () = router => {}
+                () = polling::poll(&context, &queue, timing.recheck) => {}
+            }
+        };
+        controller::run(&context, WORKER, queue.clone(), router, begin, shutdown).await
     })
 }
 

@@ -9,7 +9,7 @@ mod trials;
 
 pub(super) use disarmed::Disarmed;
 pub(super) use histories::StorageVersionHistories;
-pub(super) use loader::{Loaded, Loader};
+pub(super) use loader::{LoadOutcome, Loaded, Loader};
 pub(super) use proofs::{Fact, Proofs};
 pub(super) use reported::{Reported, status_of};
 pub(super) use trials::{CrdChange, LatestTrial, Trials};
