@@ -7,5 +7,5 @@
 mod applier;
 mod difference;
 
-pub use applier::{Applicant, Applier, ApplyError, Outcome};
+pub use applier::{Applicant, Applier, ApplyError, Outcome, body_of};
 pub use difference::{body_hash, covers};

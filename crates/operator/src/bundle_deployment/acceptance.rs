@@ -28,6 +28,7 @@ impl BundleReconciler {
         let loaded = self.load(deployment).await?;
         self.check_order(deployment, &loaded, report).await?;
         self.check(owner, deployment, &loaded, report).await?;
+        self.dry_run(owner, &loaded).await?;
         Ok(loaded)
     }
 

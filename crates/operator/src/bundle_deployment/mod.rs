@@ -19,6 +19,7 @@ mod canary;
 mod crd_upgrade;
 mod deletion;
 mod disarming;
+mod dry_run;
 mod finalizer;
 mod halt;
 mod install;

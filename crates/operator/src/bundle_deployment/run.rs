@@ -18,7 +18,7 @@ use windlass_object::object;
 use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt},
-    memory::{Disarmed, Loader, Proofs, Reported, StorageVersionHistories, Trials, status_of},
+    memory::{Disarmed, DryRuns, Loader, Proofs, Reported, StorageVersionHistories, Trials, status_of},
     pause::paused_by,
     polling,
     reconciler::{BundleReconciler, Delays},
@@ -63,6 +63,7 @@ pub fn run(
                 loader: Loader::default(),
                 proofs: Proofs::default(),
                 trials: Trials::default(),
+                dry_runs: DryRuns::default(),
                 disarmed: Disarmed::new(since),
                 histories,
                 reported,
@@ -90,6 +91,7 @@ impl BundleReconciler {
             self.loader.forget(&name);
             self.proofs.forget(&name);
             self.trials.forget(&name);
+            self.dry_runs.forget(&name);
             self.disarmed.forget(&name);
             self.reported.forget(&name);
             self.announced.forget(&key);

@@ -14,7 +14,7 @@ use windlass_cluster::{
 use windlass_object::names;
 
 use super::{
-    memory::{Disarmed, Loader, Proofs, Trials},
+    memory::{Disarmed, DryRuns, Loader, Proofs, Trials},
     reconciler::{BundleReconciler, Delays},
 };
 use crate::{context::Context, reporting::Announced};
@@ -87,6 +87,7 @@ impl Server {
             loader: Loader::default(),
             proofs: Proofs::default(),
             trials: Trials::default(),
+            dry_runs: DryRuns::default(),
             disarmed: Disarmed::new(Leadership::always().acquired().await),
             histories: Arc::default(),
             reported: Arc::default(),

@@ -1,6 +1,7 @@
 //! What is remembered between two reconciliations. It saves work; losing it is safe.
 
 mod disarmed;
+mod dry_runs;
 mod histories;
 mod loader;
 mod proofs;
@@ -8,6 +9,7 @@ mod reported;
 mod trials;
 
 pub(super) use disarmed::Disarmed;
+pub(super) use dry_runs::DryRuns;
 pub(super) use histories::StorageVersionHistories;
 pub(super) use loader::{LoadOutcome, Loaded, Loader};
 pub(super) use proofs::{Fact, Proofs};
