@@ -117,6 +117,14 @@ impl Entry {
         if self.status.observed_generation != self.generation {
             return "the operator has not reported a status yet".to_owned();
         }
+        if let Some(paused) = self
+            .status
+            .conditions
+            .find("Paused")
+            .filter(|paused| paused.status == "True")
+        {
+            return format!("{}: {}", paused.reason, paused.message);
+        }
         match self.status.conditions.find("Ready") {
             Some(ready) if self.ready => ready.message.clone(),
             Some(ready) => format!("{}: {}", ready.reason, ready.message),
@@ -260,6 +268,18 @@ mod tests {
     #[test]
     fn the_overview_has_a_line_for_each() {
         insta::assert_snapshot!(overview(&[entry("installed, available and armed")], now()));
+    }
+
+    #[test]
+    fn what_is_paused_says_so() {
+        let mut entry = entry("installed, available and armed");
+        let paused = serde_json::from_value(json!({
+            "type": "Paused", "status": "True", "reason": "Paused", "message": "by an annotation",
+            "lastTransitionTime": "2026-11-21T11:58:00Z",
+        }));
+        entry.status.conditions.push(paused.unwrap());
+        assert!(overview(std::slice::from_ref(&entry), now()).contains("Paused: by an annotation"));
+        assert!(entry.details(now()).contains("Paused: by an annotation"));
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::{Value, json};
-use windlass_api::{self, BundleDeployment};
+use windlass_api::{BundleDeployment, DeletionPolicy};
 use windlass_cluster::{Cluster, kinds};
 use windlass_object::{ObjectKey, names, object, patch::guarded, text::OneLine};
+use windlass_operator::leaving;
 
 use super::{
     arguments,
@@ -19,8 +20,8 @@ use crate::terminal::Progress;
 /// Removes what a BundleDeployment installed: first its webhooks, then everything else.
 ///
 /// Keeps CustomResourceDefinitions and all their objects, unless --delete-crds is set or spec.deletionPolicy is
-/// DeleteCRDs; always keeps the namespace. Does not remove a conversion that stored objects need; prints what to do in
-/// that case.
+/// DeleteCRDs; always keeps the namespace. Refuses to begin where stored objects need a conversion that would go, unless
+/// --keep-stored-version or --delete-crds is set: a deletion cannot be taken back.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the BundleDeployment.
@@ -30,6 +31,11 @@ pub(super) struct Args {
     /// Also delete the CustomResourceDefinitions, and with them all their objects in the whole cluster.
     #[arg(long)]
     delete_crds: bool,
+
+    /// Rewrite all objects of CustomResourceDefinitions with a conversion webhook in the version in which they are
+    /// stored, and serve only that version afterwards.
+    #[arg(long, conflicts_with = "delete_crds")]
+    keep_stored_version: bool,
 
     #[command(flatten)]
     waiting: WaitArgs,
@@ -65,8 +71,9 @@ impl Args {
             return Ok(ExitCode::SUCCESS);
         };
         let uid = object::text(&deployment, "/metadata/uid").unwrap_or_default();
-        if self.delete_crds {
-            let policy = json!(windlass_api::DeletionPolicy::DeleteCRDs);
+        self.check(&cluster, &deployment).await?;
+        if let Some(policy) = self.policy() {
+            let policy = json!(policy);
             let patch = guarded(&[("/metadata/uid", &json!(uid))], "/spec/deletionPolicy", &policy);
             let patched = cluster.patch(&key, &patch, names::COMMAND).await;
             patched.map_err(explained)?;
@@ -97,6 +104,40 @@ impl Args {
             println!("  {}", OneLine(&object));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The policy that the flags ask for.
+    fn policy(&self) -> Option<DeletionPolicy> {
+        if self.delete_crds {
+            Some(DeletionPolicy::DeleteCRDs)
+        } else {
+            self.keep_stored_version
+                .then_some(DeletionPolicy::KeepStoredVersion)
+        }
+    }
+
+    /// Refuses a removal that could not end. A user who may not see CustomResourceDefinitions or their objects is
+    /// stopped by the guard, if at all.
+    async fn check(&self, cluster: &Cluster, deployment: &Value) -> anyhow::Result<()> {
+        if object::is_terminating(deployment) {
+            return Ok(());
+        }
+        let policy = self.policy().unwrap_or_else(|| leaving::policy_of(deployment));
+        let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, self.name);
+        let kind = kinds::CUSTOM_RESOURCE_DEFINITION;
+        let crds = cluster
+            .list(&kind, None, Some(&selector))
+            .await
+            .unwrap_or_default();
+        let in_use = leaving::conversions_in_use(cluster, policy, &crds).await;
+        let in_use = in_use.unwrap_or_default();
+        if !in_use.is_empty() {
+            bail!(
+                "{} serve several versions and have stored objects, which would be lost without their conversion; nothing was removed. Delete the objects, or run this again with --keep-stored-version to rewrite them and serve only the version in which they are stored, or with --delete-crds to delete them all",
+                in_use.join(", ")
+            );
+        }
+        Ok(())
     }
 }
 

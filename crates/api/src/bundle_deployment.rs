@@ -25,7 +25,7 @@ use crate::serving_certificate::{default_ca_duration, default_duration};
     category = "windlass",
     status = "BundleDeploymentStatus",
     derive = "PartialEq",
-    doc = "BundleDeployment installs a registry+v1 operator bundle and arms its webhooks once they are proven.",
+    doc = "BundleDeployment installs a registry+v1 operator bundle and arms its webhooks once they are proven. Whoever can create or change one is cluster-admin: the bundle brings its own roles and pods.",
     validation = Rule::new("self.metadata.name.size() <= 63").message("metadata.name must be no more than 63 characters: it is used as a label value"),
     printcolumn(name = "Package", type_ = "string", json_path = ".status.bundle.package"),
     printcolumn(name = "Version", type_ = "string", json_path = ".status.bundle.version"),
@@ -166,6 +166,9 @@ pub enum DeletionPolicy {
     /// Keep them and all their objects.
     #[default]
     KeepCRDs,
+    /// Keep them and all their objects, but serve only the version in which objects are stored: all objects are rewritten
+    /// in it first, then the conversion ends. Clients of other versions get 404 from then on.
+    KeepStoredVersion,
     /// Delete them and all their objects, while the operator still runs and can finalize these.
     DeleteCRDs,
 }
@@ -209,7 +212,7 @@ pub struct BundleDeploymentStatus {
     /// Storage migrations: CustomResourceDefinitions whose objects are being rewritten in a new storage version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub storage_migrations: Vec<Migration>,
-    /// Accepted, Installed, Available, Armed, Migrated, Progressing and Ready.
+    /// Accepted, Installed, Available, Armed, Migrated, Progressing and Ready; also Paused, while it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,

@@ -142,6 +142,43 @@ impl RequestError {
         self.status_code() == Some(422)
     }
 
+    /// A field would change that never may.
+    pub fn is_immutable(&self) -> bool {
+        let Self::Refused { status, .. } = self else {
+            return false;
+        };
+        // The words of `apimachinery/pkg/api/validation` (`FieldImmutableErrorMsg`), of RBAC and of PriorityClasses.
+        let words = [
+            "field is immutable",
+            "cannot change roleRef",
+            "may not be changed in an update",
+        ];
+        status.code == 422 && words.iter().any(|word| status.message.contains(word))
+    }
+
+    /// An admission webhook cannot be asked in a dry run: it may have side effects.
+    pub fn is_dry_run_unsupported(&self) -> bool {
+        let Self::Refused { status, .. } = self else {
+            return false;
+        };
+        // `webhookerrors.NewDryRunUnsupportedErr` of kube-apiserver.
+        status.code == 400 && status.message.contains("does not support dry run")
+    }
+
+    /// Nothing is created in a namespace that is being deleted.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let Self::Refused { status, .. } = self else {
+            return false;
+        };
+        // `NamespaceLifecycle` of kube-apiserver.
+        status.code == 403 && status.message.contains("because it is being terminated")
+    }
+
+    /// The API server did not take the request for a reason of its own, or of a webhook that did not answer it.
+    pub fn is_inconclusive(&self) -> bool {
+        self.status_code().is_some_and(|code| code == 429 || code >= 500)
+    }
+
     /// Windlass may not do this.
     pub fn is_forbidden(&self) -> bool {
         self.status_code() == Some(403)
@@ -212,6 +249,19 @@ impl Cluster {
         let mut params = PatchParams::apply(manager);
         params.force = force;
         self.send_patch("apply", &key, None, &params, &Patch::Apply(object))
+            .await
+    }
+
+    /// Asks what would become of an object if it were applied with `force`: everything is done but the write.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::apply`].
+    pub async fn apply_dry_run(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let mut params = PatchParams::apply(manager).force();
+        params.dry_run = true;
+        self.send_patch("apply (dry run)", &key, None, &params, &Patch::Apply(object))
             .await
     }
 
@@ -291,6 +341,20 @@ impl Cluster {
     /// As [`Cluster::delete`].
     pub async fn orphan(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
         self.delete_with(key, uid, DeleteParams::orphan()).await
+    }
+
+    /// Deletes an object as [`Cluster::delete`] does; it is there until everything is gone that it owns, the pods of a
+    /// Deployment for one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::delete`].
+    pub async fn delete_after_dependents(
+        &self,
+        key: &ObjectKey,
+        uid: Option<&str>,
+    ) -> Result<(), RequestError> {
+        self.delete_with(key, uid, DeleteParams::foreground()).await
     }
 
     async fn delete_with(

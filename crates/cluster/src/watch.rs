@@ -26,6 +26,21 @@ pub enum Selector {
     Name(String),
 }
 
+/// The groups that every API server serves by itself, of kinds that are watched; and our own. Other groups are served by
+/// somebody who may be broken for days: a conversion webhook of a CustomResourceDefinition, an aggregated API server.
+const ESSENTIAL_GROUPS: [&str; 10] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "discovery.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+];
+
 // === impl Watch ===
 
 impl Watch {
@@ -53,11 +68,52 @@ impl Watch {
         Self { selector, ..self }
     }
 
+    /// Whether nothing can be done without it.
+    pub(crate) fn is_essential(&self) -> bool {
+        let (group, _) = self.kind.group_version();
+        group == windlass_object::names::GROUP || ESSENTIAL_GROUPS.contains(&group)
+    }
+
     pub(crate) fn config(&self) -> watcher::Config {
         match &self.selector {
             Selector::All => watcher::Config::default(),
             Selector::Label(labels) => watcher::Config::default().labels(labels),
             Selector::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_trust::injection::KINDS;
+
+    use super::*;
+    use crate::kind::kinds;
+
+    #[test]
+    fn what_the_api_server_serves_by_itself_is_essential_and_what_others_serve_is_not() {
+        let essential = |kind: Kind| Watch::all(kind).is_essential();
+        for kind in [
+            kinds::SECRET,
+            kinds::DEPLOYMENT,
+            kinds::CUSTOM_RESOURCE_DEFINITION,
+            kinds::API_SERVICE,
+            kinds::ENDPOINT_SLICE,
+            kinds::SERVING_CERTIFICATE,
+        ] {
+            assert!(essential(kind.clone()), "{kind}");
+        }
+        for (api_version, kind) in [
+            ("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig"),
+            ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
+            ("monitoring.coreos.com/v1", "ServiceMonitor"),
+        ] {
+            assert!(!essential(Kind::new(api_version, kind)), "{kind}");
+        }
+        let served_by_others = KINDS
+            .iter()
+            .map(Kind::from)
+            .filter(|kind| !essential(kind.clone()));
+        assert!(served_by_others.count() > 0);
     }
 }

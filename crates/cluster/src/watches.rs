@@ -1,7 +1,7 @@
 //! Watches: one task for each, started when it is first desired, all feeding the one index.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::{
     sync::{broadcast, mpsc},
     task::JoinSet,
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
@@ -39,8 +40,15 @@ pub struct Watches {
 struct Shared {
     cluster: Cluster,
     index: Arc<Index>,
-    running: Mutex<HashMap<Watch, CancellationToken>>,
+    running: Mutex<HashMap<Watch, Running>>,
     started: mpsc::UnboundedSender<(Watch, CancellationToken)>,
+}
+
+/// A watch that is desired.
+struct Running {
+    stop: CancellationToken,
+    /// Until when its first list is waited for by everybody; `None`: for ever.
+    awaited: Option<Instant>,
 }
 
 /// Runs the watches that are desired; ends only when one of them panics, or at shutdown.
@@ -59,6 +67,9 @@ const LAST_RECHECK: Duration = Duration::from_secs(600);
 
 /// How long it is waited at the most where discovery does not answer.
 const OUTAGE: Duration = Duration::from_secs(30);
+
+/// How long everybody waits for the first list of a kind that only some need. Whoever needs it waits on.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
 const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
@@ -88,7 +99,11 @@ impl Watches {
             return;
         }
         let stop = CancellationToken::new();
-        running.insert(watch.clone(), stop.clone());
+        let state = Running {
+            stop: stop.clone(),
+            awaited: (!watch.is_essential()).then(|| Instant::now() + PATIENCE),
+        };
+        running.insert(watch.clone(), state);
         // The receiver is gone only at shutdown.
         let _ = self.shared.started.send((watch, stop));
     }
@@ -97,10 +112,10 @@ impl Watches {
     pub fn want_only(&self, desired: HashSet<Watch>, concerns: impl Fn(&Watch) -> bool) {
         {
             let mut running = self.shared.running.lock();
-            running.retain(|watch, stop| {
+            running.retain(|watch, state| {
                 let keep = !concerns(watch) || desired.contains(watch);
                 if !keep {
-                    stop.cancel();
+                    state.stop.cancel();
                 }
                 keep
             });
@@ -110,19 +125,47 @@ impl Watches {
         }
     }
 
-    /// Whether every watch that is desired, of a kind that the cluster serves, has seen all there is.
+    /// Whether every watch that is desired, of a kind that the cluster serves, has seen all there is; of kinds that others
+    /// serve (a stranger's conversion webhook may be down for days), or has had its time.
     pub fn are_complete(&self) -> bool {
-        let running = self.shared.running.lock();
-        running.keys().all(|watch| self.shared.index.is_complete(watch))
+        self.awaited().is_none()
     }
 
     /// Waits until [`Watches::are_complete`].
     pub async fn completed(&self) {
         let mut progress = self.shared.index.progress();
-        while !self.are_complete() {
-            // The index lives as long as this, so it cannot have been dropped.
-            let _ = progress.changed().await;
+        while let Some(left) = self.awaited() {
+            tokio::select! {
+                // The index lives as long as this, so it cannot have been dropped.
+                _ = progress.changed() => {}
+                () = tokio::time::sleep(left) => {}
+            }
         }
+    }
+
+    /// The kinds of which a watch that is desired has not seen all there is. What is not seen of them is not known to be
+    /// absent.
+    pub fn unlisted(&self) -> BTreeSet<Kind> {
+        let running = self.shared.running.lock();
+        let incomplete = running
+            .keys()
+            .filter(|watch| !self.shared.index.is_complete(watch));
+        incomplete.map(|watch| watch.kind.clone()).collect()
+    }
+
+    /// How long everybody waits at the most before there is news: [`Duration::MAX`] is until there is. `None`: for nothing.
+    fn awaited(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let running = self.shared.running.lock();
+        running
+            .iter()
+            .filter(|(watch, _)| !self.shared.index.is_complete(watch))
+            .map(|(_, state)| match state.awaited {
+                Some(until) => until.saturating_duration_since(now),
+                None => Duration::MAX,
+            })
+            .filter(|left| !left.is_zero())
+            .min()
     }
 }
 
@@ -282,7 +325,59 @@ fn is_gone(error: &watcher::Error) -> bool {
 mod tests {
     use serde_json::json;
 
+    use kube::{Client, client::Body};
+    use tower::{BoxError, service_fn};
+
     use super::*;
+
+    fn watches() -> (Watches, Arc<Index>) {
+        let nobody = service_fn(|_: http::Request<Body>| async {
+            Err::<http::Response<Body>, BoxError>("nobody answers".into())
+        });
+        let cluster = Cluster::new(Client::new(nobody, "default"), Duration::from_secs(1));
+        let index = Arc::new(Index::new());
+        (Watches::new(cluster, index.clone()).0, index)
+    }
+
+    #[tokio::test]
+    async fn a_kind_of_others_that_cannot_be_listed_is_waited_for_in_vain_only_for_a_while() {
+        let (watches, index) = watches();
+        let strange = Watch::all(Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig"));
+        watches.want(strange.clone());
+        watches.want(Watch::all(kinds::SERVICE));
+        assert!(!watches.are_complete());
+        index.finish_relist(&Watch::all(kinds::SERVICE));
+        assert!(!watches.are_complete(), "the other has its time, too");
+        assert!(watches.awaited().is_some_and(|left| left <= PATIENCE));
+        // Its time is over.
+        let mut running = watches.shared.running.lock();
+        running.get_mut(&strange).unwrap().awaited = Some(Instant::now());
+        drop(running);
+        assert!(watches.are_complete());
+        let completed = tokio::time::timeout(Duration::from_secs(10), watches.completed());
+        completed.await.unwrap();
+        assert_eq!(watches.unlisted(), BTreeSet::from([strange.kind.clone()]));
+        index.finish_relist(&strange);
+        assert_eq!(watches.unlisted(), BTreeSet::new());
+    }
+
+    #[tokio::test]
+    async fn what_nothing_can_be_done_without_is_waited_for_until_it_is_there() {
+        let (watches, index) = watches();
+        watches.want(Watch::all(kinds::SECRET));
+        assert_eq!(watches.awaited(), Some(Duration::MAX));
+        let waiting = tokio::spawn({
+            let watches = watches.clone();
+            async move { watches.completed().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        index.finish_relist(&Watch::all(kinds::SECRET));
+        tokio::time::timeout(Duration::from_secs(10), waiting)
+            .await
+            .unwrap()
+            .unwrap();
+    }
 
     #[test]
     fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {

@@ -56,6 +56,10 @@ pub const ROTATE: &str = "windlass.dev/rotate";
 /// that a server reads it.
 pub const RESTARTED_FOR: &str = "windlass.dev/restarted-for";
 
+/// Annotation on a BundleDeployment: while it has any value but `false`, nothing of it is installed, changed or removed.
+/// Trust is kept: certificates rotate, and what others take from `caBundle` or `spec.conversion` is given back.
+pub const PAUSED: &str = "windlass.dev/paused";
+
 /// Annotation on a Service: when Windlass last wrote it for no other reason than that Kubernetes looks at its endpoints
 /// again.
 pub const ENDPOINTS_REFRESHED: &str = "windlass.dev/endpoints-refreshed";

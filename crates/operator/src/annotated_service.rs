@@ -41,8 +41,8 @@ pub(crate) fn run(
         }
         let queue = Arc::new(Queue::new());
         let router = enqueue(context.clone(), queue.clone());
-        let reconcile = |service: ObjectKey| reconcile(context.clone(), service);
-        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+        let begin = |_| |service: ObjectKey| reconcile(context.clone(), service);
+        controller::run(&context, WORKER, queue, router, begin, shutdown).await
     })
 }
 

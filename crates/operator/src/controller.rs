@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
-use windlass_cluster::worker::{self, Action, Queue, QueueKey, Settings};
+use tracing::{info, warn};
+use windlass_cluster::{
+    lease::LeaderSince,
+    worker::{self, Action, Queue, QueueKey, Settings},
+};
 
 use super::Context;
 
-/// Runs `router` and a worker until `shutdown`. `begin` is called once, when the worker begins.
+/// Runs `router` and a worker until `shutdown`. `begin` is called once, when the worker begins, and gives what
+/// reconciles: whatever that remembers begins with this process's leadership.
 ///
 /// # Errors
 ///
@@ -20,8 +24,7 @@ pub(super) async fn run<K, E, R, F>(
     settings: Settings,
     queue: Arc<Queue<K>>,
     router: impl Future<Output = ()>,
-    begin: impl FnOnce(),
-    reconcile: R,
+    begin: impl FnOnce(LeaderSince) -> R,
     shutdown: CancellationToken,
 ) -> Result<(), JoinError>
 where
@@ -31,29 +34,37 @@ where
     F: Future<Output = Result<Action, E>> + Send + 'static,
 {
     let work = async {
-        // Half a view of the cluster is none: what was not seen yet looks as if it were gone.
+        // Half a view of the cluster is none: what was not seen yet looks as if it were gone. Kinds that others serve may
+        // never be seen; who looks for what is gone of them asks `unlisted`.
         tokio::select! {
             () = context.watches.completed() => {}
             () = shutdown.cancelled() => return Ok(()),
         }
         // One that stands by keeps its watches and its queue up to date, so that it can go on at once.
-        tokio::select! {
-            () = context.leadership.acquired() => {}
+        let since = tokio::select! {
+            since = context.leadership.acquired() => since,
             () = shutdown.cancelled() => return Ok(()),
+        };
+        let unlisted: Vec<_> = context
+            .watches
+            .unlisted()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if unlisted.is_empty() {
+            info!(
+                controller = settings.controller,
+                "Caches synced; starting workers"
+            );
+        } else {
+            warn!(
+                controller = settings.controller,
+                kinds = unlisted.join("; "),
+                "Starting workers although these kinds cannot be listed; what needs them waits"
+            );
         }
-        info!(
-            controller = settings.controller,
-            "Caches synced; starting workers"
-        );
-        begin();
-        worker::run(
-            settings,
-            queue,
-            context.metrics.clone(),
-            reconcile,
-            shutdown.clone(),
-        )
-        .await
+        let (metrics, reconcile) = (context.metrics.clone(), begin(since));
+        worker::run(settings, queue, metrics, reconcile, shutdown.clone()).await
     };
     tokio::select! {
         result = work => result,

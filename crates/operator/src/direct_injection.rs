@@ -50,8 +50,8 @@ pub(crate) fn run(
         }
         let queue = Arc::new(Queue::new());
         let router = enqueue(context.clone(), queue.clone());
-        let reconcile = |secret: ObjectKey| reconcile(context.clone(), secret);
-        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+        let begin = |_| |secret: ObjectKey| reconcile(context.clone(), secret);
+        controller::run(&context, WORKER, queue, router, begin, shutdown).await
     })
 }
 

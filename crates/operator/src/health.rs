@@ -12,7 +12,7 @@ use crate::listener::{ServeError, listen};
 /// What is asked.
 #[derive(Clone)]
 pub(crate) struct Health {
-    /// Ready is when these have seen all there is.
+    /// Ready is when these have seen all there is, but for kinds of others that cannot be listed.
     pub watches: Watches,
     /// What `/metrics` says.
     pub metrics: Arc<Metrics>,
@@ -41,11 +41,23 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-async fn ready(State(health): State<Health>) -> (StatusCode, &'static str) {
-    if health.watches.are_complete() {
-        (StatusCode::OK, "ok")
+async fn ready(State(health): State<Health>) -> (StatusCode, String) {
+    let unlisted: Vec<_> = health
+        .watches
+        .unlisted()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let unlisted = unlisted.join("; ");
+    if !health.watches.are_complete() {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("caches not synced yet: {unlisted}"),
+        )
+    } else if unlisted.is_empty() {
+        (StatusCode::OK, "ok".to_owned())
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "caches not synced yet")
+        (StatusCode::OK, format!("ok; cannot list {unlisted}"))
     }
 }
 

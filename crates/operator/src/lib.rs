@@ -12,6 +12,7 @@ pub mod guard;
 mod health;
 mod injection;
 pub mod install;
+pub mod leaving;
 mod listener;
 mod operator;
 mod reporting;

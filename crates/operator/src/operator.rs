@@ -155,7 +155,7 @@ impl Operator {
         let bundle_directory = directory.map(canonical).transpose()?;
         let index = Arc::new(Index::new());
         let (watches, watching) = Watches::new(cluster.clone(), index.clone());
-        let metrics = Arc::new(metrics(&index, &leadership));
+        let metrics = Arc::new(metrics(&index, &watches, &leadership));
         let context = Arc::new(Context {
             applier: Applier::new(cluster.clone(), index.clone()),
             cluster,
@@ -224,14 +224,16 @@ impl Operator {
     }
 }
 
-/// The metrics, with the size of the index and who leads.
-fn metrics(index: &Arc<Index>, leadership: &Leadership) -> Metrics {
+/// The metrics, with the size of the index, what cannot be listed, and who leads.
+fn metrics(index: &Arc<Index>, watches: &Watches, leadership: &Leadership) -> Metrics {
     let metrics = Metrics::new();
     let sizes = index.clone();
     metrics.report_sizes(move || {
         let sizes = sizes.sizes().into_iter();
         sizes.map(|(kind, size)| (kind.to_string(), size)).collect()
     });
+    let seen = watches.clone();
+    metrics.report_unlisted(move || seen.unlisted().iter().map(ToString::to_string).collect());
     let leads = leadership.clone();
     metrics.report_leader(move || leads.check().is_ok());
     metrics

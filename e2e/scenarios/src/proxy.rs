@@ -17,7 +17,7 @@ use anyhow::Context;
 use axum::{
     Router,
     extract::{Request, State},
-    http::{Method, StatusCode},
+    http::{Method, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use http_body_util::BodyExt;
@@ -208,8 +208,13 @@ impl std::fmt::Debug for Rival {
     }
 }
 
-/// Whether a request changes an object that matters: events and leases are not part of the state.
-fn is_write(method: &Method, path: &str) -> bool {
+/// Whether a request changes an object that matters: events and leases are not part of the state, and a dry run changes
+/// nothing.
+fn is_write(method: &Method, uri: &Uri) -> bool {
+    let path = uri.path();
+    if uri.query().is_some_and(|query| query.contains("dryRun=All")) {
+        return false;
+    }
     let changes = matches!(
         *method,
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE
@@ -221,7 +226,7 @@ async fn forward(State(upstream): State<Upstream>, request: Request) -> Response
     let shared = &upstream.shared;
     let right = Right::needed(request.method(), request.uri());
     *shared.requests.lock().entry(right).or_default() += 1;
-    let write = is_write(request.method(), request.uri().path());
+    let write = is_write(request.method(), request.uri());
     let number = if write {
         shared.writes.fetch_add(1, Ordering::SeqCst) + 1
     } else {

@@ -11,6 +11,7 @@ use windlass_bundle::render::CertificateProvider;
 use windlass_cluster::{Cluster, kinds};
 use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object, text::OneLine};
+use windlass_operator::install::plan::Plan;
 
 use super::{
     super::{
@@ -19,6 +20,7 @@ use super::{
         cluster::{ClusterArgs, OperatorArgs, explained},
         follow::{WaitArgs, follow},
     },
+    dry_run::Preview,
     outcome::{self, Watched},
     parts::Parts,
 };
@@ -58,6 +60,11 @@ pub(in crate::commands) struct Args {
     #[arg(long)]
     force_conflicts: bool,
 
+    /// Only show what the install would create, change and remove, what would be refused, and which rights it would
+    /// grant. Writes nothing; exits 1 if the install would be refused.
+    #[arg(long)]
+    dry_run: bool,
+
     #[command(flatten)]
     waiting: WaitArgs,
 
@@ -80,6 +87,8 @@ enum CrdUpgradeSafety {
 enum DeletionPolicy {
     /// Keep them.
     KeepCrds,
+    /// Keep them, and serve only the version in which objects are stored.
+    KeepStoredVersion,
     /// Delete them.
     DeleteCrds,
 }
@@ -112,6 +121,11 @@ impl Args {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let before = cluster.read(&key).await.map_err(explained)?;
         check_before(&key, before.as_ref())?;
+        if self.dry_run {
+            return self
+                .preview(&cluster, &self.deployment(&name, &checked, &parts), checked)
+                .await;
+        }
 
         let mut progress = Progress::new();
         let namespace = &self.operator.operator_namespace;
@@ -139,6 +153,22 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Shows what would become of it.
+    async fn preview(
+        &self,
+        cluster: &Cluster,
+        deployment: &Value,
+        checked: Checked,
+    ) -> anyhow::Result<ExitCode> {
+        // As it would be with what others have set in it.
+        let tried = cluster.apply_dry_run(deployment, names::COMMAND).await;
+        let deployment = tried.map_err(explained)?;
+        let plan = Plan::new(checked.rendered, checked.bundle.csv(), true);
+        let preview = Preview::of(cluster, deployment, &plan).await?;
+        print!("{preview}");
+        Ok(ExitCode::from(u8::from(preview.is_refused())))
+    }
+
     fn name_for(&self, checked: &Checked) -> anyhow::Result<String> {
         let name = self.name.as_ref().unwrap_or(&checked.bundle.package);
         arguments::bundle_deployment(name).map_err(|error| {
@@ -164,6 +194,7 @@ impl Args {
         if let Some(policy) = self.deletion_policy {
             deployment["spec"]["deletionPolicy"] = json!(match policy {
                 DeletionPolicy::KeepCrds => windlass_api::DeletionPolicy::KeepCRDs,
+                DeletionPolicy::KeepStoredVersion => windlass_api::DeletionPolicy::KeepStoredVersion,
                 DeletionPolicy::DeleteCrds => windlass_api::DeletionPolicy::DeleteCRDs,
             });
         }

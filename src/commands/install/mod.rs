@@ -9,6 +9,7 @@
 //! another has ended.
 
 mod command;
+mod dry_run;
 mod explained;
 mod outcome;
 mod parts;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_object::names;
-use windlass_operator::admission::{PATH, SECRET, SERVICE};
+use windlass_operator::admission::{PATH, REMOVAL_PATH, SECRET, SERVICE};
 
 use super::document::{Document, NAME, NAMESPACE, labels};
 
@@ -57,6 +57,23 @@ pub(super) fn documents() -> Vec<Document> {
             "sideEffects": "None",
             "timeoutSeconds": 3,
             "admissionReviewVersions": ["v1"],
+        }, {
+            "name": "removal.windlass.dev",
+            "clientConfig": {
+                "service": { "name": SERVICE, "namespace": NAMESPACE, "path": REMOVAL_PATH, "port": 443 },
+            },
+            "rules": [{
+                "apiGroups": [names::GROUP],
+                "apiVersions": ["v1alpha1"],
+                "resources": ["bundledeployments"],
+                "operations": ["DELETE"],
+                "scope": "Cluster",
+            }],
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": 3,
+            "admissionReviewVersions": ["v1"],
         }],
     });
     vec![
@@ -69,6 +86,7 @@ pub(super) fn documents() -> Vec<Document> {
 const CERTIFICATE: &str = "Every replica answers here. Windlass issues and rotates this certificate and the caBundle below like any other.";
 
 /// What the guard is for, and what it costs where it fails.
-const GUARD: &str = "Protects what Windlass converts from changes by others: called only for CustomResourceDefinitions of BundleDeployments.
+const GUARD: &str = "Protects what Windlass converts from changes by others: called only for CustomResourceDefinitions of BundleDeployments,
+and for the deletion of BundleDeployments, which is refused where stored objects would keep it from ever ending.
 While no replica answers, changes are admitted and Windlass reverts them, so an outage blocks nothing. To bypass the
 guard, delete this object.";

@@ -117,7 +117,7 @@ impl Applier {
     /// [`ApplyError`]; nothing has been written then.
     pub async fn ensure(&self, desired: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
-        let body = owned(desired, owner);
+        let body = body_of(desired, owner);
         let Some(live) = self.live(&key, &body).await? else {
             // Without force: what appeared in between and owns a field is foreign.
             let made = self.cluster.apply(&body, names::INSTALL, false).await?;
@@ -150,14 +150,14 @@ impl Applier {
         owner: &Applicant,
     ) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(body).ok_or(RequestError::Nameless)?;
-        let body = owned(body, owner);
+        let body = body_of(body, owner);
         let mut outcome = Outcome::Unchanged;
         let mut live = match self.live(&key, &body).await? {
             Some(live) => live,
             None => {
                 outcome = Outcome::Written;
                 info!(object = %key, "Created and armed");
-                let mut armed = owned(armed, owner);
+                let mut armed = body_of(armed, owner);
                 armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(&body).into();
                 Arc::new(self.cluster.create(&armed, names::INSTALL).await?)
             }
@@ -186,15 +186,26 @@ impl Applier {
         Ok(())
     }
 
+    /// Asks the API server whether it would take `desired`, without writing anything.
+    ///
+    /// # Errors
+    ///
+    /// Why it would not, or could not be asked.
+    pub async fn try_out(&self, desired: &Value, owner: &Applicant) -> Result<Value, RequestError> {
+        self.cluster
+            .apply_dry_run(&body_of(desired, owner), names::INSTALL)
+            .await
+    }
+
     /// Whether `live` holds everything that `desired` says.
     pub fn is_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let body = owned(desired, owner);
+        let body = body_of(desired, owner);
         ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live))
     }
 
     /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
     pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let hash = body_hash(&owned(desired, owner));
+        let hash = body_hash(&body_of(desired, owner));
         object::annotation(live, names::APPLIED_HASH) == Some(&hash)
     }
 
@@ -311,8 +322,9 @@ fn version(object: &Value) -> Option<(String, i64)> {
     Some((uid, object.pointer("/metadata/generation")?.as_i64()?))
 }
 
-/// `desired` with the label of its owner and the hash of itself.
-fn owned(desired: &Value, owner: &Applicant) -> Value {
+/// What is applied of `desired` for `owner`: with the label of that and the hash of itself, and without what only the API
+/// server may say.
+pub fn body_of(desired: &Value, owner: &Applicant) -> Value {
     let mut body = desired.clone();
     if let Some(body) = body.as_object_mut() {
         body.remove("status");
@@ -403,8 +415,8 @@ mod tests {
     fn the_hash_is_the_same_for_the_same_body() {
         let desired =
             json!({"kind": "ConfigMap", "metadata": {"name": "c", "creationTimestamp": null}, "status": {}});
-        let body = owned(&desired, &owner());
-        assert_eq!(owned(&body, &owner()), body);
+        let body = body_of(&desired, &owner());
+        assert_eq!(body_of(&body, &owner()), body);
         assert_eq!(body.get("status"), None);
         assert_eq!(
             body["metadata"]["labels"],

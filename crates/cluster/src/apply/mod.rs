@@ -8,5 +8,5 @@ mod applier;
 mod difference;
 mod swing;
 
-pub use applier::{Applicant, Applier, ApplyError, Outcome};
+pub use applier::{Applicant, Applier, ApplyError, Outcome, body_of};
 pub use difference::{body_hash, covers};

@@ -1,7 +1,9 @@
 //! Whether this process leads, for whoever has to know.
 
+use std::time::Duration;
+
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::Moment;
 
@@ -26,6 +28,13 @@ struct Election {
     identity: String,
     claims: watch::Receiver<Option<LeaderTerm>>,
 }
+
+/// Since when this process has led, on its steady clock.
+///
+/// Only [`Leadership::acquired`] makes one: a wait for what an earlier leader may have done just before counts from here,
+/// and never from the start of a process that stood by for hours.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaderSince(Instant);
 
 /// A write was held back, because this process does not lead (any more). It says nothing about what was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -74,13 +83,24 @@ impl Leadership {
     }
 
     /// Waits until this process leads for the first time.
-    pub async fn acquired(&self) {
-        let Some(election) = &self.election else { return };
-        let mut claims = election.claims.clone();
-        if claims.wait_for(Option::is_some).await.is_err() {
-            // Nobody stands for election any more.
-            std::future::pending::<()>().await;
+    pub async fn acquired(&self) -> LeaderSince {
+        if let Some(election) = &self.election {
+            let mut claims = election.claims.clone();
+            if claims.wait_for(Option::is_some).await.is_err() {
+                // Nobody stands for election any more.
+                std::future::pending::<()>().await;
+            }
         }
+        LeaderSince(Instant::now())
+    }
+}
+
+// === impl LeaderSince ===
+
+impl LeaderSince {
+    /// How long this process has led.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
     }
 }
 

@@ -30,6 +30,6 @@ mod tests;
 pub use candidate::{Candidate, Decision, LeaderElectionConfig};
 pub use elector::{AttemptError, Elector, LEASE, LeadershipLost};
 pub use fence::fenced;
-pub use leadership::{LeaderTerm, Leadership, NotLeading};
+pub use leadership::{LeaderSince, LeaderTerm, Leadership, NotLeading};
 pub use moment::Moment;
 pub use record::{LeaderElectionRecord, ReadLeaseError};

@@ -53,6 +53,11 @@ type Sizes = Box<dyn Fn() -> Vec<(String, usize)> + Send + Sync>;
 
 struct IndexSizes(Sizes);
 
+/// Names the kinds that cannot be listed when it is asked.
+type UnlistedKinds = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+
+struct Unlisted(UnlistedKinds);
+
 /// Tells whether this process leads when it is asked.
 type Leads = Box<dyn Fn() -> bool + Send + Sync>;
 
@@ -135,6 +140,13 @@ impl Metrics {
             .register_collector(Box::new(IndexSizes(Box::new(sizes))));
     }
 
+    /// Reports the kinds of which no list was seen yet, by asking `unlisted` at each scrape.
+    pub fn report_unlisted(&self, unlisted: impl Fn() -> Vec<String> + Send + Sync + 'static) {
+        self.registry
+            .lock()
+            .register_collector(Box::new(Unlisted(Box::new(unlisted))));
+    }
+
     /// Reports whether this process leads, by asking `leads` at each scrape.
     pub fn report_leader(&self, leads: impl Fn() -> bool + Send + Sync + 'static) {
         self.registry
@@ -188,6 +200,29 @@ impl Collector for IndexSizes {
     }
 }
 
+// === impl Unlisted ===
+
+impl std::fmt::Debug for Unlisted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unlisted").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Unlisted {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let kinds = (self.0)();
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        let help = "1 for each kind whose objects could not be listed since this process started";
+        let mut family = encoder.encode_descriptor("unlisted_kinds", help, None, MetricType::Gauge)?;
+        for kind in kinds {
+            ConstGauge::new(1_i64).encode(family.encode_family(&KindLabel { kind })?)?;
+        }
+        Ok(())
+    }
+}
+
 // === impl Leader ===
 
 impl std::fmt::Debug for Leader {
@@ -219,6 +254,7 @@ mod tests {
         metrics.probed("handshake", true);
         metrics.repaired("APIService", "v1.example.com");
         metrics.report_sizes(|| vec![("v1, Kind=Secret".to_owned(), 3)]);
+        metrics.report_unlisted(|| vec!["v1, Kind=Odd".to_owned()]);
         metrics.report_leader(|| true);
         let text = metrics.text().unwrap();
         for line in [
@@ -226,6 +262,7 @@ mod tests {
             "windlass_probes_total{kind=\"handshake\",outcome=\"success\"} 1",
             "windlass_target_repairs_total{kind=\"APIService\",name=\"v1.example.com\"} 1",
             "windlass_index_objects{kind=\"v1, Kind=Secret\"} 3",
+            "windlass_unlisted_kinds{kind=\"v1, Kind=Odd\"} 1",
             "windlass_leader 1",
         ] {
             assert!(text.contains(line), "{text}");

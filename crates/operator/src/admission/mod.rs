@@ -9,4 +9,4 @@ mod connections;
 mod server;
 
 pub(crate) use server::{Admission, serve};
-pub use server::{PATH, SECRET, SERVICE};
+pub use server::{PATH, REMOVAL_PATH, SECRET, SERVICE};

@@ -14,10 +14,12 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watch::Watch};
+use windlass_object::{names, object};
 
 use super::{certificate::CertificateResolver, connections};
 use crate::{
     guard::{self, Review},
+    leaving,
     listener::{ServeError, listen},
 };
 
@@ -27,8 +29,11 @@ pub const SERVICE: &str = "windlass";
 /// The Secret with the certificate that is served.
 pub const SECRET: &str = "windlass-cert";
 
-/// The path of the guard.
+/// The path of the guard of CRDs.
 pub const PATH: &str = "/guard";
+
+/// The path of the guard of removals.
+pub const REMOVAL_PATH: &str = "/guard/removal";
 
 /// The longest body that is read: both states of a CRD, each of which may take 3 MiB in requests, and escapes.
 const LONGEST_BODY: usize = 16 << 20;
@@ -83,6 +88,7 @@ pub(crate) async fn serve(
 fn router(guard: Guard) -> Router {
     Router::new()
         .route(PATH, post(answer))
+        .route(REMOVAL_PATH, post(answer_removal))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .with_state(Arc::new(guard))
 }
@@ -110,6 +116,39 @@ async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
     let verdict = guard::judge(&review, operator, deployment.as_deref());
     if let Err(refused) = &verdict {
         info!(user = review.user(), %refused, "Denied a change to a CustomResourceDefinition");
+    }
+    Json(review.answer(&verdict)).into_response()
+}
+
+/// Answers whether a BundleDeployment may be deleted: not, where its removal could not end.
+async fn answer_removal(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
+    let review = match Review::read_bundle_deployment(&body) {
+        Ok(review) => review,
+        Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
+    };
+    if !guard
+        .index
+        .is_complete(&Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION))
+    {
+        let message = "cache of CustomResourceDefinitions not synced yet";
+        return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
+    }
+    let deployment = review.before().cloned().unwrap_or_default();
+    let owner = object::text(&deployment, "/metadata/name");
+    let mut crds = guard.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
+    crds.retain(|crd| object::label(crd, names::BUNDLE_DEPLOYMENT) == owner);
+    let policy = leaving::policy_of(&deployment);
+    let crds = crds.iter().map(AsRef::as_ref);
+    let in_use = match leaving::conversions_in_use(&guard.cluster, policy, crds).await {
+        Ok(in_use) => in_use,
+        Err(error) => {
+            warn!(error = chain(&error), "Cannot answer an AdmissionReview");
+            return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response();
+        }
+    };
+    let verdict = guard::judge_removal(&review, &in_use);
+    if let Err(refused) = &verdict {
+        info!(user = review.user(), %refused, "Denied the deletion of a BundleDeployment");
     }
     Json(review.answer(&verdict)).into_response()
 }
@@ -202,5 +241,81 @@ mod tests {
             assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
             assert!(said.starts_with("not an AdmissionReview"), "{said}");
         }
+    }
+
+    /// Asks about a deletion where the API server has as many widgets, and the BundleDeployment has this policy.
+    async fn ask_removal(objects: usize, policy: &str, is_complete: bool) -> (StatusCode, Value) {
+        let answering = service_fn(move |request: Request<kube::client::Body>| async move {
+            let body = if request.uri().path() == "/apis/example.com/v1" {
+                json!({"resources": [{"name": "widgets", "kind": "Widget", "namespaced": true}]})
+            } else {
+                json!({"metadata": {}, "items": vec![json!({"metadata": {"name": "a"}}); objects]})
+            };
+            let body = kube::client::Body::from(body.to_string().into_bytes());
+            Ok::<_, BoxError>(Response::new(body))
+        });
+        let index = Index::new();
+        let watch = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
+        index.begin_relist(&watch);
+        index.relist(
+            &watch,
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "widgets.example.com", "labels": {"windlass.dev/bundle-deployment": "sample"}},
+                "spec": {
+                    "group": "example.com", "names": {"kind": "Widget"}, "conversion": {"strategy": "Webhook"},
+                    "versions": [
+                        {"name": "v1", "served": true, "storage": true},
+                        {"name": "v2", "served": true, "storage": false},
+                    ],
+                },
+                "status": {"storedVersions": ["v1"]},
+            }),
+        );
+        if is_complete {
+            index.finish_relist(&watch);
+        }
+        let guard = Guard {
+            index: Arc::new(index),
+            cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
+        };
+        let question = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": "somebody"},
+                "oldObject": {"metadata": {"name": "sample"}, "spec": {"deletionPolicy": policy}},
+                "resource": {"group": "windlass.dev", "version": "v1alpha1", "resource": "bundledeployments"},
+            },
+        });
+        let request = Request::post(REMOVAL_PATH)
+            .body(Body::from(question.to_string()))
+            .unwrap();
+        let response = router(guard).oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = to_bytes(response.into_body(), LONGEST_BODY).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    #[tokio::test]
+    async fn a_deletion_that_could_not_end_is_refused_with_the_way_out() {
+        for (objects, policy, allowed) in [
+            (0, "KeepCRDs", true),
+            (1, "KeepCRDs", false),
+            (1, "KeepStoredVersion", true),
+            (1, "DeleteCRDs", true),
+        ] {
+            let (status, answer) = ask_removal(objects, policy, true).await;
+            assert_eq!(status, StatusCode::OK);
+            assert_eq!(
+                answer["response"]["allowed"], allowed,
+                "{objects} {policy}: {answer}"
+            );
+            if !allowed {
+                let message = answer["response"]["status"]["message"].as_str().unwrap();
+                assert!(message.contains("widgets.example.com") && message.contains("KeepStoredVersion"));
+            }
+        }
+        let (status, _) = ask_removal(1, "KeepCRDs", false).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     }
 }

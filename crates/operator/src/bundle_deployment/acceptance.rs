@@ -28,6 +28,10 @@ impl BundleReconciler {
         let loaded = self.load(deployment).await?;
         self.check_order(deployment, &loaded, report).await?;
         self.check(owner, deployment, &loaded, report).await?;
+        // What has begun goes on: half of it is there.
+        if report.installing.as_ref() != Some(&loaded.bundle) {
+            self.dry_run(owner, &loaded).await?;
+        }
         Ok(loaded)
     }
 

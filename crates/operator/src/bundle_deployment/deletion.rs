@@ -4,11 +4,14 @@ use serde_json::{Value, json};
 use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
-use super::{disarming::stored_kind, halt::Halt, reconciler::BundleReconciler, triggers::OWNED_KINDS};
-use crate::install::{
-    plan::{Phase, Plan},
-    status::Milestone,
-    traffic::Traffic,
+use super::{halt::Halt, reconciler::BundleReconciler, triggers::OWNED_KINDS};
+use crate::{
+    install::{
+        plan::{Phase, Plan},
+        status::Milestone,
+        traffic::Traffic,
+    },
+    leaving::stored_kind,
 };
 
 /// How a message lists objects.

@@ -1,8 +1,9 @@
 //! Disarming what a new bundle no longer has, when what took its place is armed, and before the pods that serve it go.
 
 use serde_json::{Value, json};
-use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
-use windlass_crd::{is_converting, storage_version};
+use windlass_api::DeletionPolicy;
+use windlass_cluster::{apply::Applicant, kinds};
+use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
@@ -11,9 +12,12 @@ use super::{
     reconciler::BundleReconciler,
     report::InstallReport,
 };
-use crate::install::{
-    plan::{Phase, Plan, Stage, may_stop_converting, staged},
-    status::Milestone,
+use crate::{
+    install::{
+        plan::{Phase, Plan, Stage, may_stop_converting, staged},
+        status::Milestone,
+    },
+    leaving::has_objects,
 };
 
 // === impl BundleReconciler ===
@@ -74,7 +78,8 @@ impl BundleReconciler {
         armament: &Armament<'_>,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
-        if let Some(desired) = plan.crd(name(live)) {
+        let desired = plan.crd(name(live));
+        if let Some(desired) = desired {
             self.ensure_crd(owner, desired, armament, Stage::Ending, report)
                 .await?;
         }
@@ -85,7 +90,14 @@ impl BundleReconciler {
         let Some(live) = self.context.cluster.read(&key).await? else {
             return Ok(());
         };
-        if self.stop_converting(&live, Milestone::Installed).await? {
+        let ended = match desired {
+            Some(_) => self.stop_converting(&live, Milestone::Installed).await?,
+            None => {
+                self.leave_crd(&live, DeletionPolicy::KeepCRDs, Milestone::Installed)
+                    .await?
+            }
+        };
+        if ended {
             self.note_disarmed(owner);
         }
         Ok(())
@@ -113,31 +125,20 @@ impl BundleReconciler {
 
     /// Refuses to end a conversion without which something would be lost.
     async fn gate_on_conversion(&self, live: &Value, step: Milestone) -> Result<(), Halt> {
-        let has_objects = self.has_objects(live).await?;
+        let has_objects = has_objects(&self.context.cluster, live).await?;
         if !may_stop_converting(live, has_objects) {
-            let name = name(live);
-            let message = format!(
-                "{name} serves several versions and has stored objects, which would be lost without its conversion. Delete the objects; or set served: false on all versions but the storage version and rewrite the objects in it; or keep a bundle that converts {name}"
-            );
-            return Err(Halt::failed(step, "ConversionInUse", message));
+            return Err(conversion_in_use(name(live), step));
         }
         Ok(())
     }
-
-    /// Whether objects of a CRD are stored. They are read in the version that they are stored in, which needs no
-    /// webhook.
-    async fn has_objects(&self, crd: &Value) -> Result<bool, RequestError> {
-        match self.context.cluster.any(&stored_kind(crd)).await {
-            // Stored, but not served: it cannot be seen, so it must be supposed.
-            Err(RequestError::UnknownKind { .. }) => Ok(true),
-            found => Ok(found?.is_some()),
-        }
-    }
 }
 
-/// The kind that a CRD defines, in the version in which its objects are stored.
-pub(super) fn stored_kind(crd: &Value) -> Kind {
-    Kind::of_crd(crd, storage_version(crd).unwrap_or_default())
+/// Something is stored that would be lost without its conversion.
+pub(super) fn conversion_in_use(name: &str, step: Milestone) -> Halt {
+    let message = format!(
+        "{name} serves several versions and has stored objects, which would be lost without its conversion. Delete the objects; or set served: false on all versions but the storage version and rewrite the objects in it; or keep a bundle that converts {name}"
+    );
+    Halt::failed(step, "ConversionInUse", message)
 }
 
 /// Whether the plan converts a CRD.

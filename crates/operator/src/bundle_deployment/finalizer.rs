@@ -6,14 +6,33 @@ use windlass_object::{ObjectKey, names, object, patch::guarded};
 
 use crate::context::Context;
 
-/// Sees to it that the finalizer is there.
+/// How often the finalizer is written where somebody else writes the object at the same time.
+const TRIES: usize = 3;
+
+/// Sees to it that the finalizer is there. A watch that lags shows the object as it was before another write: that is
+/// told from a refusal, which is to be reported.
 pub(super) async fn ensure(context: &Context, object: &Value) -> Result<(), RequestError> {
-    let mut finalizers = object::finalizers(object);
-    if finalizers.contains(&names::FINALIZER) {
-        return Ok(());
+    let mut live = object.clone();
+    for last in (0..TRIES).rev() {
+        let mut finalizers = object::finalizers(&live);
+        if finalizers.contains(&names::FINALIZER) {
+            return Ok(());
+        }
+        finalizers.push(names::FINALIZER);
+        match write(context, &live, &finalizers).await {
+            Err(error) if last > 0 && (error.is_invalid() || error.is_conflict()) => {
+                let key = ObjectKey::of(&live).ok_or(RequestError::Nameless)?;
+                let read = context.cluster.read(&key).await?;
+                let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+                match read.filter(|read| version(read) != version(&live)) {
+                    Some(read) => live = read,
+                    None => return Err(error),
+                }
+            }
+            result => return result,
+        }
     }
-    finalizers.push(names::FINALIZER);
-    write(context, object, &finalizers).await
+    Ok(())
 }
 
 /// Takes the finalizer away: the object goes.

@@ -3,8 +3,10 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Instant,
 };
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName};
 use windlass_bundle::{
@@ -14,10 +16,20 @@ use windlass_bundle::{
     upgrade::Predecessors,
 };
 use windlass_cluster::kinds;
-use windlass_object::text::{Listing, hexadecimal};
+use windlass_object::{
+    object,
+    text::{Listing, hexadecimal},
+};
 
-use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler};
-use crate::install::{plan::Plan, status::Milestone};
+use super::{
+    halt::Halt,
+    memory::{LoadOutcome, Loaded},
+    reconciler::BundleReconciler,
+};
+use crate::install::{
+    plan::Plan,
+    status::{InstallOutcome, Milestone},
+};
 
 /// How a status lists problems.
 const PROBLEMS: Listing = Listing {
@@ -34,8 +46,11 @@ impl BundleReconciler {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         let spec = &deployment.spec;
         let source = &spec.source;
-        let files = match (&source.directory, &source.config_maps, &source.image) {
-            (Some(directory), None, None) => self.read_directory(&directory.path).await?,
+        if let Some(outcome) = self.find_unread(&name, spec) {
+            return outcome.map_err(|(reason, message)| refused(reason, message));
+        }
+        let (files, objects) = match (&source.directory, &source.config_maps, &source.image) {
+            (Some(directory), None, None) => (self.read_directory(&directory.path).await?, None),
             (None, Some(config_maps), None) => self.read_config_maps(config_maps).await?,
             (None, None, Some(image)) => {
                 let message = format!(
@@ -47,17 +62,62 @@ impl BundleReconciler {
             _ => return Err(refused("SourceInvalid", "specify exactly one source")),
         };
         let digest = digest(&files);
-        if let Some(loaded) = self.loader.find(&name, &digest, spec) {
-            return Ok(loaded);
+        if source.directory.is_some() && !self.has_settled(deployment, &name, &digest) {
+            return self.loader.latest(&name, spec).ok_or_else(|| self.changing());
         }
-        let (asked, of) = (spec.clone(), name.clone());
-        let planned = tokio::task::spawn_blocking(move || plan(&of, &files, digest, &asked));
-        let loaded = planned
-            .await?
-            .map_err(|(reason, message)| refused(reason, message))?;
-        let loaded = Arc::new(loaded);
-        self.loader.keep(name, spec.clone(), loaded.clone());
-        Ok(loaded)
+        if let Some(objects) = objects {
+            self.loader.stamp(&name, objects, &digest);
+        }
+        let outcome = match self.loader.find(&name, &digest, spec) {
+            Some(outcome) => outcome,
+            None => self.plan(name, digest, files, spec).await?,
+        };
+        outcome.map_err(|(reason, message)| refused(reason, message))
+    }
+
+    /// Plans what was read, and remembers what came of it.
+    async fn plan(
+        &self,
+        name: String,
+        digest: String,
+        files: Files,
+        spec: &BundleDeploymentSpec,
+    ) -> Result<LoadOutcome, Halt> {
+        let (asked, of, owner) = (spec.clone(), digest.clone(), name.clone());
+        let planned = tokio::task::spawn_blocking(move || plan(&owner, &files, of, &asked));
+        let outcome = planned.await?.map(Arc::new);
+        self.loader.keep(name, digest, spec.clone(), outcome.clone());
+        Ok(outcome)
+    }
+
+    /// What came of it last, where the ConfigMaps are, as their watches show them, what was read then.
+    fn find_unread(&self, name: &str, spec: &BundleDeploymentSpec) -> Option<LoadOutcome> {
+        let names = spec.source.config_maps.as_ref()?;
+        let seen = names.iter().map(|ConfigMapName { name }| {
+            let key = kinds::CONFIG_MAP.object(Some(&self.context.namespace), name);
+            self.context.index.find(&key)
+        });
+        let seen: Vec<_> = seen.collect::<Option<_>>()?;
+        let objects = stamp(seen.iter().map(AsRef::as_ref));
+        self.loader.find_unread(name, &objects, spec)
+    }
+
+    /// Whether what a folder holds is believed: it is what was installed or loaded before, the spec asks for it anew, or
+    /// it has stayed the same for a while. What is missing in a folder that is being copied would be removed.
+    fn has_settled(&self, deployment: &BundleDeployment, name: &str, digest: &str) -> bool {
+        let status = deployment.status.clone().unwrap_or_default();
+        let is_asked_anew = status.observed_generation != deployment.metadata.generation;
+        let reported = [&status.bundle, &status.installing];
+        let is_reported = reported.into_iter().flatten().any(|known| known.digest == digest);
+        let pause = self.timing.recheck / 2;
+        let has_settled = self.loader.has_settled(name, digest, Instant::now(), pause);
+        status.bundle.is_none() || is_asked_anew || is_reported || has_settled
+    }
+
+    fn changing(&self) -> Halt {
+        let message = "the directory has changed; waiting until two reads of it agree";
+        let outcome = InstallOutcome::waiting(Milestone::Accepted, "SourceChanging", message);
+        Halt::Later(outcome, self.timing.recheck)
     }
 
     async fn read_directory(&self, path: &str) -> Result<Files, Halt> {
@@ -73,7 +133,8 @@ impl BundleReconciler {
         read.await?.map_err(|problem| refused("SourceInvalid", problem))
     }
 
-    async fn read_config_maps(&self, names: &[ConfigMapName]) -> Result<Files, Halt> {
+    /// What the ConfigMaps hold, and which they are.
+    async fn read_config_maps(&self, names: &[ConfigMapName]) -> Result<(Files, Option<String>), Halt> {
         let mut config_maps = Vec::new();
         for ConfigMapName { name } in names {
             let key = kinds::CONFIG_MAP.object(Some(&self.context.namespace), name);
@@ -84,17 +145,29 @@ impl BundleReconciler {
             };
             config_maps.push(config_map);
         }
+        let objects = stamp(&config_maps);
         let archive = sources::config_maps::assemble(&config_maps)
             .map_err(|error| refused("SourceInvalid", error.to_string()))?;
         let read =
             tokio::task::spawn_blocking(move || sources::archive::load(archive.as_slice(), "the ConfigMaps"));
-        read.await?
-            .map_err(|error| refused("SourceInvalid", format!("{}: {error}", error.file())))
+        let files = read
+            .await?
+            .map_err(|error| refused("SourceInvalid", format!("{}: {error}", error.file())))?;
+        Ok((files, Some(objects)))
     }
 }
 
+/// Tells these objects, as they are, from any others: a resourceVersion is of one state of one object.
+fn stamp<'a>(objects: impl IntoIterator<Item = &'a Value>) -> String {
+    let stamps = objects.into_iter().map(|object| {
+        let text = |pointer| object::text(object, pointer).unwrap_or_default();
+        format!("{}/{}", text("/metadata/uid"), text("/metadata/resourceVersion"))
+    });
+    stamps.collect::<Vec<_>>().join(" ")
+}
+
 /// A path below `root`, wherever links in it lead.
-fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
+pub(super) fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
     let folder = root.join(path);
     let folder = folder
         .canonicalize()

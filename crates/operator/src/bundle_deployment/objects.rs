@@ -225,10 +225,13 @@ impl BundleReconciler {
         if object::is_terminating(live) {
             return Ok(());
         }
-        self.context
-            .cluster
-            .delete(&key, object::text(live, "/metadata/uid"))
-            .await?;
+        let (cluster, uid) = (&self.context.cluster, object::text(live, "/metadata/uid"));
+        if Kind::of(&key) == kinds::DEPLOYMENT {
+            // Pods that still end need what they may do, and what they mount.
+            cluster.delete_after_dependents(&key, uid).await?;
+        } else {
+            cluster.delete(&key, uid).await?;
+        }
         self.context.applier.forget(&key);
         info!(object = %key, "Deleted");
         Ok(())

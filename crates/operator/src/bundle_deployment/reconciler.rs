@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials};
+use super::memory::{Disarmed, DryRuns, Loader, Proofs, Reported, StorageVersionHistories, Trials};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
@@ -11,8 +11,10 @@ pub(super) struct BundleReconciler {
     pub(super) loader: Loader,
     pub(super) proofs: Proofs,
     pub(super) trials: Trials,
+    pub(super) dry_runs: DryRuns,
     pub(super) disarmed: Disarmed,
     pub(super) histories: Arc<StorageVersionHistories>,
+    pub(super) reported: Arc<Reported>,
     pub(super) announced: Announced,
     pub(super) timing: Delays,
 }

@@ -1,5 +1,7 @@
-//! Removal, in order: disarm, wait until every API server has heard of it, then everything else in reverse. CRDs stay
+//! Removal, in order: see whether anything is in the way, disarm, wait until every API server has heard of it, then everything else in reverse. CRDs stay
 //! with their objects unless they are to be deleted, and so does the namespace.
+
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -17,6 +19,9 @@ use super::{
 };
 use crate::install::status::{Conditions, InstallOutcome, Milestone};
 
+/// The shortest pause before a watch is looked at again that has not shown what was written last.
+const BREATH: Duration = Duration::from_millis(50);
+
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
@@ -33,17 +38,21 @@ impl BundleReconciler {
             adopt: Vec::new(),
         };
         report.at = Milestone::Armed;
-        self.disarm_admission(&owner).await?;
-        for webhook in &mut report.webhooks {
-            webhook.state = WebhookState::Disarmed;
-        }
         self.dismiss_canaries(&owner, &[]).await?;
         let namespace = &deployment.spec.namespace;
         if self.namespace(namespace).await? != Namespace::Present {
             self.let_go(&owner, namespace).await?;
         }
+        self.gate_on_leaving(&owner, deployment, report).await?;
+        report.migrations.clear();
+        self.disarm_admission(&owner).await?;
+        for webhook in &mut report.webhooks {
+            webhook.state = WebhookState::Disarmed;
+        }
         match deployment.spec.deletion_policy {
-            DeletionPolicy::KeepCRDs => self.stop_converting_all(&owner).await?,
+            DeletionPolicy::KeepCRDs | DeletionPolicy::KeepStoredVersion => {
+                self.leave_crds(&owner, deployment).await?;
+            }
             DeletionPolicy::DeleteCRDs => self.delete_crds(&owner, namespace).await?,
         }
         for conversion in &mut report.conversions {
@@ -51,12 +60,14 @@ impl BundleReconciler {
         }
         let since = disarmed_since(deployment);
         report.disarmed = true;
-        let message = "webhooks are disarmed; deleting their servers once all API servers have observed it";
-        let disarmed = Halt::waiting(Milestone::Armed, "Disarmed", message);
-        let Some(since) = since else { return Err(disarmed) };
-        let waited = self.context.clock.now().duration_since(since);
-        if waited < SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX) {
-            return Err(disarmed);
+        let delay = SignedDuration::try_from(self.timing.disarmed).unwrap_or(SignedDuration::MAX);
+        let waited = since.map(|since| self.context.clock.now().duration_since(since));
+        let left = delay.saturating_sub(waited.unwrap_or_default());
+        if waited.is_none() || left.is_positive() {
+            let message =
+                "webhooks are disarmed; deleting their servers once all API servers have observed it";
+            let outcome = InstallOutcome::waiting(Milestone::Armed, "Disarmed", message);
+            return Err(Halt::Later(outcome, left.unsigned_abs().max(BREATH)));
         }
         self.delete_everything(&owner).await?;
         self.delete_orphans(&owner, namespace).await?;
@@ -68,27 +79,6 @@ impl BundleReconciler {
         finalizer::remove(&self.context, object).await?;
         info!(bundle_deployment = name, "Removed");
         Ok(Action::AwaitChange)
-    }
-
-    /// Takes every conversion back to None that can be; says of all the others what keeps them.
-    async fn stop_converting_all(&self, owner: &Applicant) -> Result<(), Halt> {
-        let mut obstacles = Vec::new();
-        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
-            match self.stop_converting(&live, Milestone::Armed).await {
-                Err(Halt::Gate(InstallOutcome::Failed { message, .. })) => obstacles.push(message),
-                stopped => {
-                    stopped?;
-                }
-            }
-        }
-        if obstacles.is_empty() {
-            return Ok(());
-        }
-        let message = format!(
-            "{}; or set spec.deletionPolicy: DeleteCRDs to delete the CustomResourceDefinitions with all their objects. The removal then resumes automatically",
-            obstacles.join("; ")
-        );
-        Err(Halt::failed(Milestone::Armed, "ConversionInUse", message))
     }
 
     /// Lets go of what stays: CRDs, since their objects would go with them, and the namespace. Returns their names.

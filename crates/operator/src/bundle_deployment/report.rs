@@ -10,7 +10,7 @@ use windlass_cluster::RequestError;
 use windlass_crd::{storage_migration::Migration, upgrade_safety::Finding};
 use windlass_object::{ObjectKey, names};
 
-use super::{halt::BundleDeploymentError, reconciler::BundleReconciler};
+use super::{halt::BundleDeploymentError, memory::status_of, reconciler::BundleReconciler};
 use crate::{
     install::{
         plan::listed,
@@ -21,6 +21,9 @@ use crate::{
 
 /// The condition that says, during a removal, that nothing is sent to the webhooks any more; its time is since when.
 pub(super) const DISARMED: &str = "Disarmed";
+
+/// The condition that says that nothing is done while an annotation says so.
+pub(super) const PAUSED: &str = "Paused";
 
 /// The reason of the condition Accepted where changes are made that break something.
 const WARNINGS: &str = "CrdUpgradeWarnings";
@@ -119,7 +122,7 @@ impl BundleReconciler {
         report: &InstallReport,
         outcome: &InstallOutcome,
     ) -> Result<(), BundleDeploymentError> {
-        let known = deployment.status.clone().unwrap_or_default();
+        let known = self.known_status(object, deployment);
         let generation = deployment.metadata.generation;
         let mut status = BundleDeploymentStatus {
             observed_generation: generation,
@@ -129,8 +132,9 @@ impl BundleReconciler {
             webhooks: report.webhooks.clone(),
             certificates: report.certificates.clone(),
             storage_migrations: report.migrations.clone(),
-            conditions: known.conditions.clone(),
+            conditions: known.conditions,
         };
+        status.conditions.retain(|condition| condition.type_ != PAUSED);
         // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.
         let reached = report.at > Milestone::Installed || report.bundle.is_some();
         let armed = reached && report.is_armed();
@@ -151,10 +155,23 @@ impl BundleReconciler {
                 .conditions
                 .record(DISARMED, verdict, generation, self.context.clock.now());
         }
+        self.write_status(object, deployment, status).await
+    }
+
+    /// Writes `status` if it differs from what is known, and announces what is news in it.
+    pub(super) async fn write_status(
+        &self,
+        object: &Value,
+        deployment: &BundleDeployment,
+        status: BundleDeploymentStatus,
+    ) -> Result<(), BundleDeploymentError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        self.reported.note(&key.name, &status);
+        // What was written last time may have shown up meanwhile.
+        let known = self.known_status(object, deployment);
         if status == known {
             return Ok(());
         }
-        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
         let patch = merge_patch(&known, &status).map_err(BundleDeploymentError::Encode)?;
         self.context
             .cluster
@@ -162,6 +179,13 @@ impl BundleReconciler {
             .await?;
         self.announce(object, &known, &status).await;
         Ok(())
+    }
+
+    /// The status as the watch shows it by now; what `deployment` says may be older.
+    fn known_status(&self, object: &Value, deployment: &BundleDeployment) -> BundleDeploymentStatus {
+        let seen = ObjectKey::of(object).and_then(|key| self.context.index.find(&key));
+        let seen = seen.as_deref().and_then(status_of);
+        seen.unwrap_or_else(|| deployment.status.clone().unwrap_or_default())
     }
 
     async fn announce(

@@ -212,11 +212,7 @@ impl BundleReconciler {
 
     /// A Deployment's selector is immutable: it is deleted, while its pods go on serving, and another one takes its place.
     async fn gate_on_selector(&self, desired: &Value, live: &Value, owner: &Applicant) -> Result<(), Halt> {
-        let selector = |object: &Value| object.pointer("/spec/selector").cloned().unwrap_or_default();
-        let (desired_selector, live_selector) = (selector(desired), selector(live));
-        let is_same = covers(&desired_selector, &live_selector, None)
-            && covers(&live_selector, &desired_selector, None);
-        if is_same || !owner.may_write(live) {
+        if !selects_other_pods(desired, live) || !owner.may_write(live) {
             return Ok(());
         }
         let Some(key) = ObjectKey::of(live) else {
@@ -234,6 +230,16 @@ impl BundleReconciler {
             message,
         ))
     }
+}
+
+/// Whether a Deployment has another selector than the live one, which cannot change.
+pub(super) fn selects_other_pods(desired: &Value, live: &Value) -> bool {
+    if object::text(desired, "/kind") != Some("Deployment") {
+        return false;
+    }
+    let selector = |object: &Value| object.pointer("/spec/selector").cloned().unwrap_or_default();
+    let (desired, live) = (selector(desired), selector(live));
+    !(covers(&desired, &live, None) && covers(&live, &desired, None))
 }
 
 fn is_orphan(set: &Value, owner: &Applicant) -> bool {

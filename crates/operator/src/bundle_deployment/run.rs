@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use windlass_api::BundleDeployment;
@@ -18,12 +18,19 @@ use windlass_object::object;
 use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt},
-    memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials},
+    memory::{Disarmed, DryRuns, Loader, Proofs, Reported, StorageVersionHistories, Trials, status_of},
+    pause::paused_by,
+    polling,
     reconciler::{BundleReconciler, Delays},
     report::InstallReport,
     triggers,
 };
-use crate::{context::Context, controller, install::status::InstallOutcome, reporting::Announced};
+use crate::{
+    context::Context,
+    controller,
+    install::status::{InstallOutcome, Milestone},
+    reporting::Announced,
+};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("bundle-deployment", 4);
@@ -43,44 +50,66 @@ pub fn run(
         let queue = Arc::new(Queue::new());
         triggers::watch_everything(&context);
         let histories = Arc::<StorageVersionHistories>::default();
-        let router = triggers::enqueue(context.clone(), queue.clone(), histories.clone());
-        let reconciler = Arc::new(BundleReconciler {
-            context: context.clone(),
-            loader: Loader::default(),
-            proofs: Proofs::default(),
-            trials: Trials::default(),
-            disarmed: Disarmed::new(context.clock.now()),
-            histories,
-            announced: Announced::default(),
-            timing,
-        });
-        let reconcile = |name: String| reconciler.clone().reconcile(name);
-        controller::run(&context, WORKER, queue, router, || {}, reconcile, shutdown).await
+        let reported = Arc::<Reported>::default();
+        let router = triggers::enqueue(
+            context.clone(),
+            queue.clone(),
+            histories.clone(),
+            reported.clone(),
+        );
+        let begin = |since| {
+            let reconciler = Arc::new(BundleReconciler {
+                context: context.clone(),
+                loader: Loader::default(),
+                proofs: Proofs::default(),
+                trials: Trials::default(),
+                dry_runs: DryRuns::default(),
+                disarmed: Disarmed::new(since),
+                histories,
+                reported,
+                announced: Announced::default(),
+                timing,
+            });
+            move |name: String| reconciler.clone().reconcile(name)
+        };
+        let router = async {
+            tokio::select! {
+                () = router => {}
+                () = polling::poll(&context, &queue, timing.recheck) => {}
+            }
+        };
+        controller::run(&context, WORKER, queue.clone(), router, begin, shutdown).await
     })
 }
 
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    async fn reconcile(self: Arc<Self>, name: String) -> Result<Action, BundleDeploymentError> {
+    pub(super) async fn reconcile(self: Arc<Self>, name: String) -> Result<Action, BundleDeploymentError> {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
             self.proofs.forget(&name);
             self.trials.forget(&name);
+            self.dry_runs.forget(&name);
             self.disarmed.forget(&name);
+            self.reported.forget(&name);
             self.announced.forget(&key);
             return Ok(Action::AwaitChange);
         };
-        let deployment: BundleDeployment =
-            serde_json::from_value(Value::clone(&object)).map_err(BundleDeploymentError::Decode)?;
+        let deployment = match serde_json::from_value::<BundleDeployment>(Value::clone(&object)) {
+            Ok(deployment) => deployment,
+            Err(error) => return self.report_unreadable(&object, error).await,
+        };
+        if let Some(why) = paused_by(&object) {
+            return self.hold(&object, &deployment, why).await;
+        }
         let mut report = InstallReport::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {
             self.remove(&object, &deployment, &mut report).await
         } else {
-            finalizer::ensure(&self.context, &object).await?;
-            self.install(&deployment, &mut report).await
+            self.hold_and_install(&object, &deployment, &mut report).await
         };
         let (outcome, result) = match walked {
             Ok(next) if removing => return Ok(next),
@@ -97,4 +126,39 @@ impl BundleReconciler {
         self.report(&object, &deployment, &report, &outcome).await?;
         result
     }
+
+    /// Installs what cannot go any more without being disarmed.
+    async fn hold_and_install(
+        &self,
+        object: &Value,
+        deployment: &BundleDeployment,
+        report: &mut InstallReport,
+    ) -> Result<Action, Halt> {
+        finalizer::ensure(&self.context, object).await?;
+        self.install(deployment, report).await
+    }
+
+    /// Says of a BundleDeployment that cannot be read that it cannot: others wait to hear what it claims.
+    async fn report_unreadable(
+        &self,
+        object: &Value,
+        error: serde_json::Error,
+    ) -> Result<Action, BundleDeploymentError> {
+        let deployment = without_spec(object).map_err(BundleDeploymentError::Decode)?;
+        let message = format!(
+            "cannot read the BundleDeployment: {error}; it may be for a newer release of Windlass: upgrade Windlass, or change the spec"
+        );
+        let outcome = InstallOutcome::failed(Milestone::Accepted, "SpecUnreadable", message);
+        let report = InstallReport::new(&deployment);
+        self.report(object, &deployment, &report, &outcome).await?;
+        Ok(Action::AwaitChange)
+    }
+}
+
+/// A BundleDeployment of which only the metadata and the status are read, the latter as far as it can be.
+fn without_spec(object: &Value) -> Result<BundleDeployment, serde_json::Error> {
+    serde_json::from_value(json!({
+        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object["metadata"],
+        "spec": {"namespace": "", "source": {}}, "status": status_of(object).unwrap_or_default(),
+    }))
 }

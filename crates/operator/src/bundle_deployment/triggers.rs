@@ -18,7 +18,7 @@ use windlass_crd::claims::{Api, Claimant};
 use windlass_object::{names, object};
 use windlass_trust::injection::differs_in_trust_only;
 
-use super::memory::StorageVersionHistories;
+use super::memory::{Reported, StorageVersionHistories};
 use crate::{context::Context, injection::REPAIRED};
 
 /// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
@@ -52,10 +52,12 @@ pub(super) fn watch_everything(context: &Context) {
 }
 
 /// Puts every BundleDeployment into the queue that a change concerns, for ever, and shows the change to `histories`.
+/// What `reported` explains concerns others only.
 pub(super) async fn enqueue(
     context: Arc<Context>,
     queue: Arc<Queue<String>>,
     histories: Arc<StorageVersionHistories>,
+    reported: Arc<Reported>,
 ) {
     let mut changes = context.index.subscribe();
     histories.see_all(&context.index);
@@ -68,7 +70,10 @@ pub(super) async fn enqueue(
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
-                let names = affected_keys(&context.index, &context.namespace, &change);
+                let mut names = affected_keys(&context.index, &context.namespace, &change);
+                if is_own_report(&change, &reported) {
+                    names.remove(&change.key.name);
+                }
                 if names.is_empty() {
                     continue;
                 }
@@ -84,6 +89,11 @@ pub(super) async fn enqueue(
             Err(RecvError::Closed) => return,
         }
     }
+}
+
+/// Whether a change is of a BundleDeployment, and only what was said of it last.
+fn is_own_report(change: &Change, reported: &Reported) -> bool {
+    Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT && reported.explains(change)
 }
 
 /// The objects of a kind that were installed for BundleDeployments.

@@ -47,6 +47,20 @@ pub enum Denial {
         /// The versions.
         versions: Vec<String>,
     },
+    /// The BundleDeployment would never be gone, and could not be kept either.
+    #[error(
+        "The BundleDeployment {owner} cannot be removed as it is, and a deletion cannot be taken back: {} serve several \
+         versions and have stored objects, which would be lost without their conversion. First set spec.deletionPolicy to \
+         KeepStoredVersion, to rewrite the objects and serve only the version in which they are stored, or to DeleteCRDs, to \
+         delete them; or delete the objects.",
+        crds.join(", ")
+    )]
+    Removal {
+        /// The BundleDeployment.
+        owner: String,
+        /// Its CustomResourceDefinitions that need their conversion.
+        crds: Vec<String>,
+    },
     /// The CRD would go, and every object with it.
     #[error(
         "Deleting {crd} would delete all its objects, which the BundleDeployment {owner} serves. Delete the \

@@ -38,6 +38,24 @@ pub fn judge(review: &Review, operator: &str, bundle_deployment: Option<&Value>)
     Err(Refused(refusals))
 }
 
+/// Whether a BundleDeployment may be deleted whose CRDs `in_use` could not do without it.
+///
+/// # Errors
+///
+/// When it may not.
+pub fn judge_removal(review: &Review, in_use: &[&str]) -> Result<(), Refused> {
+    let Some(before) = review.before() else {
+        return Ok(());
+    };
+    if in_use.is_empty() || review.after().is_some() || is_terminating(before) {
+        return Ok(());
+    }
+    Err(Refused(vec![Denial::Removal {
+        owner: name(before),
+        crds: in_use.iter().map(|crd| (*crd).to_owned()).collect(),
+    }]))
+}
+
 pub(super) fn of_change(old: &Value, new: &Value, owner: &str) -> Vec<Denial> {
     let (crd, owner) = (name(old), owner.to_owned());
     let mut refusals = Vec::new();

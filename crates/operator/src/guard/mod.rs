@@ -16,5 +16,5 @@ mod review;
 mod tests;
 
 pub use denial::{Denial, Refused};
-pub use judgement::judge;
+pub use judgement::{judge, judge_removal};
 pub use review::{InvalidReview, Review};

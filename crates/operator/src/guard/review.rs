@@ -6,7 +6,7 @@ use windlass_object::{names, object};
 
 use super::denial::Refused;
 
-/// A change of a CustomResourceDefinition that the API server asks about.
+/// A change that the API server asks about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Review {
     uid: String,
@@ -17,8 +17,10 @@ pub struct Review {
 
 /// Why a question cannot be answered: every problem of it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("not an AdmissionReview of a CustomResourceDefinition: {}", problems.join("; "))]
+#[error("not an AdmissionReview of a {of}: {}", problems.join("; "))]
 pub struct InvalidReview {
+    /// The kind that it should be about.
+    pub of: &'static str,
     /// Each with the field that it is about.
     pub problems: Vec<String>,
 }
@@ -29,19 +31,53 @@ struct Reader<'a> {
     problems: Vec<String>,
 }
 
+/// What a question is about.
+struct Subject {
+    kind: &'static str,
+    group: &'static str,
+    resource: &'static str,
+}
+
+const CRD: Subject = Subject {
+    kind: "CustomResourceDefinition",
+    group: "apiextensions.k8s.io",
+    resource: "customresourcedefinitions",
+};
+
+const BUNDLE_DEPLOYMENT: Subject = Subject {
+    kind: "BundleDeployment",
+    group: names::GROUP,
+    resource: "bundledeployments",
+};
+
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
 // === impl Review ===
 
 impl Review {
-    /// Reads the body of a request.
+    /// Reads the body of a request about a CRD.
     ///
     /// # Errors
     ///
     /// When something is missing in it, or is not what it should be.
     pub fn read(body: &[u8]) -> Result<Self, InvalidReview> {
+        Self::read_about(&CRD, body)
+    }
+
+    /// Reads the body of a request about a BundleDeployment.
+    ///
+    /// # Errors
+    ///
+    /// When something is missing in it, or is not what it should be.
+    pub fn read_bundle_deployment(body: &[u8]) -> Result<Self, InvalidReview> {
+        Self::read_about(&BUNDLE_DEPLOYMENT, body)
+    }
+
+    fn read_about(subject: &Subject, body: &[u8]) -> Result<Self, InvalidReview> {
+        let of = subject.kind;
         let review: Value = serde_json::from_slice(body).map_err(|error| InvalidReview {
+            of,
             problems: vec![format!("the body is not JSON: {error}")],
         })?;
         let mut reader = Reader {
@@ -50,8 +86,8 @@ impl Review {
         };
         reader.require("apiVersion", API_VERSION);
         reader.require("kind", KIND);
-        reader.require("request.resource.group", "apiextensions.k8s.io");
-        reader.require("request.resource.resource", "customresourcedefinitions");
+        reader.require("request.resource.group", subject.group);
+        reader.require("request.resource.resource", subject.resource);
         let uid = reader.text("request.uid");
         let user = reader.text("request.userInfo.username");
         let operation = reader.text("request.operation");
@@ -70,6 +106,7 @@ impl Review {
         let after = has_new.then(|| reader.object("request.object"));
         if !reader.problems.is_empty() {
             return Err(InvalidReview {
+                of,
                 problems: reader.problems,
             });
         }
@@ -86,12 +123,12 @@ impl Review {
         &self.user
     }
 
-    /// The CRD as it is; `None` where it is created.
+    /// The object as it is; `None` where it is created.
     pub fn before(&self) -> Option<&Value> {
         self.before.as_ref()
     }
 
-    /// The CRD as it would be; `None` where it is deleted.
+    /// The object as it would be; `None` where it is deleted.
     pub fn after(&self) -> Option<&Value> {
         self.after.as_ref()
     }

@@ -74,6 +74,7 @@ fn short(verdict: Result<(), Refused>) -> Vec<&'static str> {
         Denial::StoredVersions { .. } => "versions",
         Denial::Owner { .. } => "owner",
         Denial::Deletion { .. } => "deletion",
+        Denial::Removal { .. } => "removal",
     };
     refusals.iter().map(word).collect()
 }

@@ -19,7 +19,7 @@ use super::{
     desired::DesiredCertificate, endpoints, error::ServingCertificateError,
     reconciler::CertificateReconciler, targets,
 };
-use crate::bundle_deployment::rollout::RolloutStatus;
+use crate::{bundle_deployment::rollout::RolloutStatus, injection::TARGET_KINDS};
 
 /// What was seen, and what is needed to act on a plan.
 pub(super) struct Gathered {
@@ -119,6 +119,12 @@ impl CertificateReconciler {
             .iter()
             .filter_map(|target| read_target(target, &names, &trust, &mut certificates))
             .collect();
+        let unlisted = self.context.watches.unlisted();
+        observation.unlisted = unlisted
+            .iter()
+            .filter(|kind| TARGET_KINDS.contains(kind))
+            .map(ToString::to_string)
+            .collect();
         self.histories
             .complete(&desired.key, &mut observation, &trust, timing);
         Ok(Ok(Gathered {
@@ -160,7 +166,7 @@ impl CertificateReconciler {
 
     /// What the clocks say.
     fn clock(&self) -> ClockReading {
-        let uptime = SignedDuration::try_from(self.started.elapsed()).unwrap_or(SignedDuration::MAX);
+        let uptime = SignedDuration::try_from(self.since.elapsed()).unwrap_or(SignedDuration::MAX);
         ClockReading {
             now: self.context.clock.now(),
             mark: Mark {

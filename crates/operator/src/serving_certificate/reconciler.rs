@@ -1,7 +1,8 @@
 //! What a reconciliation has: the context, and what is remembered between two of them.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
+use windlass_cluster::lease::LeaderSince;
 use windlass_trust::rotation::Timing;
 
 use super::history::Histories;
@@ -15,5 +16,6 @@ pub(super) struct CertificateReconciler {
     pub(super) announced: Announced,
     /// Tells the marks of this process from those of others.
     pub(super) run: u64,
-    pub(super) started: Instant,
+    /// Waits count from then.
+    pub(super) since: LeaderSince,
 }

@@ -1,8 +1,8 @@
 //! The controller: a reconciliation looks, plans, does and reports.
 
 use std::{
-    sync::Arc,
-    time::{Duration, Instant},
+    sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use futures::future::BoxFuture;
@@ -53,28 +53,32 @@ pub fn run(
         triggers::watch_everything(&context);
         let repairs = Arc::new(Queue::new());
         let router = triggers::enqueue(context.clone(), queue.clone(), repairs.clone());
-        let reconciler = Arc::new(CertificateReconciler {
-            context: context.clone(),
-            timing,
-            histories: Histories::default(),
-            announced: Announced::default(),
-            run: rand::random(),
-            started: Instant::now(),
-        });
-        let begin = || triggers::add_orphans(&context, &queue);
-        let reconcile = |certificate: ObjectKey| reconciler.clone().reconcile(certificate);
-        let rotating = controller::run(
-            &context,
-            WORKER,
-            queue.clone(),
-            router,
-            begin,
-            reconcile,
-            shutdown.clone(),
-        );
-        let repair = |repair: Repair| reconciler.clone().repair(repair);
+        // Both workers begin with one leadership, and share what is remembered since.
+        let shared = OnceLock::new();
+        let reconciler = |since| {
+            let new = || CertificateReconciler {
+                context: context.clone(),
+                timing: timing.clone(),
+                histories: Histories::default(),
+                announced: Announced::default(),
+                run: rand::random(),
+                since,
+            };
+            shared.get_or_init(|| Arc::new(new())).clone()
+        };
+        let rotate = |since| {
+            triggers::add_orphans(&context, &queue);
+            let reconciler = reconciler(since);
+            move |certificate: ObjectKey| reconciler.clone().reconcile(certificate)
+        };
+        let repair = |since| {
+            let reconciler = reconciler(since);
+            move |repair: Repair| reconciler.clone().repair(repair)
+        };
+        let stop = shutdown.clone();
+        let rotating = controller::run(&context, WORKER, queue.clone(), router, rotate, stop);
         let routed = std::future::pending();
-        let repairing = controller::run(&context, REPAIRS, repairs, routed, || {}, repair, shutdown);
+        let repairing = controller::run(&context, REPAIRS, repairs, routed, repair, shutdown);
         tokio::try_join!(rotating, repairing).map(|_| ())
     })
 }

@@ -1,10 +1,6 @@
 //! Reconciliations and repairs against an API server that collects garbage at once, and counts what it is asked.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{Method, Request, Response, StatusCode};
 use jiff::SignedDuration;
@@ -113,7 +109,7 @@ impl Server {
         Some(sent)
     }
 
-    fn reconciler(self: &Arc<Self>) -> Arc<CertificateReconciler> {
+    async fn reconciler(self: &Arc<Self>) -> Arc<CertificateReconciler> {
         let server = self.clone();
         let service = service_fn(move |request| server.clone().answer(request));
         let timeout = Duration::from_secs(10);
@@ -138,7 +134,7 @@ impl Server {
             histories: Histories::default(),
             announced: Announced::default(),
             run: 1,
-            started: Instant::now(),
+            since: Leadership::always().acquired().await,
         })
     }
 }
@@ -150,7 +146,7 @@ fn certificate() -> ObjectKey {
 #[tokio::test]
 async fn what_is_deleted_while_it_is_reconciled_is_not_published_again() {
     let server = Server::new();
-    let next = server.reconciler().reconcile(certificate()).await.unwrap();
+    let next = server.reconciler().await.reconcile(certificate()).await.unwrap();
     assert_eq!(next, Action::AwaitChange);
     assert_eq!(*server.published.lock(), 1);
     assert_eq!(server.secrets.lock().len(), 0, "the CAs are left");
@@ -159,7 +155,7 @@ async fn what_is_deleted_while_it_is_reconciled_is_not_published_again() {
 #[tokio::test]
 async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
     let server = Server::new();
-    let reconciler = server.reconciler();
+    let reconciler = server.reconciler().await;
     let trust = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
     let carried: rotation::TrustSet = trust.certificates().iter().map(objects::summary).collect();
     let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;

@@ -30,6 +30,9 @@ pub enum Blocked {
         /// What it serves in place of the certificate in the Secret, in words.
         message: String,
     },
+    /// No list of a kind of targets was ever seen. Those that are known are cared for; which CAs sign and are trusted
+    /// does not change.
+    Unlisted(String),
     /// The value of `windlass.dev/rotate` asks for nothing.
     Request(String),
     /// A duration of the spec does not work; nothing new is issued.
@@ -40,6 +43,13 @@ pub enum Blocked {
 pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     let problems = situation.timing.problems().into_iter();
     let durations = problems.map(|problem| Blocked::Durations(problem.to_string()));
+
+    let unlisted = situation
+        .observation
+        .unlisted
+        .iter()
+        .cloned()
+        .map(Blocked::Unlisted);
 
     let refusing = situation
         .refusing_targets()
@@ -73,6 +83,7 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     let request = request.map(|error| Blocked::Request(error.to_string()));
     durations
         .chain(targets)
+        .chain(unlisted)
         .chain(contested)
         .chain(behind)
         .chain(request)
@@ -87,6 +98,10 @@ impl fmt::Display for Blocked {
             Self::Target { target, message } => write!(f, "{target} refuses the trust bundle: {message}"),
             Self::Contested { target, contested } => write!(f, "{target}: {contested}"),
             Self::Endpoint { endpoint, message } => write!(f, "{endpoint} {message}"),
+            Self::Unlisted(kind) => write!(
+                f,
+                "{kind} cannot be listed, so it is not known which of its objects request this trust bundle: no CA is replaced until it can be; see what keeps the API server from listing it"
+            ),
             Self::Request(message) | Self::Durations(message) => f.write_str(message),
         }
     }

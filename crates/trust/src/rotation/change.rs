@@ -68,9 +68,9 @@ fn record_published(situation: &Situation<'_>) -> Option<CaChange> {
 /// The next CA is known once everything was read back with it. What loses it later is repaired, and waited for again.
 fn record_trust(situation: &Situation<'_>) -> Option<CaChange> {
     let is_news = !matches!(situation.authorities.trust, Trust::Known(_));
-    (is_news && situation.next_is_everywhere()).then_some(CaChange::RecordTrust(Trust::Known(
-        situation.observation.clock.mark,
-    )))
+    (is_news && situation.knows_all_targets() && situation.next_is_everywhere()).then_some(
+        CaChange::RecordTrust(Trust::Known(situation.observation.clock.mark)),
+    )
 }
 
 fn start_rotation(situation: &Situation<'_>) -> Option<CaChange> {
@@ -120,7 +120,9 @@ fn promote(situation: &Situation<'_>) -> Option<CaChange> {
         Urgency::Due | Urgency::Needed | Urgency::Emergency => {}
     }
     let is_known = situation.next_is_trusted()
-        && (urgency == Urgency::Emergency || situation.refusing_targets().all(|target| target.trusts(next)));
+        && (urgency == Urgency::Emergency
+            || (situation.knows_all_targets()
+                && situation.refusing_targets().all(|target| target.trusts(next))));
     if !next.is_valid_at(situation.now()) || (!is_known && !is_now_or_never(situation)) {
         return None;
     }

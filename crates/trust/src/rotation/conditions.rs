@@ -42,6 +42,8 @@ pub enum Reason {
     Untrusted,
     /// It is met, and somebody else keeps taking the trust bundle from a target.
     Contested,
+    /// It is met as far as can be seen: a kind of targets cannot be listed.
+    TargetsUnlisted,
     /// A target refuses the trust bundle.
     Blocked,
     /// There is no Service.
@@ -103,6 +105,11 @@ fn trusted(situation: &Situation<'_>) -> Assessment {
                 "{current} of {total} targets carry the trust bundle; the others trust the served certificate"
             ),
         );
+    }
+    if !situation.knows_all_targets() {
+        let kinds = situation.observation.unlisted.join(", ");
+        let message = format!("all {total} known targets carry the trust bundle; {kinds} cannot be listed");
+        return Assessment::yes(Reason::TargetsUnlisted, message);
     }
     Assessment::yes(
         Reason::Current,
@@ -182,7 +189,10 @@ fn ready(
         match problem {
             Blocked::Durations(message) => return Assessment::no(Reason::InvalidDurations, message.clone()),
             Blocked::Target { .. } => return Assessment::no(Reason::Blocked, problem.to_string()),
-            Blocked::Contested { .. } | Blocked::Endpoint { .. } | Blocked::Request(_) => {}
+            Blocked::Contested { .. }
+            | Blocked::Endpoint { .. }
+            | Blocked::Unlisted(_)
+            | Blocked::Request(_) => {}
         }
     }
     if !situation
@@ -210,6 +220,8 @@ fn ready(
         |problem: &Blocked| matches!(problem, Blocked::Contested { contested, .. } if contested.repairs > 1);
     let reason = if blocked.iter().any(is_contested) {
         Reason::Contested
+    } else if !situation.knows_all_targets() {
+        Reason::TargetsUnlisted
     } else if is_updating {
         Reason::Updating
     } else {

@@ -19,6 +19,7 @@ pub(super) fn released(situation: &Situation<'_>) -> BTreeSet<KeyId> {
     }
     retiring
         .iter()
+        .filter(|authority| situation.knows_all_targets() || situation.authorities.distrusts(authority))
         .filter(|authority| hold_left(situation, authority).is_none())
         .map(|authority| authority.key_id)
         .collect()

@@ -9,7 +9,8 @@ use crate::rotation::{
     repair_limiter::Contested,
 };
 
-/// Everything that a plan is made from. All of it is read from the cluster; `targets` and `endpoints` are complete.
+/// Everything that a plan is made from. All of it is read from the cluster; `targets` are complete but for the kinds in
+/// `unlisted`, and `endpoints` are complete.
 #[derive(Clone, Debug)]
 pub struct Observation {
     /// What the clocks said.
@@ -21,6 +22,8 @@ pub struct Observation {
     pub serving: Option<Versioned<PublishedSecret>>,
     /// The objects that ask for the trust bundle. A conversion with strategy `None` asks for nothing.
     pub targets: Vec<Target>,
+    /// Kinds of targets of which no list was ever seen: any object of them may ask for the trust bundle.
+    pub unlisted: Vec<String>,
     /// The Service that is served.
     pub service: ObservedService,
     /// When this process last saw a target, or `ca.crt`, without the next CA that all of them had had. A process that
@@ -125,6 +128,7 @@ impl Observation {
             authorities: None,
             serving: None,
             targets: Vec::new(),
+            unlisted: Vec::new(),
             service: ObservedService {
                 name: service.to_owned(),
                 exists: false,

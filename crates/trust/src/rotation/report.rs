@@ -84,6 +84,7 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
     let restart = rollout.and_then(|rollout| endpoints::restart_wait(situation, rollout));
     let behind = endpoints::behind(situation).next().map(|_| timing.poll);
     let refusing = situation.refusing_targets().next().map(|_| timing.retry);
+    let unlisted = (!situation.knows_all_targets()).then_some(timing.retry);
     let targets = situation.observation.targets.iter();
     let contested = targets.filter_map(|target| target.contested.as_ref()?.wait);
     let written = (!steps.is_empty() && refusing.is_none()).then_some(timing.poll);
@@ -94,6 +95,7 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         .chain(restart)
         .chain(behind)
         .chain(refusing)
+        .chain(unlisted)
         .chain(written)
         .filter(SignedDuration::is_positive)
         .fold(timing.longest_sleep, SignedDuration::min)

@@ -141,6 +141,11 @@ impl<'a> Situation<'a> {
             .max()
     }
 
+    /// Whether every object is known that asks for the trust bundle.
+    pub(super) fn knows_all_targets(&self) -> bool {
+        self.observation.unlisted.is_empty()
+    }
+
     /// Whether everything that takes writes carries the next CA, `ca.crt` for those who copy it included.
     pub(super) fn next_is_everywhere(&self) -> bool {
         let Some(next) = &self.authorities.next else {

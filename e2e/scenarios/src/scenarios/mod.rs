@@ -10,6 +10,7 @@ mod crash;
 mod crd_upgrade;
 mod disruption;
 mod drift;
+mod dry_run;
 mod expired;
 mod fight;
 mod foreign;
@@ -20,6 +21,7 @@ mod idle;
 mod install;
 mod kubectl;
 mod leader;
+mod leaving;
 mod migration;
 mod namespace;
 mod operation;
@@ -177,6 +179,11 @@ scenarios! {
     removal::stored_old_versions_are_rewritten_before_conversion_ends,
     removal::definitions_go_only_when_asked_for_and_with_every_object,
     removal::a_deletion_while_the_operator_is_down_waits_for_it,
+    leaving::a_removal_that_could_not_end_takes_nothing_away_until_it_may_rewrite,
+    leaving::an_empty_definition_that_stays_serves_one_version,
+    leaving::what_is_paused_is_left_as_it_is_but_for_its_conversion,
+    dry_run::what_the_api_server_would_refuse_is_refused_before_anything_is_written,
+    dry_run::the_command_shows_what_an_install_would_do_and_writes_nothing,
     namespace::a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost,
     namespace::what_is_deleted_while_the_operator_is_down_goes_when_it_is_back,
     leader::the_next_leader_finishes_the_rotation_of_one_that_was_killed,

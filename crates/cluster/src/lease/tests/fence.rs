@@ -143,3 +143,18 @@ async fn without_an_election_everything_passes() {
     assert_eq!(Leadership::always().check(), Ok(()));
     Leadership::always().acquired().await;
 }
+
+#[tokio::test]
+async fn time_counts_from_leadership_and_not_from_standing_by() {
+    let (claims, receiver) = watch::channel(None);
+    let standby = Leadership::elected("me".into(), receiver);
+    let leads = tokio::spawn(async move { standby.acquired().await });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let before = tokio::time::Instant::now();
+    claims.send_replace(Some(LeaderTerm {
+        holder: "me".into(),
+        expiry: Moment::now().after(Duration::from_secs(60)),
+    }));
+    let since = leads.await.unwrap();
+    assert!(since.elapsed() <= before.elapsed());
+}

@@ -4,21 +4,23 @@ use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use windlass_cluster::lease::LeaderSince;
 
 /// When something was disarmed last, by BundleDeployment: API servers hear of it later.
 ///
-/// A process that has just started does not know what the one before it disarmed. It waits as if that had been now.
+/// A process that has just begun to lead does not know what the leader before it disarmed. It waits as if that had been
+/// when it began.
 pub(in crate::bundle_deployment) struct Disarmed {
-    started: Timestamp,
+    since: LeaderSince,
     last: Mutex<HashMap<String, Timestamp>>,
 }
 
 // === impl Disarmed ===
 
 impl Disarmed {
-    pub(in crate::bundle_deployment) fn new(started: Timestamp) -> Self {
+    pub(in crate::bundle_deployment) fn new(since: LeaderSince) -> Self {
         Self {
-            started,
+            since,
             last: Mutex::default(),
         }
     }
@@ -40,29 +42,44 @@ impl Disarmed {
         now: Timestamp,
         delay: Duration,
     ) -> Option<Duration> {
-        let since = self.last.lock().get(name).copied().unwrap_or(self.started);
-        let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+        let waited = match self.last.lock().get(name) {
+            Some(noted) => Duration::try_from(now.duration_since(*noted)).unwrap_or_default(),
+            None => self.since.elapsed(),
+        };
         delay.checked_sub(waited).filter(|left| !left.is_zero())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use windlass_cluster::lease::Leadership;
+
     use super::*;
 
-    #[test]
-    fn a_new_process_waits_as_if_it_had_disarmed_at_its_start() {
+    #[tokio::test]
+    async fn whoever_takes_over_waits_as_if_it_had_disarmed_when_it_began_to_lead() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let disarmed = Disarmed::new(Leadership::always().acquired().await);
+        // It began to lead just now, whatever the calendar says, and however long it stood by.
+        let (hour, most) = (Duration::from_secs(3600), Duration::from_secs(3000));
+        for now in [at(0), at(1_000_000_000)] {
+            assert!(disarmed.left("a", now, hour).is_some_and(|left| left > most));
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        assert_eq!(disarmed.left("a", at(100), Duration::from_millis(1)), None);
+    }
+
+    #[tokio::test]
+    async fn what_was_noted_counts_for_its_bundle_deployment() {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let delay = Duration::from_secs(10);
-        let disarmed = Disarmed::new(at(100));
-        assert_eq!(disarmed.left("a", at(100), delay), Some(delay));
-        assert_eq!(disarmed.left("a", at(104), delay), Some(Duration::from_secs(6)));
-        assert_eq!(disarmed.left("a", at(110), delay), None);
+        let disarmed = Disarmed::new(Leadership::always().acquired().await);
         disarmed.note("a", at(120));
         assert_eq!(disarmed.left("a", at(121), delay), Some(Duration::from_secs(9)));
-        assert_eq!(disarmed.left("b", at(121), delay), None);
+        assert_eq!(disarmed.left("a", at(130), delay), None);
+        assert!(disarmed.left("b", at(130), delay).is_some());
         disarmed.forget("a");
-        assert_eq!(disarmed.left("a", at(121), delay), None);
+        assert!(disarmed.left("a", at(130), delay).is_some());
         assert_eq!(disarmed.left("a", at(50), Duration::ZERO), None);
     }
 }

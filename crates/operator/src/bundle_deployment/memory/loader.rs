@@ -1,6 +1,10 @@
 //! What was loaded last.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use windlass_api::{BundleDeploymentSpec, BundleStatus};
@@ -10,11 +14,31 @@ use crate::install::plan::Plan;
 
 /// Remembers what was loaded last for each BundleDeployment: planning a large bundle takes a while.
 #[derive(Default)]
-pub(in crate::bundle_deployment) struct Loader(Mutex<HashMap<String, Remembered>>);
+pub(in crate::bundle_deployment) struct Loader {
+    remembered: Mutex<HashMap<String, Remembered>>,
+    stamps: Mutex<HashMap<String, Stamp>>,
+    sightings: Mutex<HashMap<String, Sighting>>,
+}
 
 struct Remembered {
     spec: BundleDeploymentSpec,
-    loaded: Arc<Loaded>,
+    digest: String,
+    outcome: LoadOutcome,
+}
+
+/// What came of loading a source: a reason and a message, where it holds nothing that can be installed.
+pub(in crate::bundle_deployment) type LoadOutcome = Result<Arc<Loaded>, (&'static str, String)>;
+
+/// Which objects a source was read from last, and what they held.
+struct Stamp {
+    objects: String,
+    digest: String,
+}
+
+/// A digest that a folder was seen to have, and since when.
+struct Sighting {
+    digest: String,
+    since: Instant,
 }
 
 /// What a source holds.
@@ -28,29 +52,165 @@ pub(in crate::bundle_deployment) struct Loaded {
 // === impl Loader ===
 
 impl Loader {
+    /// What came of it when files with this digest were loaded for `spec`, if they were the last.
     pub(in crate::bundle_deployment) fn find(
         &self,
         name: &str,
         digest: &str,
         spec: &BundleDeploymentSpec,
-    ) -> Option<Arc<Loaded>> {
-        let remembered = self.0.lock();
+    ) -> Option<LoadOutcome> {
+        let remembered = self.remembered.lock();
         let found = remembered.get(name)?;
-        (found.loaded.bundle.digest == digest && found.spec == *spec).then(|| found.loaded.clone())
+        (found.digest == digest && found.spec == *spec).then(|| found.outcome.clone())
     }
 
-    /// Keeps what was loaded for `spec`.
+    /// What came of it last, if that was for `spec` and read from `objects` as they are.
+    pub(in crate::bundle_deployment) fn find_unread(
+        &self,
+        name: &str,
+        objects: &str,
+        spec: &BundleDeploymentSpec,
+    ) -> Option<LoadOutcome> {
+        let stamps = self.stamps.lock();
+        let stamp = stamps.get(name).filter(|stamp| stamp.objects == objects)?;
+        self.find(name, &stamp.digest, spec)
+    }
+
+    /// Notes which objects were read, and the digest of what they held.
+    pub(in crate::bundle_deployment) fn stamp(&self, name: &str, objects: String, digest: &str) {
+        let digest = digest.to_owned();
+        self.stamps
+            .lock()
+            .insert(name.to_owned(), Stamp { objects, digest });
+    }
+
+    /// What was loaded last for `spec`, if that can be installed.
+    pub(in crate::bundle_deployment) fn latest(
+        &self,
+        name: &str,
+        spec: &BundleDeploymentSpec,
+    ) -> Option<Arc<Loaded>> {
+        let remembered = self.remembered.lock();
+        let found = remembered.get(name).filter(|found| found.spec == *spec)?;
+        found.outcome.clone().ok()
+    }
+
+    /// Whether a folder that changes under its name is believed to have changed to `digest`: it was seen so before, and
+    /// that is as long ago as `pause`. Whoever copies a folder may be in the middle of it.
+    pub(in crate::bundle_deployment) fn has_settled(
+        &self,
+        name: &str,
+        digest: &str,
+        now: Instant,
+        pause: Duration,
+    ) -> bool {
+        let is_known = self
+            .remembered
+            .lock()
+            .get(name)
+            .is_some_and(|known| known.digest == digest);
+        let mut sightings = self.sightings.lock();
+        if is_known {
+            sightings.remove(name);
+            return true;
+        }
+        match sightings.get(name) {
+            Some(seen) if seen.digest == digest => now.duration_since(seen.since) >= pause,
+            _ => {
+                let digest = digest.to_owned();
+                sightings.insert(name.to_owned(), Sighting { digest, since: now });
+                false
+            }
+        }
+    }
+
+    /// Keeps what came of loading files with this digest for `spec`.
     pub(in crate::bundle_deployment) fn keep(
         &self,
         name: String,
+        digest: String,
         spec: BundleDeploymentSpec,
-        loaded: Arc<Loaded>,
+        outcome: LoadOutcome,
     ) {
-        self.0.lock().insert(name, Remembered { spec, loaded });
+        let remembered = Remembered {
+            spec,
+            digest,
+            outcome,
+        };
+        self.remembered.lock().insert(name, remembered);
     }
 
     /// Forgets a BundleDeployment that is gone.
     pub(in crate::bundle_deployment) fn forget(&self, name: &str) {
-        self.0.lock().remove(name);
+        self.remembered.lock().remove(name);
+        self.stamps.lock().remove(name);
+        self.sightings.lock().remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(namespace: &str) -> BundleDeploymentSpec {
+        serde_json::from_value(json!({"namespace": namespace, "source": {}})).unwrap()
+    }
+
+    fn refusal(word: &str) -> LoadOutcome {
+        Err(("BundleInvalid", word.to_owned()))
+    }
+
+    fn said(outcome: Option<LoadOutcome>) -> Option<String> {
+        outcome.and_then(|outcome| outcome.err().map(|(_, message)| message))
+    }
+
+    #[test]
+    fn config_maps_that_are_as_they_were_read_are_not_read_again() {
+        let loader = Loader::default();
+        loader.stamp("a", "u/1".to_owned(), "first");
+        loader.keep("a".to_owned(), "first".to_owned(), spec("n"), refusal("one"));
+        assert_eq!(
+            said(loader.find_unread("a", "u/1", &spec("n"))),
+            Some("one".to_owned())
+        );
+        assert!(
+            loader.find_unread("a", "u/2", &spec("n")).is_none(),
+            "another resourceVersion"
+        );
+        assert!(
+            loader.find_unread("a", "u/1", &spec("m")).is_none(),
+            "another spec"
+        );
+        assert!(loader.find_unread("b", "u/1", &spec("n")).is_none());
+        // Read anew, and not loaded yet.
+        loader.stamp("a", "u/2".to_owned(), "second");
+        assert!(loader.find_unread("a", "u/2", &spec("n")).is_none());
+        loader.keep("a".to_owned(), "second".to_owned(), spec("n"), refusal("two"));
+        assert_eq!(
+            said(loader.find_unread("a", "u/2", &spec("n"))),
+            Some("two".to_owned())
+        );
+        loader.forget("a");
+        assert!(loader.find_unread("a", "u/2", &spec("n")).is_none());
+    }
+
+    #[test]
+    fn a_folder_is_believed_when_two_looks_agree() {
+        let (loader, start, pause) = (Loader::default(), Instant::now(), Duration::from_secs(2));
+        let at = |second| start + Duration::from_secs(second);
+        loader.keep("a".to_owned(), "old".to_owned(), spec("n"), refusal(""));
+        assert!(loader.has_settled("a", "old", at(0), pause));
+        assert!(!loader.has_settled("a", "half", at(1), pause));
+        assert!(
+            !loader.has_settled("a", "new", at(4), pause),
+            "it was still being copied"
+        );
+        assert!(!loader.has_settled("a", "new", at(5), pause), "too soon");
+        assert!(loader.has_settled("a", "new", at(6), pause));
+        // There and back.
+        assert!(loader.has_settled("a", "old", at(7), pause));
+        assert!(!loader.has_settled("a", "new", at(8), pause));
     }
 }

@@ -1,13 +1,17 @@
 //! What is remembered between two reconciliations. It saves work; losing it is safe.
 
 mod disarmed;
+mod dry_runs;
 mod histories;
 mod loader;
 mod proofs;
+mod reported;
 mod trials;
 
 pub(super) use disarmed::Disarmed;
+pub(super) use dry_runs::DryRuns;
 pub(super) use histories::StorageVersionHistories;
-pub(super) use loader::{Loaded, Loader};
+pub(super) use loader::{LoadOutcome, Loaded, Loader};
 pub(super) use proofs::{Fact, Proofs};
+pub(super) use reported::{Reported, status_of};
 pub(super) use trials::{CrdChange, LatestTrial, Trials};

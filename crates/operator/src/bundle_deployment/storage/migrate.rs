@@ -96,7 +96,7 @@ impl BundleReconciler {
 
     /// Goes a step on with the objects of one CRD, which `converter` has to convert, if that is known; returns when
     /// there is nothing to do.
-    async fn migrate(
+    pub(in crate::bundle_deployment) async fn migrate(
         &self,
         owner: &Applicant,
         key: &ObjectKey,

@@ -2,7 +2,12 @@
 
 use crate::rotation::{
     Blocked, Contested, Observation, Reason, Step, plan, repairs,
-    tests::{DAY, generation, lag::WebhookConfiguration, settled, step, world::timing},
+    tests::{
+        DAY, generation,
+        lag::WebhookConfiguration,
+        settled, step,
+        world::{World, timing},
+    },
 };
 
 #[test]
@@ -136,4 +141,66 @@ fn a_contested_target_is_named_with_who_contests_it_and_repaired_when_its_time_h
     assert!(repaired.conditions.ready.status);
     assert_eq!(repaired.conditions.ready.reason, Reason::Contested);
     assert!(matches!(repaired.blocked.as_slice(), [Blocked::Contested { target, .. }] if target.name == "0"));
+}
+
+#[test]
+fn while_a_kind_of_targets_is_unlisted_no_ca_is_replaced_and_everything_else_goes_on() {
+    let go_on = |world: &mut World| {
+        for _ in 0..20 {
+            step(world);
+            world.reload(0);
+            world.targets.iter_mut().for_each(WebhookConfiguration::propagate);
+            world.tick();
+        }
+    };
+    let mut world = settled();
+    world.unlisted = vec!["ExtensionConfig".to_owned()];
+    world.request = Some("ca:1".to_owned());
+    world.targets[0].bundle = None;
+    let leaf = world.pods[0].chain.unwrap().leaf;
+    go_on(&mut world);
+    assert_eq!(generation(&world), 1, "the next CA does not sign");
+    assert!(world.targets[0].bundle.is_some(), "what is known is repaired");
+    let plan = world.plan(&timing());
+    assert_eq!(plan.blocked, [Blocked::Unlisted("ExtensionConfig".to_owned())]);
+    assert!(plan.conditions.ready.status);
+    assert_eq!(plan.conditions.ready.reason, Reason::TargetsUnlisted);
+    assert!(plan.wake_up <= timing().retry);
+    world.request = Some("leaf:1".to_owned());
+    go_on(&mut world);
+    assert_ne!(world.pods[0].chain.unwrap().leaf, leaf, "certificates are issued");
+    assert_eq!(generation(&world), 1);
+
+    // It signs once the kind was listed; what it replaced does not go where that is unknown again.
+    world.unlisted.clear();
+    while generation(&world) == 1 {
+        step(&mut world);
+        world.tick();
+    }
+    world.unlisted = vec!["ExtensionConfig".to_owned()];
+    go_on(&mut world);
+    let retiring = |world: &World| {
+        let authorities = world.authorities.as_ref();
+        authorities.map_or(0, |authorities| authorities.retiring.len())
+    };
+    assert_eq!(retiring(&world), 1);
+    world.unlisted.clear();
+    assert!(world.settle(&timing()));
+    assert_eq!(retiring(&world), 0);
+}
+
+#[test]
+fn a_compromised_ca_goes_whatever_cannot_be_listed() {
+    let mut world = settled();
+    world.unlisted = vec!["ExtensionConfig".to_owned()];
+    world.request = Some("ca:compromised".to_owned());
+    for _ in 0..30 {
+        step(&mut world);
+        world.reload(0);
+        world.targets.iter_mut().for_each(WebhookConfiguration::propagate);
+        world.tick();
+    }
+    assert_eq!(generation(&world), 2);
+    let authorities = world.authorities.as_ref().unwrap();
+    assert_eq!(authorities.retiring.len(), 0);
 }

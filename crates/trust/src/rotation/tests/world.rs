@@ -40,6 +40,8 @@ pub(super) struct World {
     /// What the serving Secret held before its leaf changed last.
     pub(super) served_before: Option<PublishedSecret>,
     pub(super) targets: Vec<WebhookConfiguration>,
+    /// Kinds of targets that cannot be listed.
+    pub(super) unlisted: Vec<String>,
     pub(super) pods: Vec<Pod>,
     pub(super) rollout: Option<ObservedDeployment>,
     pub(super) request: Option<String>,
@@ -92,6 +94,7 @@ impl World {
             touches: 0,
             served_before: None,
             targets: vec![WebhookConfiguration::default(); targets],
+            unlisted: Vec::new(),
             pods: pods
                 .iter()
                 .map(|observable| Pod {
@@ -137,6 +140,7 @@ impl World {
                 .zip(&self.targets)
                 .map(|(index, target)| target.observe(index))
                 .collect(),
+            unlisted: self.unlisted.clone(),
             service: ObservedService {
                 name: "hook".to_owned(),
                 exists: true,

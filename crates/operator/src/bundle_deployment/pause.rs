@@ -1,0 +1,160 @@
+//! A BundleDeployment that is paused: somebody works on what it has installed. Nothing is applied, upgraded or removed;
+//! certificates and CA bundles are kept by the rotation, as ever, and conversions here.
+
+use serde_json::Value;
+use windlass_api::{BundleDeployment, BundleDeploymentStatus, WebhookState};
+use windlass_cluster::{apply::Applicant, lease::NotLeading, worker::Action};
+use windlass_object::{names, object};
+
+use super::{
+    halt::{BundleDeploymentError, Halt},
+    reconciler::BundleReconciler,
+    report::{InstallReport, PAUSED},
+};
+use crate::install::status::{ConditionUpdate, Conditions};
+
+/// The reason of conditions of what is paused.
+const REASON: &str = "Paused";
+
+/// The value of the annotation that pauses, if it does.
+pub(super) fn paused_by(deployment: &Value) -> Option<&str> {
+    object::annotation(deployment, names::PAUSED).filter(|value| *value != "false")
+}
+
+// === impl BundleReconciler ===
+
+impl BundleReconciler {
+    /// Holds what is paused by the value `why`.
+    pub(super) async fn hold(
+        &self,
+        object: &Value,
+        deployment: &BundleDeployment,
+        why: &str,
+    ) -> Result<Action, BundleDeploymentError> {
+        let restored = self.restore_conversions(deployment).await;
+        let known = deployment.status.clone().unwrap_or_default();
+        let now = self.context.clock.now();
+        let status = paused(known, deployment.metadata.generation, why, now);
+        self.write_status(object, deployment, status).await?;
+        match restored {
+            Err(Halt::Error(error)) if NotLeading::caused(&error) => Err(error),
+            Err(Halt::Error(error)) => {
+                let name = deployment.metadata.name.as_deref();
+                tracing::warn!(bundle_deployment = name, %error, "Cannot restore conversions while paused");
+                Err(error)
+            }
+            // The source may be another one by now, or be gone.
+            Err(Halt::Gate(_) | Halt::Later(..)) => Ok(Action::Requeue(self.timing.recheck)),
+            Ok(()) => Ok(Action::AwaitChange),
+        }
+    }
+
+    /// Puts back the conversions that are armed and that somebody changed: as the installed bundle has them, if the
+    /// source still is that.
+    async fn restore_conversions(&self, deployment: &BundleDeployment) -> Result<(), Halt> {
+        let report = InstallReport::new(deployment);
+        let is_armed = |crd: &str| report.conversion(crd) == WebhookState::Armed;
+        if !report
+            .conversions
+            .iter()
+            .any(|conversion| is_armed(&conversion.crd))
+        {
+            return Ok(());
+        }
+        let loaded = self.load(deployment).await?;
+        if report.bundle.as_ref() != Some(&loaded.bundle) {
+            return Ok(());
+        }
+        let owner = self.owner(deployment);
+        let plan = &loaded.plan;
+        let mut lost = plan
+            .conversions
+            .iter()
+            .filter(|conversion| is_armed(&conversion.crd))
+            .filter_map(|conversion| {
+                let live = self.crd_seen(&conversion.crd)?;
+                let in_place = live
+                    .pointer("/spec/conversion")
+                    .is_some_and(|live| conversion.is_in(live));
+                let is_ours = Applicant::of(&live) == Some(&owner.bundle_deployment);
+                (is_ours && !in_place).then_some((conversion, live))
+            });
+        let Some(first) = lost.next() else { return Ok(()) };
+        let trust_bundles = self.trust_bundles(plan)?;
+        for (conversion, live) in std::iter::once(first).chain(lost) {
+            let stanza = trust_bundles.stanza(conversion);
+            self.context.applier.set_conversion(&live, &stanza).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The status `known` of what is paused. What it says of the spec stays; where the spec has changed since, it is not
+/// ready any more.
+fn paused(
+    mut known: BundleDeploymentStatus,
+    generation: Option<i64>,
+    why: &str,
+    now: jiff::Timestamp,
+) -> BundleDeploymentStatus {
+    let message = format!(
+        "paused by the annotation {}: {why:?}; certificates, CA bundles and conversions are kept, everything else waits until it is removed",
+        names::PAUSED
+    );
+    let is_changed = known.observed_generation != generation;
+    // Others wait to hear what it claims: what it did.
+    known.observed_generation = generation;
+    let conditions = &mut known.conditions;
+    let mut say = |condition_type, verdict| conditions.record(condition_type, verdict, generation, now);
+    say(PAUSED, ConditionUpdate::holds(REASON, &message));
+    say("Progressing", ConditionUpdate::fails(REASON, &message));
+    if is_changed {
+        say("Ready", ConditionUpdate::fails(REASON, &message));
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn any_value_but_false_pauses() {
+        for (value, expected) in [
+            (json!({"windlass.dev/paused": "true"}), Some("true")),
+            (
+                json!({"windlass.dev/paused": "hot fix, ask Ann"}),
+                Some("hot fix, ask Ann"),
+            ),
+            (json!({"windlass.dev/paused": ""}), Some("")),
+            (json!({"windlass.dev/paused": "false"}), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(paused_by(&json!({"metadata": {"annotations": value}})), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_paused_stays_ready_unless_something_else_is_asked_for() {
+        let now = Timestamp::from_second(1).unwrap();
+        let mut known = BundleDeploymentStatus {
+            observed_generation: Some(1),
+            ..BundleDeploymentStatus::default()
+        };
+        known
+            .conditions
+            .record("Ready", ConditionUpdate::holds("Ready", ""), Some(1), now);
+        let held = paused(known, Some(1), "true", now);
+        assert!(held.conditions.holds(PAUSED) && held.conditions.holds("Ready"));
+        assert_eq!(held.conditions.find("Progressing").unwrap().reason, REASON);
+        assert_eq!(paused(held.clone(), Some(1), "true", now), held);
+        let changed = paused(held, Some(2), "true", now);
+        assert!(!changed.conditions.holds("Ready"));
+        assert_eq!(changed.observed_generation, Some(2));
+        let later = paused(changed.clone(), Some(2), "true", now);
+        assert_eq!(later, changed);
+    }
+}

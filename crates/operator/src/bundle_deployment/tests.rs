@@ -1,0 +1,150 @@
+//! Reconciliations against an API server that keeps what is written into statuses, and may refuse everything else.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::{Client, client::Body};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tower::{BoxError, service_fn};
+use windlass_cluster::{
+    Cluster, Index, SystemClock, apply::Applier, events::Events, kinds, lease::Leadership, prober::Prober,
+    telemetry::Metrics, watch::Watch, watches::Watches, worker::Action,
+};
+use windlass_object::names;
+
+use super::{
+    memory::{Disarmed, DryRuns, Loader, Proofs, Trials},
+    reconciler::{BundleReconciler, Delays},
+};
+use crate::{context::Context, reporting::Announced};
+
+/// An API server with one BundleDeployment.
+struct Server {
+    index: Arc<Index>,
+    statuses: Mutex<Vec<Value>>,
+    deployment: Value,
+}
+
+// === impl Server ===
+
+impl Server {
+    fn new(deployment: Value) -> Arc<Self> {
+        let index = Index::new();
+        index.apply(&Watch::all(kinds::BUNDLE_DEPLOYMENT), deployment.clone());
+        Arc::new(Self {
+            index: Arc::new(index),
+            statuses: Mutex::default(),
+            deployment,
+        })
+    }
+
+    async fn answer(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let (parts, body) = request.into_parts();
+        let sent: Value = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
+        let path = parts.uri.path();
+        let (code, body) = if path.ends_with("/status") {
+            self.statuses.lock().push(sent["status"].clone());
+            (StatusCode::OK, sent)
+        } else if path == "/apis/windlass.dev/v1alpha1" {
+            let kind = json!({"name": "bundledeployments", "kind": "BundleDeployment", "namespaced": false});
+            (StatusCode::OK, json!({"resources": [kind]}))
+        } else if parts.method == Method::GET && path.contains("/bundledeployments/") {
+            (StatusCode::OK, self.deployment.clone())
+        } else {
+            let status = json!({
+                "kind": "Status", "status": "Failure", "message": "the policy engine says no", "reason": "Forbidden",
+                "code": 403,
+            });
+            (StatusCode::FORBIDDEN, status)
+        };
+        Ok(Response::builder()
+            .status(code)
+            .body(Body::from(body.to_string().into_bytes()))?)
+    }
+
+    async fn reconciler(self: &Arc<Self>) -> Arc<BundleReconciler> {
+        let server = self.clone();
+        let service = service_fn(move |request| server.clone().answer(request));
+        let timeout = Duration::from_secs(10);
+        let cluster = Cluster::new(Client::new(service, "default"), timeout);
+        let (watches, _) = Watches::new(cluster.clone(), self.index.clone());
+        let context = Context {
+            leadership: Leadership::always(),
+            index: self.index.clone(),
+            watches,
+            applier: Applier::new(cluster.clone(), self.index.clone()),
+            events: Events::new(cluster.clone(), None),
+            cluster,
+            prober: Prober { timeout },
+            clock: Arc::new(SystemClock),
+            metrics: Arc::new(Metrics::new()),
+            namespace: "windlass-system".to_owned(),
+            bundle_directory: None,
+        };
+        Arc::new(BundleReconciler {
+            context: Arc::new(context),
+            loader: Loader::default(),
+            proofs: Proofs::default(),
+            trials: Trials::default(),
+            dry_runs: DryRuns::default(),
+            disarmed: Disarmed::new(Leadership::always().acquired().await),
+            histories: Arc::default(),
+            reported: Arc::default(),
+            announced: Announced::default(),
+            timing: Delays::default(),
+        })
+    }
+
+    /// What the last status says of the condition Accepted, and of which generation it is.
+    fn accepted(&self) -> (Value, Value, Value) {
+        let statuses = self.statuses.lock();
+        let status = statuses.last().cloned().unwrap_or_default();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let accepted = conditions
+            .into_iter()
+            .find(|condition| condition["type"] == "Accepted");
+        let accepted = accepted.unwrap_or_default();
+        (
+            accepted["reason"].clone(),
+            accepted["message"].clone(),
+            status["observedGeneration"].clone(),
+        )
+    }
+}
+
+fn deployment(spec: Value) -> Value {
+    json!({
+        "apiVersion": names::API_VERSION, "kind": "BundleDeployment",
+        "metadata": {"name": "a", "uid": "1", "generation": 3, "resourceVersion": "7"},
+        "spec": spec,
+        "status": {"observedGeneration": 2, "conversions": [{"crd": "widgets.example.com", "state": "Armed"}]},
+    })
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_read_says_so_and_keeps_nobody_waiting() {
+    let server = Server::new(deployment(json!({
+        "namespace": "a", "source": {}, "deletionPolicy": "OfALaterRelease",
+    })));
+    let next = server.reconciler().await.reconcile("a".to_owned()).await;
+    assert_eq!(next.unwrap(), Action::AwaitChange);
+    let (reason, message, generation) = server.accepted();
+    assert_eq!((reason, generation), (json!("SpecUnreadable"), json!(3)));
+    assert!(message.as_str().unwrap().contains("OfALaterRelease"), "{message}");
+    let claims = server.statuses.lock()[0]["conversions"][0]["crd"].clone();
+    assert_eq!(claims, "widgets.example.com", "what it claimed stays claimed");
+}
+
+#[tokio::test]
+async fn a_finalizer_that_is_refused_is_reported() {
+    let server = Server::new(deployment(json!({"namespace": "a", "source": {}})));
+    let error = server.reconciler().await.reconcile("a".to_owned()).await;
+    assert!(error.is_err());
+    let (reason, message, generation) = server.accepted();
+    assert_eq!((reason, generation), (json!("Retrying"), json!(3)));
+    assert!(
+        message.as_str().unwrap().contains("the policy engine says no"),
+        "{message}"
+    );
+}

@@ -1,0 +1,145 @@
+//! What would keep a BundleDeployment from going: asked by the removal before it takes anything away, and by the guard and
+//! by `windlass uninstall` before there is a removal at all, since a deletion cannot be taken back.
+
+use serde_json::Value;
+use windlass_api::DeletionPolicy;
+use windlass_cluster::{Cluster, Kind, RequestError};
+use windlass_crd::{
+    is_converting, leaving::may_keep_stored_only, staging::may_stop_converting, storage_version,
+};
+use windlass_object::object;
+
+/// The kind that a CRD defines, in the version in which its objects are stored.
+pub(crate) fn stored_kind(crd: &Value) -> Kind {
+    Kind::of_crd(crd, storage_version(crd).unwrap_or_default())
+}
+
+/// Whether objects of a CRD are stored. They are read in the version that they are stored in, which needs no webhook.
+///
+/// # Errors
+///
+/// When the API server cannot list them.
+pub async fn has_objects(cluster: &Cluster, crd: &Value) -> Result<bool, RequestError> {
+    match cluster.any(&stored_kind(crd)).await {
+        // Stored, but not served: it cannot be seen, so it must be supposed.
+        Err(RequestError::UnknownKind { .. }) => Ok(true),
+        found => Ok(found?.is_some()),
+    }
+}
+
+/// The names of those `crds` whose conversion could not end under `policy`, because of what is stored. Under
+/// [`DeletionPolicy::KeepStoredVersion`] objects are rewritten first, and none is in the way for good.
+///
+/// # Errors
+///
+/// When the API server cannot list objects.
+pub async fn conversions_in_use<'a>(
+    cluster: &Cluster,
+    policy: DeletionPolicy,
+    crds: impl IntoIterator<Item = &'a Value>,
+) -> Result<Vec<&'a str>, RequestError> {
+    let mut in_use = Vec::new();
+    if policy != DeletionPolicy::KeepCRDs {
+        return Ok(in_use);
+    }
+    for crd in crds {
+        if is_converting(crd) && !may_end(crd, policy, true) && has_objects(cluster, crd).await? {
+            in_use.extend(object::text(crd, "/metadata/name"));
+        }
+    }
+    Ok(in_use)
+}
+
+/// Whether the conversion of a CRD that stays may end.
+pub(crate) fn may_end(crd: &Value, policy: DeletionPolicy, has_objects: bool) -> bool {
+    match policy {
+        DeletionPolicy::KeepStoredVersion => may_keep_stored_only(crd, has_objects),
+        DeletionPolicy::KeepCRDs | DeletionPolicy::DeleteCRDs => may_stop_converting(crd, has_objects),
+    }
+}
+
+/// The policy of a BundleDeployment; the default where it has none that is known.
+pub fn policy_of(deployment: &Value) -> DeletionPolicy {
+    let policy = deployment.pointer("/spec/deletionPolicy").cloned();
+    policy
+        .and_then(|policy| serde_json::from_value(policy).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::{Client, client::Body};
+    use serde_json::json;
+    use std::time::Duration;
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    /// An API server that serves widgets, of which there are some or none.
+    fn cluster(objects: usize) -> Cluster {
+        let service = service_fn(move |request: Request<Body>| async move {
+            let kind = json!({"name": "widgets", "kind": "Widget", "namespaced": true});
+            let body = if request.uri().path() == "/apis/example.com/v1" {
+                json!({"resources": [kind]})
+            } else {
+                json!({"kind": "WidgetList", "metadata": {}, "items": vec![json!({"metadata": {"name": "a"}}); objects]})
+            };
+            Ok::<_, BoxError>(Response::new(Body::from(body.to_string().into_bytes())))
+        });
+        Cluster::new(Client::new(service, "default"), Duration::from_secs(10))
+    }
+
+    fn crd(versions: &[(&str, bool, bool)]) -> Value {
+        let versions: Vec<_> = versions
+            .iter()
+            .map(|(name, served, storage)| json!({"name": name, "served": served, "storage": storage}))
+            .collect();
+        json!({
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "names": {"kind": "Widget"}, "versions": versions,
+                "conversion": {"strategy": "Webhook"},
+            },
+            "status": {"storedVersions": ["v1"]},
+        })
+    }
+
+    #[tokio::test]
+    async fn stored_objects_of_several_served_versions_keep_a_conversion_unless_they_may_be_rewritten() {
+        let both = crd(&[("v1", true, true), ("v2", true, false)]);
+        let one = crd(&[("v1", true, true), ("v2", false, false)]);
+        let policies = [
+            DeletionPolicy::KeepCRDs,
+            DeletionPolicy::KeepStoredVersion,
+            DeletionPolicy::DeleteCRDs,
+        ];
+        for (policy, expected) in policies.into_iter().zip([1, 0, 0]) {
+            let in_use = conversions_in_use(&cluster(1), policy, [&both, &one]).await;
+            assert_eq!(in_use.unwrap().len(), expected, "{policy:?}");
+            let none = conversions_in_use(&cluster(0), policy, [&both, &one]).await;
+            assert_eq!(none.unwrap().len(), 0, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn the_policy_is_the_default_where_it_says_nothing() {
+        for (spec, expected) in [
+            (json!({}), DeletionPolicy::KeepCRDs),
+            (
+                json!({"deletionPolicy": "DeleteCRDs"}),
+                DeletionPolicy::DeleteCRDs,
+            ),
+            (
+                json!({"deletionPolicy": "KeepStoredVersion"}),
+                DeletionPolicy::KeepStoredVersion,
+            ),
+            (
+                json!({"deletionPolicy": "OfALaterRelease"}),
+                DeletionPolicy::KeepCRDs,
+            ),
+        ] {
+            assert_eq!(policy_of(&json!({ "spec": spec })), expected);
+        }
+    }
+}

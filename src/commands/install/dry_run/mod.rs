@@ -1,0 +1,8 @@
+//! `windlass install --dry-run`: what an install would do, and what it would grant, with nothing written.
+
+mod difference;
+mod preview;
+mod report;
+mod rights;
+
+pub(super) use preview::Preview;

@@ -1,0 +1,230 @@
+//! What an install would do: each object of it as a dry run, and what is there.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use windlass_api::BundleDeployment;
+use windlass_bundle::{BundledKind, crds::with_conversion};
+use windlass_cluster::{
+    Cluster, Kind, RequestError,
+    apply::{Applicant, body_of},
+    kinds,
+};
+use windlass_crd::{
+    claims::Claimant,
+    upgrade_safety::{Finding, compare, is_refused},
+};
+use windlass_object::{ObjectKey, names, object};
+use windlass_operator::install::plan::{Plan, PreflightObservation, Stage, preflight, staged};
+
+use super::{
+    difference::changed_fields,
+    rights::{Grant, grants},
+};
+use crate::commands::cluster::{explained, list, typed};
+
+/// What an install would do.
+#[derive(Debug, Default)]
+pub(in super::super) struct Preview {
+    /// Objects that are not there.
+    pub(super) created: Vec<ObjectKey>,
+    /// Objects that are another way, and the fields in which they would change.
+    pub(super) changed: Vec<(ObjectKey, Vec<String>)>,
+    /// Objects of the installed bundle that would go.
+    pub(super) removed: Vec<ObjectKey>,
+    /// CustomResourceDefinitions that the bundle no longer has: they stay with their objects.
+    pub(super) released: Vec<ObjectKey>,
+    /// Objects that cannot be tried yet: their namespace is not there, or a webhook does not allow it.
+    pub(super) untried: Vec<ObjectKey>,
+    /// Why the install would be refused.
+    pub(super) refusals: Vec<String>,
+    /// What changes of CustomResourceDefinitions break.
+    pub(super) findings: Vec<Finding>,
+    /// The rights that the bundle gets.
+    pub(super) grants: Vec<Grant>,
+}
+
+// === impl Preview ===
+
+impl Preview {
+    /// Finds out what would become of `plan`, for `deployment` as it would be.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be asked.
+    pub(in super::super) async fn of(
+        cluster: &Cluster,
+        deployment: Value,
+        plan: &Plan,
+    ) -> anyhow::Result<Self> {
+        let deployment: BundleDeployment = typed(deployment)?;
+        let owner = Applicant {
+            bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
+            adopt: deployment.spec.adopt.clone(),
+        };
+        let mut preview = Self {
+            grants: grants(plan.phases.all()),
+            ..Self::default()
+        };
+        let mut there = Vec::new();
+        for desired in plan.phases.all() {
+            there.extend(
+                preview
+                    .try_out(cluster, desired, plan, &owner, &deployment)
+                    .await?,
+            );
+        }
+        preview.check(cluster, plan, &owner, &there).await?;
+        preview.find_dropped(cluster, plan, &owner).await?;
+        Ok(preview)
+    }
+
+    /// Whether the install would be refused.
+    pub(in super::super) fn is_refused(&self) -> bool {
+        !self.refusals.is_empty() || is_refused(&self.findings)
+    }
+
+    /// Tries one object. Returns what is there of it.
+    async fn try_out(
+        &mut self,
+        cluster: &Cluster,
+        desired: &Value,
+        plan: &Plan,
+        owner: &Applicant,
+        deployment: &BundleDeployment,
+    ) -> anyhow::Result<Option<Value>> {
+        let Some(key) = ObjectKey::of(desired) else {
+            return Ok(None);
+        };
+        let live = match cluster.read(&key).await {
+            Ok(live) => live,
+            Err(error @ RequestError::UnknownKind { .. }) => {
+                self.refusals.push(error.to_string());
+                return Ok(None);
+            }
+            Err(error) => return Err(explained(error)),
+        };
+        let mut body = desired.clone();
+        if Kind::of(&key) == kinds::CUSTOM_RESOURCE_DEFINITION {
+            body = staged(desired, live.as_ref(), Stage::Proven);
+            if let Some(live) = &live {
+                let converts = plan.conversion(&key.name).is_some();
+                let desired = with_conversion(desired.clone(), converts);
+                let policy = deployment.spec.crd_upgrade_policy();
+                self.findings.extend(compare(&key.name, live, &desired, &policy));
+            }
+        }
+        let answer = cluster
+            .apply_dry_run(&body_of(&body, owner), names::INSTALL)
+            .await;
+        self.note(key, live.as_ref(), answer)?;
+        Ok(live)
+    }
+
+    fn note(
+        &mut self,
+        key: ObjectKey,
+        live: Option<&Value>,
+        answer: Result<Value, RequestError>,
+    ) -> anyhow::Result<()> {
+        match (answer, live) {
+            (Ok(_), None) => self.created.push(key),
+            (Ok(after), Some(before)) => {
+                let fields = changed_fields(before, &after);
+                if !fields.is_empty() {
+                    self.changed.push((key, fields));
+                }
+            }
+            (Err(error), live) if error.is_not_found() || error.is_dry_run_unsupported() => {
+                if live.is_none() {
+                    self.created.push(key.clone());
+                }
+                self.untried.push(key);
+            }
+            (Err(error), _) if error.is_rejection() => self.refusals.push(error.to_string()),
+            (Err(error), _) => return Err(explained(error)),
+        }
+        Ok(())
+    }
+
+    /// What others own or claim.
+    async fn check(
+        &mut self,
+        cluster: &Cluster,
+        plan: &Plan,
+        owner: &Applicant,
+        there: &[Value],
+    ) -> anyhow::Result<()> {
+        let name = &owner.bundle_deployment;
+        let crd = kinds::CUSTOM_RESOURCE_DEFINITION;
+        let crds = cluster.list(&crd, None, None).await.map_err(explained)?;
+        let deployments: Vec<Value> = list(cluster, &kinds::BUNDLE_DEPLOYMENT, None).await?;
+        let mut claimants: Vec<_> = deployments.iter().map(Claimant::of).collect();
+        let claims = plan.apis();
+        match claimants.iter_mut().find(|claimant| claimant.name == *name) {
+            Some(own) => own.claims = claims,
+            None => claimants.push(Claimant {
+                name: name.clone(),
+                // The youngest of all.
+                created: "9999".to_owned(),
+                uid: String::new(),
+                heard: true,
+                claims,
+            }),
+        }
+        let (live, crds): (Vec<_>, Vec<_>) = (there.iter().collect(), crds.iter().collect());
+        let refusals = preflight(&PreflightObservation {
+            claimant: name,
+            plan,
+            adopt: &owner.adopt,
+            claimants: &claimants,
+            live: &live,
+            crds: &crds,
+        });
+        self.refusals.extend(refusals.iter().map(ToString::to_string));
+        Ok(())
+    }
+
+    /// What is installed, and not in the plan.
+    async fn find_dropped(
+        &mut self,
+        cluster: &Cluster,
+        plan: &Plan,
+        owner: &Applicant,
+    ) -> anyhow::Result<()> {
+        let kept: BTreeSet<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
+        let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
+        for kind in installed_kinds() {
+            let listed = match cluster.list(&kind, None, Some(&selector)).await {
+                Ok(listed) => listed,
+                // What is not served is not there.
+                Err(RequestError::UnknownKind { .. }) => continue,
+                Err(error) => return Err(explained(error)),
+            };
+            let is_canary = |live: &&Value| object::label(live, names::CANARY).is_some();
+            let dropped = listed
+                .iter()
+                .filter(|live| !is_canary(live))
+                .filter_map(ObjectKey::of);
+            let dropped = dropped.filter(|key| !kept.contains(key));
+            if kind == kinds::CUSTOM_RESOURCE_DEFINITION {
+                self.released.extend(dropped);
+            } else {
+                self.removed.extend(dropped);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kinds of what an install brings along.
+fn installed_kinds() -> impl Iterator<Item = Kind> {
+    let bundled = BundledKind::ALL.map(|bundled| Kind::new(bundled.api_version, bundled.kind));
+    bundled.into_iter().chain([
+        kinds::DEPLOYMENT,
+        kinds::SERVING_CERTIFICATE,
+        kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+        kinds::MUTATING_WEBHOOK_CONFIGURATION,
+        kinds::CUSTOM_RESOURCE_DEFINITION,
+    ])
+}

@@ -1,0 +1,127 @@
+//! A preview as text.
+
+use std::fmt;
+
+use windlass_object::text::OneLine;
+
+use super::{
+    preview::Preview,
+    rights::{Grant, GrantedRule},
+};
+
+/// The most fields of an object that are named.
+const FIELDS: usize = 12;
+
+impl fmt::Display for Preview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        section(f, "Would be refused", &self.refusals)?;
+        section(f, "Would break clients or stored objects", &self.findings)?;
+        section(f, "Would be created", &self.created)?;
+        let changed = self.changed.iter().map(|(key, fields)| {
+            let mut named = fields.iter().take(FIELDS).cloned().collect::<Vec<_>>().join(", ");
+            if fields.len() > FIELDS {
+                named = format!("{named} and {} more", fields.len() - FIELDS);
+            }
+            format!("{key}: {named}")
+        });
+        section(f, "Would be changed", &changed.collect::<Vec<_>>())?;
+        section(f, "Would be removed", &self.removed)?;
+        section(f, "Would be left behind with all their objects", &self.released)?;
+        section(
+            f,
+            "Could not be tried before their namespace is there",
+            &self.untried,
+        )?;
+        if !self.grants.is_empty() {
+            writeln!(f, "Rights granted (! can lead to others):")?;
+        }
+        for grant in &self.grants {
+            write!(f, "{grant}")?;
+        }
+        let is_empty = [&self.created, &self.removed, &self.released]
+            .iter()
+            .all(|keys| keys.is_empty());
+        if self.is_refused() {
+            writeln!(f, "The install would be refused; nothing was written.")
+        } else if is_empty && self.changed.is_empty() {
+            writeln!(f, "Nothing would change.")
+        } else {
+            writeln!(f, "Nothing was written.")
+        }
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match &self.namespace {
+            None => "in the whole cluster".to_owned(),
+            Some(namespace) => format!("in namespace {namespace}"),
+        };
+        let subjects: Vec<_> = self.subjects.iter().map(String::as_str).collect();
+        let whom = if subjects.is_empty() {
+            "to whom it is bound later".to_owned()
+        } else {
+            format!("to {}", subjects.join(", "))
+        };
+        writeln!(f, "  {} {place}, {}:", OneLine(&self.role), OneLine(&whom))?;
+        for GrantedRule { danger, text } in &self.rules {
+            match danger {
+                Some(danger) => writeln!(f, "    ! {} ({danger})", OneLine(text))?,
+                None => writeln!(f, "      {}", OneLine(text))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn section(f: &mut fmt::Formatter<'_>, title: &str, lines: &[impl fmt::Display]) -> fmt::Result {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "{title}:")?;
+    for line in lines {
+        writeln!(f, "  {}", OneLine(&line.to_string()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_object::ObjectKey;
+
+    use super::{super::rights::grants, *};
+
+    #[test]
+    fn a_preview_says_what_comes_changes_and_goes_and_what_is_granted() {
+        let key = |kind: &str, name: &str| {
+            ObjectKey::of(
+                &json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "n", "name": name}}),
+            )
+            .unwrap()
+        };
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "wide"},
+            "rules": [
+                {"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]},
+                {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]},
+            ],
+        });
+        let preview = Preview {
+            created: vec![key("Service", "new")],
+            changed: vec![(key("ConfigMap", "other"), vec![".data.a".to_owned()])],
+            removed: vec![key("Secret", "old")],
+            grants: grants([&role]),
+            ..Preview::default()
+        };
+        insta::assert_snapshot!(preview);
+        assert!(!preview.is_refused());
+        let refused = Preview {
+            refusals: vec!["Service n/new: exceeded\nquota".to_owned()],
+            ..preview
+        };
+        assert!(refused.is_refused());
+        assert!(refused.to_string().contains("exceeded\\nquota"));
+        assert_eq!(Preview::default().to_string(), "Nothing would change.\n");
+    }
+}
