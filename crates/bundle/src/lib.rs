@@ -58,6 +58,7 @@ mod kinds;
 mod parse;
 mod phase;
 pub mod render;
+mod requests;
 pub mod sources;
 pub mod upgrade;
 

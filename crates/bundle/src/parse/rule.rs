@@ -86,7 +86,7 @@ rules! {
     WEBHOOK_TIMEOUT = "webhook-timeout": "timeoutSeconds is between 1 and 30";
     WEBHOOK_RULE = "webhook-rule": "rules of admission webhooks are complete and well-formed";
     WEBHOOK_RULE_FORBIDDEN = "webhook-rule-forbidden": "admission webhooks do not match the objects that install and configure them";
-    WEBHOOK_RULE_BLOCKING = "webhook-rule-blocking": "a webhook with failurePolicy Fail does not match requests that its own pods need to start";
+    WEBHOOK_RULE_BLOCKING = "webhook-rule-blocking": "a webhook with failurePolicy Fail does not match requests without which its own bundle does not come up";
 
     // Conversion webhooks.
     CONVERSION_INSTALL_MODES = "conversion-install-modes": "a bundle with conversion webhooks supports only AllNamespaces";

@@ -1,7 +1,10 @@
 //! Which namespaces an operator is told to watch, and whether its bundle supports that.
 
 use super::error::{RenderError, Supported, TargetNamespacesReason};
-use crate::parse::{ClusterServiceVersion, InstallMode};
+use crate::{
+    parse::{ClusterServiceVersion, InstallMode},
+    requests::Watched,
+};
 
 /// The namespaces that an operator watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,17 @@ impl TargetNamespaces {
             },
         };
         Err(RenderError::TargetNamespaces { targets, reason })
+    }
+
+    /// Where webhooks are called, for an operator in the namespace `own`.
+    pub(super) fn watched(&self, own: &str) -> Watched {
+        match self {
+            Self::All => Watched::ALL,
+            Self::These(names) => Watched {
+                all: false,
+                own: names.iter().any(|name| name == own),
+            },
+        }
     }
 
     /// The value of the annotation by which operators learn what to watch.

@@ -24,7 +24,7 @@ mod rbac;
 mod rendered;
 mod rollout;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod services;
 mod serving_deployments;
 #[cfg(test)]
