@@ -23,11 +23,11 @@ pub(super) fn entry(entry: &Value) -> Result<Option<Requirement>, Wrong> {
         "olm.package" => package(value).map(Some),
         "olm.constraint" => nested(value, DEPTH).map(Some),
         "olm.label" => Ok(None),
-        // The wording is that of operator-registry.
-        other => Err((
-            JsonPath::root().field("type"),
-            format!("couldn't parse dependency of type {other}"),
-        )),
+        other => {
+            // The wording is that of operator-registry.
+            let message = format!("couldn't parse dependency of type {other}");
+            return Err((JsonPath::root().field("type"), message));
+        }
     }
     .map_err(|(path, message)| within(&JsonPath::root().field("value"), &path, message))
 }
