@@ -5,10 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::ValueEnum;
 use serde_json::Value;
 use windlass_bundle::{
     Bundle, Files, check,
-    render::{self, CertificateProvider, DeploymentConfig, InstallOptions, Rendered},
+    render::{self, CertificateProvider, ConversionMode, DeploymentConfig, InstallOptions, Rendered},
     rule, sources,
 };
 use windlass_object::Problem;
@@ -29,6 +30,10 @@ pub(super) struct InstallArgs {
     #[arg(long = "watch-namespace", value_name = "NAMESPACE", value_parser = namespace)]
     pub(super) watch_namespaces: Vec<String>,
 
+    /// Who manages the conversion of the bundle's CustomResourceDefinitions [default: managed].
+    #[arg(long, value_enum)]
+    pub(super) conversion: Option<ConversionArg>,
+
     /// File with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
     /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks.
@@ -36,13 +41,27 @@ pub(super) struct InstallArgs {
     pub(super) config: Option<PathBuf>,
 }
 
-/// A bundle that has no problem and can be installed as it is asked for.
+/// Who manages the conversion of CustomResourceDefinitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ConversionArg {
+    /// Windlass arms what the ClusterServiceVersion declares.
+    Managed,
+    /// The operator arms its conversion webhooks itself.
+    External,
+}
+
+/// A bundle that has no problem.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct ReadBundle {
     /// Its files.
     pub(super) files: Files,
     /// What they say.
     pub(super) bundle: Bundle,
+}
+
+/// A bundle that can be installed as it is asked for.
+#[derive(Debug)]
+pub(super) struct Checked {
     /// What an install applies.
     pub(super) rendered: Rendered,
     /// The changes to the Deployments as they were written; null where there are none.
@@ -62,28 +81,44 @@ pub(super) fn load(path: &Path) -> Result<Files, Vec<Problem>> {
 // === impl InstallArgs ===
 
 impl InstallArgs {
-    /// Reads the bundle, checks it, and renders it.
+    /// Reads the bundle and checks it.
     ///
     /// # Errors
     ///
-    /// A line for everything that is wrong with it, or with how it is to be installed.
-    pub(super) fn check(&self, certificates: CertificateProvider) -> Result<Checked, Vec<String>> {
+    /// A line for everything that is wrong with it.
+    pub(super) fn read(&self) -> Result<ReadBundle, Vec<String>> {
         let files = load(&self.bundle).map_err(lines)?;
-        let bundle = check::parse(&files).map_err(lines)?;
+        let bundle = check::parse_for(&files, self.conversion_mode()).map_err(lines)?;
+        Ok(ReadBundle { files, bundle })
+    }
+
+    /// Renders a bundle.
+    ///
+    /// # Errors
+    ///
+    /// A line for everything that is wrong with how it is to be installed.
+    pub(super) fn check(
+        &self,
+        bundle: &Bundle,
+        certificates: CertificateProvider,
+    ) -> Result<Checked, Vec<String>> {
         let (file, config) = self.read_config().map_err(lines)?;
         let options = InstallOptions {
             namespace: self.namespace.clone(),
             watch_namespaces: self.watch_namespaces.clone(),
             config: DeploymentConfig::from_value(&file, &config).map_err(lines)?,
             certificates,
+            conversion: self.conversion_mode(),
         };
-        let rendered = render::render(&bundle, &options).map_err(lines)?;
-        Ok(Checked {
-            files,
-            bundle,
-            rendered,
-            config,
-        })
+        let rendered = render::render(bundle, &options).map_err(lines)?;
+        Ok(Checked { rendered, config })
+    }
+
+    fn conversion_mode(&self) -> ConversionMode {
+        match self.conversion {
+            Some(ConversionArg::External) => ConversionMode::External,
+            Some(ConversionArg::Managed) | None => ConversionMode::Managed,
+        }
     }
 
     /// The name of the file with changes to the Deployments, and what it holds.

@@ -39,7 +39,8 @@ use crate::serving_certificate::{default_ca_duration, default_duration};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentSpec {
-    /// Namespace to install the operator into. It is created if it does not exist, and kept on removal.
+    /// Namespace to install the operator into, other than that of Windlass. It is created if it does not exist, and kept
+    /// on removal.
     #[schemars(
         length(min = 1, max = 63),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
@@ -48,7 +49,13 @@ pub struct BundleDeploymentSpec {
     pub namespace: String,
     /// Namespaces that the operator watches. If empty, it watches all namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 256),
+        inner(
+            length(min = 1, max = 63),
+            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        )
+    )]
     pub watch_namespaces: Vec<String>,
     /// Source of the bundle: exactly one of directory, configMaps and image.
     pub source: Source,
@@ -84,6 +91,11 @@ pub struct BundleDeploymentSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub adopt: Vec<Adoption>,
+    /// Who manages `spec.conversion` of the CustomResourceDefinitions. With External it is created as the bundle's
+    /// manifests have it and then left alone: not claimed, guarded or taken away. For operators that arm their conversion
+    /// webhooks themselves.
+    #[serde(default)]
+    pub conversion: ConversionManager,
     /// What to do with the CustomResourceDefinitions when the BundleDeployment is deleted. Can be changed until they
     /// are gone.
     #[serde(default)]
@@ -158,6 +170,16 @@ pub struct UpgradeSettings {
     /// they use a port or the network of their node, or a volume. Without it, such an upgrade is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_interruption: bool,
+}
+
+/// Who manages the conversion of CustomResourceDefinitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum ConversionManager {
+    /// Windlass arms what the ClusterServiceVersion declares.
+    #[default]
+    Managed,
+    /// The operator, or somebody else.
+    External,
 }
 
 /// What to do with CustomResourceDefinitions when their BundleDeployment is deleted.

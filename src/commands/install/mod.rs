@@ -13,6 +13,7 @@ mod dry_run;
 mod explained;
 mod outcome;
 mod parts;
+mod watch_namespaces;
 
 pub(super) use self::parts::stored;
 pub(super) use command::Args;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_object::{JsonPath, Problem, object};
 
-use super::webhook_definitions::{conversion_webhooks, converted, versions};
+use super::webhook_definitions::{conversion_webhooks, converted};
 use crate::parse::{Bundle, InstallMode, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -95,17 +95,11 @@ fn check_crds(bundle: &Bundle, problems: &mut Vec<Problem>) {
         if strategy == "Webhook" && !converted.contains(name) {
             let message = format!(
                 "custom resource definition '{name}' is converted by a webhook that the ClusterServiceVersion does not \
-                 define"
+                 define: define it there; or, if the operator manages its conversion itself, install the bundle with \
+                 spec.conversion: External"
             );
             let path = JsonPath::of("spec.conversion.strategy");
             problems.push(crd.problem(&path, rule::CONVERSION_UNDECLARED, message));
-        }
-        if converted.contains(name) && versions(crd).count() == 1 {
-            let message = format!(
-                "custom resource definition '{name}' has one version, but a conversion webhook is defined for it"
-            );
-            let path = JsonPath::of("spec.versions");
-            problems.push(crd.problem(&path, rule::CONVERSION_SINGLE_VERSION, message));
         }
     }
 }

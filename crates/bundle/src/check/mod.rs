@@ -15,8 +15,9 @@ mod objects;
 mod permissions;
 mod ports;
 mod problems;
+mod requirements;
 mod rules;
 mod webhook_definitions;
 mod webhooks;
 
-pub use problems::{check_files, parse};
+pub use problems::{check_files, parse, parse_for};

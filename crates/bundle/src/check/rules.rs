@@ -4,7 +4,10 @@ use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
 
 use super::webhook_definitions::webhook_definitions;
-use crate::parse::{Bundle, WebhookDefinition, WebhookType, rule};
+use crate::{
+    parse::{Bundle, InstallMode, WebhookDefinition, WebhookType, rule},
+    requests::{self, Request, WatchedNamespaces},
+};
 
 /// Groups whose objects decide which webhooks there are: OLM's, in its old and new spelling, and our own.
 const FORBIDDEN_GROUPS: [&str; 4] = [
@@ -25,24 +28,6 @@ const FORBIDDEN_RESOURCES: [&str; 5] = [
     "validatingwebhookconfigurations",
 ];
 
-/// What must be possible for the pod behind a webhook to come up, get its certificate and be found: a webhook that is
-/// asked about it, must answer, and does not run, never runs again. Group, resource and operation.
-const NEEDED: [(&str, &str, &str); 13] = [
-    ("", "nodes/status", "UPDATE"),
-    ("", "pods", "CREATE"),
-    ("", "pods/binding", "CREATE"),
-    ("", "pods/status", "UPDATE"),
-    ("", "secrets", "CREATE"),
-    ("", "secrets", "UPDATE"),
-    ("", "serviceaccounts/token", "CREATE"),
-    ("apps", "deployments", "UPDATE"),
-    ("apps", "replicasets", "CREATE"),
-    ("apps", "replicasets", "UPDATE"),
-    ("apiextensions.k8s.io", "customresourcedefinitions", "UPDATE"),
-    ("coordination.k8s.io", "leases", "UPDATE"),
-    ("discovery.k8s.io", "endpointslices", "UPDATE"),
-];
-
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for (path, webhook) in webhook_definitions(bundle) {
         let Some(WebhookType::Mutating | WebhookType::Validating) = webhook.webhook_type() else {
@@ -57,11 +42,8 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
             }
             let forbidden = check_forbidden(bundle, name, rule, &path, problems);
             // What may not be matched at all needs no second reason.
-            if !forbidden && let Some(request) = blocking(webhook, rule) {
-                let message = format!(
-                    "webhook '{name}' blocks itself: with failurePolicy Fail and no objectSelector it matches \
-                     {request}, which its own pods need"
-                );
+            if !forbidden && let Some(request) = always_blocked(bundle, webhook, rule) {
+                let message = requests::blocking_message(name, &request);
                 problems.push(bundle.csv.problem(&path, rule::WEBHOOK_RULE_BLOCKING, message));
             }
         }
@@ -174,32 +156,27 @@ fn check_forbidden(
     problems.len() > before
 }
 
-/// The first thing in `rule` that the webhook's own pods need, if every such request needs an answer.
-fn blocking(webhook: WebhookDefinition<'_>, rule: &Value) -> Option<String> {
-    let must_answer = !matches!(object::text(webhook.0, "/failurePolicy"), Some("Ignore"));
-    let selector = webhook.0.get("objectSelector").and_then(Value::as_object);
-    if !must_answer || selector.is_some_and(|selector| !selector.is_empty()) {
-        return None;
-    }
-    let matches = |(group, resource, operation): &&(&str, &str, &str)| {
-        texts(rule, "apiGroups").any(|own| own == *group)
-            && texts(rule, "operations").any(|own| own == "*" || own == *operation)
-            && texts(rule, "resources").any(|own| covers(own, resource))
+/// What `rule` blocks that the bundle needs, whichever namespaces the operator watches. What it blocks in some of them
+/// only, an install refuses.
+fn always_blocked(bundle: &Bundle, webhook: WebhookDefinition<'_>, rule: &Value) -> Option<Request> {
+    let watched = |mode: &InstallMode| match mode {
+        InstallMode::AllNamespaces => WatchedNamespaces::ALL,
+        InstallMode::OwnNamespace => WatchedNamespaces {
+            all: false,
+            own: true,
+        },
+        InstallMode::SingleNamespace | InstallMode::MultiNamespace => WatchedNamespaces {
+            all: false,
+            own: false,
+        },
     };
-    let (group, resource, operation) = NEEDED.iter().find(matches)?;
-    let of_group = if group.is_empty() {
-        String::new()
-    } else {
-        format!(" of {group}")
-    };
-    Some(format!("{operation} of {resource}{of_group}"))
-}
-
-/// Whether a rule's resource, which may have wildcards, is or holds `resource`.
-fn covers(own: &str, resource: &str) -> bool {
-    let (parent, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    let (own_parent, own_subresource) = own.split_once('/').unwrap_or((own, ""));
-    (own_parent == "*" || own_parent == parent) && (own_subresource == "*" || own_subresource == subresource)
+    let modes = bundle.csv().install_modes();
+    // That none is supported is reported as that.
+    let mut blocked = modes
+        .iter()
+        .map(|mode| requests::blocked(bundle, webhook, rule, watched(mode)));
+    let first = blocked.next()??;
+    blocked.all(|other| other.is_some()).then_some(first)
 }
 
 #[cfg(test)]
@@ -207,50 +184,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::render::sample;
 
     #[test]
-    fn a_webhook_blocks_itself_only_where_it_must_answer_for_what_its_pods_need() {
-        let rule = |group: &str, resource: &str, operation: &str| json!({"apiGroups": [group], "resources": [resource], "operations": [operation]});
-        let pods = || rule("", "pods", "CREATE");
-        for (webhook, rule, blocks) in [
-            (json!({}), pods(), Some("CREATE of pods")),
-            (
-                json!({"failurePolicy": "Fail", "objectSelector": {}}),
-                pods(),
-                Some("CREATE of pods"),
-            ),
-            (json!({"failurePolicy": "Ignore"}), pods(), None),
-            (
-                json!({"objectSelector": {"matchLabels": {"a": "b"}}}),
-                pods(),
-                None,
-            ),
-            (json!({}), rule("", "*", "*"), Some("CREATE of pods")),
-            (
-                json!({}),
-                rule("", "*/*", "UPDATE"),
-                Some("UPDATE of nodes/status"),
-            ),
-            (
-                json!({}),
-                rule("", "pods/*", "UPDATE"),
-                Some("UPDATE of pods/status"),
-            ),
-            (json!({}), rule("", "pods", "DELETE"), None),
-            (json!({}), rule("", "configmaps", "CREATE"), None),
-            (json!({}), rule("apps", "pods", "CREATE"), None),
-            (
-                json!({}),
-                rule("discovery.k8s.io", "*", "*"),
-                Some("UPDATE of endpointslices of discovery.k8s.io"),
-            ),
-        ] {
-            assert_eq!(
-                blocking(WebhookDefinition(&webhook), &rule).as_deref(),
-                blocks,
-                "{webhook} {rule}"
-            );
-        }
+    fn a_webhook_blocks_itself_where_it_does_in_every_install_mode() {
+        let mut bundle = sample::bundle();
+        bundle.csv.object["spec"]["webhookdefinitions"][2]["rules"] = json!([{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["pods"]}]);
+        let mut blocks = |modes: &[&str]| {
+            let modes: Vec<_> = modes
+                .iter()
+                .map(|mode| json!({"type": mode, "supported": true}))
+                .collect();
+            bundle.csv.object["spec"]["installModes"] = json!(modes);
+            let mut problems = Vec::new();
+            check(&bundle, &mut problems);
+            problems
+                .into_iter()
+                .map(|problem| problem.rule)
+                .collect::<Vec<_>>()
+        };
+        let blocking = [rule::WEBHOOK_RULE_BLOCKING.name];
+        assert_eq!(blocks(&["AllNamespaces"]), blocking);
+        assert_eq!(blocks(&["AllNamespaces", "OwnNamespace"]), blocking);
+        assert_eq!(blocks(&["AllNamespaces", "SingleNamespace"]), [""; 0]);
+        assert_eq!(blocks(&["MultiNamespace"]), [""; 0]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{
 
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const PROPERTIES: &str = "metadata/properties.yaml";
+const DEPENDENCIES: &str = "metadata/dependencies.yaml";
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 
@@ -23,9 +24,26 @@ pub(super) struct Annotations {
     pub(super) channels: Vec<String>,
 }
 
+/// The file that holds the annotations: the one that is called so, or else the first in `metadata/` that has any, as for
+/// `opm` (`operator-registry`, `pkg/lib/bundle/validate.go`).
+fn annotations_file(files: &Files) -> Option<&str> {
+    let in_folder = files
+        .keys()
+        .map(String::as_str)
+        .filter(|name| name.starts_with("metadata/"));
+    let has_annotations = |name: &&str| {
+        single_mapping(files, name, &mut Vec::new())
+            .is_some_and(|file| file.object.get("annotations").is_some_and(Value::is_object))
+    };
+    [ANNOTATIONS, "metadata/annotations.yml"]
+        .into_iter()
+        .find(|name| files.contains_key(*name))
+        .or_else(|| in_folder.clone().find(has_annotations))
+}
+
 /// Reads `metadata/annotations.yaml`.
 pub(super) fn annotations(files: &Files, problems: &mut Vec<Problem>) -> Annotations {
-    if !files.contains_key(ANNOTATIONS) {
+    let Some(name) = annotations_file(files) else {
         let message = "the bundle has no file \"metadata/annotations.yaml\"";
         problems.push(Problem::of_bundle(
             ANNOTATIONS,
@@ -33,8 +51,8 @@ pub(super) fn annotations(files: &Files, problems: &mut Vec<Problem>) -> Annotat
             message,
         ));
         return Annotations::default();
-    }
-    let Some(file) = single_mapping(files, ANNOTATIONS, problems) else {
+    };
+    let Some(file) = single_mapping(files, name, problems) else {
         return Annotations::default();
     };
     let path = JsonPath::of("annotations");
@@ -85,6 +103,19 @@ pub(super) fn properties(files: &Files, problems: &mut Vec<Problem>) -> Vec<Valu
         }
     }
     properties
+}
+
+/// Reads `metadata/dependencies.yaml`, which may be absent: a list of `{type, value}`.
+pub(super) fn dependencies(files: &Files, problems: &mut Vec<Problem>) -> Option<Manifest> {
+    let file = single_mapping(files, DEPENDENCIES, problems)?;
+    match file.object.get("dependencies") {
+        None | Some(Value::Null | Value::Array(_)) => Some(file),
+        Some(_) => {
+            let path = JsonPath::of("dependencies");
+            problems.push(file.problem(&path, rule::FIELD_TYPE, "must be a list"));
+            None
+        }
+    }
 }
 
 /// Appends `properties` to those in the annotation `olm.properties` of the ClusterServiceVersion; without any the

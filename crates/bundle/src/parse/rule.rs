@@ -26,6 +26,7 @@ rules! {
     KIND_MISSING = "kind-missing": "every object has a kind";
     FIELD_TYPE = "field-type": "every field has the type that its API defines";
     PROPERTY = "property": "properties have a type and a value";
+    DEPENDENCY = "dependency": "dependencies and required APIs are complete, and constraints are ones that can be evaluated";
     CSV_MISSING = "csv-missing": "a bundle contains a ClusterServiceVersion";
     CSV_DUPLICATE = "csv-duplicate": "a bundle contains only one ClusterServiceVersion";
 
@@ -67,10 +68,8 @@ rules! {
     // Webhooks of every type.
     WEBHOOK_TYPE = "webhook-type": "the type of a webhook is known";
     WEBHOOK_NAME = "webhook-name": "generateName is a lowercase RFC 1123 subdomain";
-    WEBHOOK_NAME_LENGTH = "webhook-name-length": "generateName of an admission webhook fits in a label value";
     WEBHOOK_NAME_QUALIFIED = "webhook-name-qualified": "generateName of an admission webhook is a domain of at least three segments";
     WEBHOOK_DUPLICATE = "webhook-duplicate": "generateName is unique among webhooks of the same type";
-    WEBHOOK_NAME_REPEATED = "webhook-name-repeated": "generateName is unique among all webhooks";
     WEBHOOK_DEPLOYMENT = "webhook-deployment": "the Deployment of a webhook is in the bundle";
     WEBHOOK_PORT = "webhook-port": "containerPort is between 1 and 65535";
     WEBHOOK_TARGET_PORT = "webhook-target-port": "targetPort is between 1 and 65535, or the name of a port of the Deployment";
@@ -86,13 +85,12 @@ rules! {
     WEBHOOK_TIMEOUT = "webhook-timeout": "timeoutSeconds is between 1 and 30";
     WEBHOOK_RULE = "webhook-rule": "rules of admission webhooks are complete and well-formed";
     WEBHOOK_RULE_FORBIDDEN = "webhook-rule-forbidden": "admission webhooks do not match the objects that install and configure them";
-    WEBHOOK_RULE_BLOCKING = "webhook-rule-blocking": "a webhook with failurePolicy Fail does not match requests that its own pods need to start";
+    WEBHOOK_RULE_BLOCKING = "webhook-rule-blocking": "a webhook with failurePolicy Fail does not match requests without which its own bundle does not come up";
 
     // Conversion webhooks.
     CONVERSION_INSTALL_MODES = "conversion-install-modes": "a bundle with conversion webhooks supports only AllNamespaces";
     CONVERSION_CRDS_MISSING = "conversion-crds-missing": "a conversion webhook names a CustomResourceDefinition";
     CONVERSION_CRD_DUPLICATE = "conversion-crd-duplicate": "a CustomResourceDefinition has only one conversion webhook";
     CONVERSION_CRD_NOT_OWNED = "conversion-crd-not-owned": "the bundle owns the CustomResourceDefinitions that it converts";
-    CONVERSION_SINGLE_VERSION = "conversion-single-version": "a CustomResourceDefinition with a conversion webhook has more than one version";
     CONVERSION_UNDECLARED = "conversion-undeclared": "conversion is declared in the ClusterServiceVersion, not only in the CustomResourceDefinition";
 }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 use windlass_object::ObjectKey;
 
-use crate::parse::InstallMode;
+use crate::{parse::InstallMode, requests};
 
 /// One reason why a bundle cannot be rendered as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -48,6 +48,16 @@ pub enum RenderError {
     /// An object of a kind that bundles may not bring along.
     #[error("bundle contains unsupported resource: Name: {name}, Kind: {kind}")]
     UnsupportedKind { kind: String, name: String },
+    /// A webhook is asked about what its own bundle needs, in the namespaces that the operator is to watch.
+    #[error(
+        "{}; or let the operator watch other namespaces than its own (--watch-namespace NS)",
+        requests::blocking_message(webhook, request)
+    )]
+    BlockingWebhook {
+        webhook: String,
+        /// The first request that it blocks.
+        request: String,
+    },
     /// Two objects have one name.
     #[error(
         "duplicate {object}: it occurs twice in the bundle, or is also generated from its ClusterServiceVersion"
@@ -60,11 +70,15 @@ pub enum RenderError {
 #[expect(missing_docs, reason = "the message says what each field is")]
 pub enum TargetNamespacesReason {
     /// None is given, and the bundle can only watch one.
-    #[error("exactly one target namespace must be specified")]
-    ExactlyOne,
+    #[error(
+        "exactly one target namespace must be specified: use --watch-namespace {0}, or spec.watchNamespaces"
+    )]
+    ExactlyOne(String),
     /// None is given, and the bundle can only watch some.
-    #[error("at least one target namespace must be specified")]
-    AtLeastOne,
+    #[error(
+        "at least one target namespace must be specified: use --watch-namespace {0}, or spec.watchNamespaces"
+    )]
+    AtLeastOne(String),
     /// All are given.
     #[error("supported install modes [{0}] do not support targeting all namespaces")]
     All(Supported),

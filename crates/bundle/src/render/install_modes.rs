@@ -1,7 +1,10 @@
 //! Which namespaces an operator is told to watch, and whether its bundle supports that.
 
 use super::error::{RenderError, Supported, TargetNamespacesReason};
-use crate::parse::{ClusterServiceVersion, InstallMode};
+use crate::{
+    parse::{ClusterServiceVersion, InstallMode},
+    requests::WatchedNamespaces,
+};
 
 /// The namespaces that an operator watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +36,15 @@ impl TargetNamespaces {
             return Ok(Self::All);
         }
         let supported = Supported(modes.clone());
+        // What works without knowing anything of the cluster.
+        let example = if supports(InstallMode::OwnNamespace) {
+            own.to_owned()
+        } else {
+            "NAMESPACE".to_owned()
+        };
         let reason = match targets.as_slice() {
-            [] if supports(InstallMode::MultiNamespace) => TargetNamespacesReason::AtLeastOne,
-            [] => TargetNamespacesReason::ExactlyOne,
+            [] if supports(InstallMode::MultiNamespace) => TargetNamespacesReason::AtLeastOne(example),
+            [] => TargetNamespacesReason::ExactlyOne(example),
             [all] if all.is_empty() && supports(InstallMode::AllNamespaces) => return Ok(Self::All),
             [all] if all.is_empty() => TargetNamespacesReason::All(supported),
             [one] if one == own && supports(InstallMode::OwnNamespace) => return Ok(Self::These(targets)),
@@ -55,6 +64,17 @@ impl TargetNamespaces {
             },
         };
         Err(RenderError::TargetNamespaces { targets, reason })
+    }
+
+    /// Where webhooks are called, for an operator in the namespace `own`.
+    pub(super) fn watched(&self, own: &str) -> WatchedNamespaces {
+        match self {
+            Self::All => WatchedNamespaces::ALL,
+            Self::These(names) => WatchedNamespaces {
+                all: false,
+                own: names.iter().any(|name| name == own),
+            },
+        }
     }
 
     /// The value of the annotation by which operators learn what to watch.
@@ -93,12 +113,16 @@ mod tests {
             (
                 &[OwnNamespace],
                 &[],
-                Err("[]: exactly one target namespace must be specified"),
+                Err(
+                    "[]: exactly one target namespace must be specified: use --watch-namespace own, or spec.watchNamespaces",
+                ),
             ),
             (
                 &[MultiNamespace],
                 &[],
-                Err("[]: at least one target namespace must be specified"),
+                Err(
+                    "[]: at least one target namespace must be specified: use --watch-namespace NAMESPACE, or spec.watchNamespaces",
+                ),
             ),
             (
                 &[OwnNamespace],

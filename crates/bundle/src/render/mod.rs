@@ -18,13 +18,14 @@ mod error;
 mod hash;
 mod install_modes;
 pub(super) mod names;
+mod operator_condition;
 mod options;
 mod others;
 mod rbac;
 mod rendered;
 mod rollout;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod services;
 mod serving_deployments;
 #[cfg(test)]
@@ -35,5 +36,5 @@ pub use certificates::WebhookCertificate;
 pub use crds::Conversion;
 pub use deployment_config::{DeploymentConfig, ServingDefaults};
 pub use error::{RenderError, Supported, TargetNamespacesReason};
-pub use options::{CertificateProvider, Durations, InstallOptions};
+pub use options::{CertificateProvider, ConversionMode, Durations, InstallOptions};
 pub use rendered::{Rendered, render};

@@ -5,33 +5,35 @@ use windlass_object::ObjectKey;
 
 use super::{
     DeploymentConfig,
-    options::{CertificateProvider, InstallOptions},
+    options::{CertificateProvider, ConversionMode, InstallOptions},
 };
 use crate::parse::{Bundle, Manifest};
 
 /// One Deployment with all three kinds of webhook, one CustomResourceDefinition, for all namespaces.
-pub(super) fn bundle() -> Bundle {
+pub(crate) fn bundle() -> Bundle {
     Bundle {
         package: "widgets".into(),
         channels: vec!["stable".into()],
         csv: manifest(csv()),
+        dependencies: None,
         crds: vec![manifest(crd())],
         others: Vec::new(),
     }
 }
 
 /// For all namespaces, with certificates by Windlass and without changes.
-pub(super) fn options(namespace: &str) -> InstallOptions {
+pub(crate) fn options(namespace: &str) -> InstallOptions {
     InstallOptions {
         namespace: namespace.to_owned(),
         watch_namespaces: Vec::new(),
         config: DeploymentConfig::default(),
         certificates: CertificateProvider::default(),
+        conversion: ConversionMode::default(),
     }
 }
 
 /// An object as if it was read from a file.
-pub(super) fn manifest(object: Value) -> Manifest {
+pub(crate) fn manifest(object: Value) -> Manifest {
     Manifest {
         file: "manifests/object.yaml".into(),
         document: None,
@@ -41,7 +43,7 @@ pub(super) fn manifest(object: Value) -> Manifest {
 }
 
 /// What the objects are called, in their order.
-pub(super) fn keys(objects: &[Value]) -> Vec<String> {
+pub(crate) fn keys(objects: &[Value]) -> Vec<String> {
     objects
         .iter()
         .filter_map(ObjectKey::of)

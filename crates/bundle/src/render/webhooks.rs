@@ -1,13 +1,16 @@
 //! Webhook configurations, from the webhook definitions of a ClusterServiceVersion.
 
 use serde_json::{Map, Value, json};
-use windlass_object::{json, names::INJECT_CA_FROM};
+use windlass_object::{json, names::INJECT_CA_FROM, object};
 
 use super::{
-    install_modes::TargetNamespaces, names, options::CertificateProvider,
+    error::RenderError, install_modes::TargetNamespaces, names, options::CertificateProvider,
     serving_deployments::ServingDeployment,
 };
-use crate::parse::{WebhookDefinition, WebhookType};
+use crate::{
+    parse::{Bundle, WebhookDefinition, WebhookType},
+    requests,
+};
 
 /// Fields that a webhook definition and a webhook have in common.
 const COMMON: [&str; 7] = [
@@ -51,6 +54,29 @@ pub(super) fn configurations(
         }
     }
     configurations
+}
+
+/// What webhooks of the bundle would block that the bundle itself needs, one error for each rule.
+pub(super) fn blocking(bundle: &Bundle, targets: &TargetNamespaces, namespace: &str) -> Vec<RenderError> {
+    let watched = targets.watched(namespace);
+    let mut errors = Vec::new();
+    let admission = bundle.csv().webhooks().filter(|webhook| {
+        matches!(
+            webhook.webhook_type(),
+            Some(WebhookType::Validating | WebhookType::Mutating)
+        )
+    });
+    for webhook in admission {
+        for rule in object::items(webhook.0, "/rules") {
+            errors.extend(requests::blocked(bundle, webhook, rule, watched).map(|request| {
+                RenderError::BlockingWebhook {
+                    webhook: webhook.generate_name().to_owned(),
+                    request: request.to_string(),
+                }
+            }));
+        }
+    }
+    errors
 }
 
 /// Annotates a target so that it gets the trust bundle of a Service's ServingCertificate, and keeps it.

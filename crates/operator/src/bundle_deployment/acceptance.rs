@@ -1,15 +1,20 @@
 //! Whether a bundle is installed at all: everything that speaks against it is found before anything is written.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::{BundleDeployment, BundleStatus, ConversionStatus, WebhookState, WebhookStatus};
+use windlass_api::{BundleDeployment, BundleStatus, ConversionStatus, WebhookState};
 use windlass_bundle::upgrade::{self, Release};
 use windlass_cluster::{apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
 use windlass_object::{ObjectKey, object};
 
-use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport};
+use super::{
+    halt::Halt,
+    memory::Loaded,
+    reconciler::BundleReconciler,
+    report::{InstallReport, webhook_status},
+};
 use crate::install::{
     plan::{Phase, Plan, PreflightObservation, Refusal, dropped_but_stored, preflight},
     status::Milestone,
@@ -25,7 +30,9 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
+        check_namespace(&deployment.spec.namespace, &self.context.namespace)?;
         let loaded = self.load(deployment).await?;
+        let loaded = self.without_absent(loaded, report).await?;
         self.check_order(deployment, &loaded, report).await?;
         self.check(owner, deployment, &loaded, report).await?;
         // What has begun goes on: half of it is there.
@@ -89,6 +96,7 @@ impl BundleReconciler {
     ) -> Result<(), Halt> {
         let plan = &loaded.plan;
         list_webhooks(plan, report);
+        self.check_requirements(loaded, report).await?;
         let crds = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
         let crds: Vec<_> = crds.iter().map(AsRef::as_ref).collect();
         let claimants = self.claimants(deployment, plan);
@@ -157,15 +165,20 @@ fn list_webhooks(plan: &Plan, report: &mut InstallReport) {
         .into_iter()
         .map(|api| conversion_status(api, &known))
         .collect();
-    let known: BTreeMap<_, _> = report
-        .webhooks
-        .drain(..)
-        .map(|known| (known.name, known.state))
-        .collect();
+    let known = std::mem::take(&mut report.webhooks);
     report.webhooks = plan
         .phases
         .of(Phase::Admission)
-        .map(|webhook| webhook_status(webhook, &known))
+        .map(|configuration| {
+            let mut status = webhook_status(configuration, WebhookState::Disarmed);
+            let before = known
+                .iter()
+                .find(|known| (&known.name, &known.webhook_type) == (&status.name, &status.webhook_type));
+            if let Some(before) = before {
+                status.state = before.state;
+            }
+            status
+        })
         .collect();
 }
 
@@ -195,17 +208,16 @@ fn release(bundle: &BundleStatus) -> Release {
     }
 }
 
-fn webhook_status(configuration: &Value, known: &BTreeMap<String, WebhookState>) -> WebhookStatus {
-    let name = object::text(configuration, "/metadata/name").unwrap_or_default();
-    let webhook_type = match object::text(configuration, "/kind") {
-        Some("MutatingWebhookConfiguration") => "MutatingAdmissionWebhook",
-        _ => "ValidatingAdmissionWebhook",
-    };
-    WebhookStatus {
-        name: name.to_owned(),
-        webhook_type: webhook_type.to_owned(),
-        state: known.get(name).copied().unwrap_or(WebhookState::Disarmed),
+/// Refuses the namespace of Windlass itself: a bundle's pods and its roles would reach the keys of every CA there.
+fn check_namespace(namespace: &str, own: &str) -> Result<(), Halt> {
+    if namespace != own {
+        return Ok(());
     }
+    let message = format!(
+        "spec.namespace is {own}, where the Windlass operator keeps its keys: delete the BundleDeployment and create it \
+         with another namespace"
+    );
+    Err(Halt::failed(Milestone::Accepted, "NamespaceReserved", message))
 }
 
 /// Waits for a BundleDeployment that is older: its claims come first.
@@ -219,4 +231,22 @@ fn gate_on_elders(deployment: &BundleDeployment, claimants: &[Claimant]) -> Resu
         elder.name
     );
     Err(Halt::waiting(Milestone::Accepted, "WaitingForClaims", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::status::InstallOutcome;
+
+    #[test]
+    fn nothing_is_installed_beside_the_keys_of_windlass() {
+        assert!(check_namespace("sample-system", "windlass-system").is_ok());
+        let Err(Halt::Gate(InstallOutcome::Failed { at, reason, message })) =
+            check_namespace("windlass-system", "windlass-system")
+        else {
+            panic!("it is not refused");
+        };
+        assert_eq!((at, reason.as_str()), (Milestone::Accepted, "NamespaceReserved"));
+        assert!(message.contains("another namespace"), "{message}");
+    }
 }

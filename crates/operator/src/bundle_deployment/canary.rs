@@ -197,7 +197,7 @@ impl BundleReconciler {
             let live = self.crd_seen(&key.name);
             let converts = plan.conversion(&key.name).is_some() || live.as_deref().is_some_and(is_converting);
             if live.is_none() || !converts {
-                self.ensure_crd(owner, desired, armament, Stage::Rollout, report)
+                self.ensure_crd(owner, plan, desired, armament, Stage::Rollout, report)
                     .await?;
             }
         }

@@ -25,6 +25,9 @@ use crate::{
 impl BundleReconciler {
     /// Halts where a conversion that the plan no longer has could not end later on.
     pub(super) async fn gate_on_dropped(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+        if plan.is_self_managed() {
+            return Ok(());
+        }
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if converts(plan, &live) || !is_converting(&live) {
                 continue;
@@ -62,7 +65,7 @@ impl BundleReconciler {
             }
         }
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            if !converts(plan, &live) && is_converting(&live) {
+            if !plan.is_self_managed() && !converts(plan, &live) && is_converting(&live) {
                 self.end_conversion(owner, plan, &live, armament, report).await?;
             }
         }
@@ -80,7 +83,7 @@ impl BundleReconciler {
     ) -> Result<(), Halt> {
         let desired = plan.crd(name(live));
         if let Some(desired) = desired {
-            self.ensure_crd(owner, desired, armament, Stage::Ending, report)
+            self.ensure_crd(owner, plan, desired, armament, Stage::Ending, report)
                 .await?;
         }
         // A watch that lags shows versions that are not served any more.

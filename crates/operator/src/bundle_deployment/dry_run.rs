@@ -87,8 +87,7 @@ impl BundleReconciler {
                 continue;
             };
             let live = self.crd(&key, desired).await?;
-            let converts =
-                plan.conversion(&key.name).is_some() || live.as_deref().is_some_and(is_converting);
+            let converts = plan.conversion(&key.name).is_some() || live.as_deref().is_some_and(is_converting);
             let is_applied = live.as_deref().is_some_and(|live| {
                 Stage::ALL.into_iter().any(|stage| {
                     let body = staged(desired, Some(live), stage, converts);

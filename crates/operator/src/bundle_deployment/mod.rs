@@ -13,6 +13,7 @@
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
 //! missing, so walking again costs nothing.
 
+mod absences;
 mod acceptance;
 mod arming;
 mod canary;
@@ -36,6 +37,7 @@ mod proof;
 mod reconciler;
 mod removal;
 mod report;
+mod requirements;
 mod roll_out;
 pub(super) mod rollout;
 mod run;

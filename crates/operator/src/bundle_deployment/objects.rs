@@ -167,7 +167,8 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for desired in plan.phases.of(Phase::Crds) {
-            self.ensure_crd(owner, desired, armament, stage, report).await?;
+            self.ensure_crd(owner, plan, desired, armament, stage, report)
+                .await?;
         }
         Ok(())
     }
@@ -176,6 +177,7 @@ impl BundleReconciler {
     pub(super) async fn ensure_crd(
         &self,
         owner: &Applicant,
+        plan: &Plan,
         desired: &Value,
         armament: &Armament<'_>,
         stage: Stage,
@@ -186,7 +188,8 @@ impl BundleReconciler {
         };
         let live = self.crd(&key, desired).await?;
         let conversion = armament.traffic.conversion(&key.name);
-        let ends = conversion.is_none() && live.as_deref().is_some_and(is_converting);
+        let is_converting = live.as_deref().is_some_and(is_converting);
+        let ends = conversion.is_none() && is_converting && !plan.is_self_managed();
         // What it no longer converts is served only when the conversion has ended.
         let stage = if ends && stage > Stage::Ending {
             return Ok(());
@@ -196,10 +199,13 @@ impl BundleReconciler {
         if stage != Stage::Rollout && live.as_deref().is_some_and(|live| stops_serving(desired, live)) {
             self.note_disarmed(owner);
         }
-        let converts = conversion.is_some() || ends;
+        let converts = conversion.is_some() || is_converting;
         let mut body = staged(desired, live.as_deref(), stage, converts);
         if let Some(live) = live.as_deref().filter(|_| stage == Stage::Rollout) {
             keep_ca_source(&mut body, live);
+        }
+        if let Some(written) = plan.written_conversion(&key.name) {
+            return self.ensure_self_managed(&body, written, owner).await;
         }
         let Some(conversion) = conversion else {
             return self.ensure(&body, owner).await;
@@ -214,6 +220,23 @@ impl BundleReconciler {
         if live.is_none() {
             report.set_conversion(&key.name, WebhookState::Arming);
         }
+        Ok(())
+    }
+
+    /// Applies a CRD that is born with the conversion of its manifest; once it is there, that is its operator's.
+    async fn ensure_self_managed(
+        &self,
+        body: &Value,
+        written: &Value,
+        owner: &Applicant,
+    ) -> Result<(), Halt> {
+        let mut born = body.clone();
+        born["spec"]["conversion"] = written.clone();
+        self.context
+            .applier
+            .ensure_armed(&born, body, owner)
+            .await
+            .map_err(refused)?;
         Ok(())
     }
 

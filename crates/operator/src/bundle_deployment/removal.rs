@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tracing::info;
-use windlass_api::{BundleDeployment, DeletionPolicy, WebhookState};
+use windlass_api::{BundleDeployment, ConversionManager, DeletionPolicy, WebhookState};
 use windlass_cluster::{apply::Applicant, kinds, worker::Action};
 use windlass_object::{ObjectKey, object};
 
@@ -50,6 +50,8 @@ impl BundleReconciler {
             webhook.state = WebhookState::Disarmed;
         }
         match deployment.spec.deletion_policy {
+            // What the operator has armed itself is not ours to take away.
+            DeletionPolicy::KeepCRDs if deployment.spec.conversion == ConversionManager::External => {}
             DeletionPolicy::KeepCRDs | DeletionPolicy::KeepStoredVersion => {
                 self.leave_crds(&owner, deployment).await?;
             }

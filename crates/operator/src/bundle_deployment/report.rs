@@ -6,9 +6,10 @@ use windlass_api::{
     BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, ConversionStatus,
     WebhookState, WebhookStatus,
 };
+use windlass_bundle::WebhookType;
 use windlass_cluster::RequestError;
 use windlass_crd::{storage_migration::Migration, upgrade_safety::Finding};
-use windlass_object::{ObjectKey, names};
+use windlass_object::{ObjectKey, names, object};
 
 use super::{halt::BundleDeploymentError, memory::status_of, reconciler::BundleReconciler};
 use crate::{
@@ -26,7 +27,10 @@ pub(super) const DISARMED: &str = "Disarmed";
 pub(super) const PAUSED: &str = "Paused";
 
 /// The reason of the condition Accepted where changes are made that break something.
-const WARNINGS: &str = "CrdUpgradeWarnings";
+pub(super) const WARNINGS: &str = "CrdUpgradeWarnings";
+
+/// The reason of the condition Accepted where there is something else to be known.
+pub(super) const NOTICES: &str = "AcceptedWithWarnings";
 
 /// What a reconciliation found so far. It starts with what the status says, so that one that ends early forgets
 /// nothing.
@@ -47,6 +51,8 @@ pub(super) struct InstallReport {
     pub(super) migrations: Vec<Migration>,
     /// What changes of CustomResourceDefinitions break although they are made.
     pub(super) warnings: Vec<Finding>,
+    /// What else is to be known of a bundle that is accepted.
+    pub(super) notices: Vec<String>,
     /// Everything is disarmed, for the removal.
     pub(super) disarmed: bool,
 }
@@ -65,6 +71,7 @@ impl InstallReport {
             certificates: status.certificates,
             migrations: status.storage_migrations,
             warnings: Vec::new(),
+            notices: Vec::new(),
             disarmed: false,
         }
     }
@@ -95,10 +102,26 @@ impl InstallReport {
     }
 
     /// Notes how far an admission webhook is.
-    pub(super) fn set_webhook(&mut self, name: &str, state: WebhookState) {
-        if let Some(known) = self.webhooks.iter_mut().find(|webhook| webhook.name == name) {
+    pub(super) fn set_webhook(&mut self, configuration: &Value, state: WebhookState) {
+        let WebhookStatus {
+            name, webhook_type, ..
+        } = webhook_status(configuration, state);
+        let is_it = |known: &&mut WebhookStatus| known.name == name && known.webhook_type == webhook_type;
+        if let Some(known) = self.webhooks.iter_mut().find(is_it) {
             known.state = state;
         }
+    }
+
+    /// The condition Accepted where there is something to be warned of.
+    fn warning(&self) -> Option<ConditionUpdate> {
+        let reason = match (self.warnings.as_slice(), self.notices.as_slice()) {
+            ([], []) => return None,
+            ([], _) => NOTICES,
+            _ => WARNINGS,
+        };
+        let findings = (!self.warnings.is_empty()).then(|| listed(&self.warnings));
+        let messages: Vec<_> = findings.into_iter().chain(self.notices.iter().cloned()).collect();
+        Some(ConditionUpdate::holds(reason, messages.join("; ")))
     }
 
     /// Whether API traffic goes to every webhook.
@@ -108,6 +131,20 @@ impl InstallReport {
         conversions
             .chain(webhooks)
             .all(|state| state == WebhookState::Armed)
+    }
+}
+
+/// How a webhook configuration is listed. Two of different types may have one name.
+pub(super) fn webhook_status(configuration: &Value, state: WebhookState) -> WebhookStatus {
+    let name = object::text(configuration, "/metadata/name").unwrap_or_default();
+    let webhook_type = match object::text(configuration, "/kind") {
+        Some("MutatingWebhookConfiguration") => WebhookType::Mutating,
+        _ => WebhookType::Validating,
+    };
+    WebhookStatus {
+        name: name.to_owned(),
+        webhook_type: webhook_type.name().to_owned(),
+        state,
     }
 }
 
@@ -141,9 +178,9 @@ impl BundleReconciler {
         for (condition_type, mut verdict) in outcome.conditions(armed) {
             if condition_type == Milestone::Accepted.condition()
                 && verdict.status == "True"
-                && !report.warnings.is_empty()
+                && let Some(warning) = report.warning()
             {
-                verdict = ConditionUpdate::holds(WARNINGS, listed(&report.warnings));
+                verdict = warning;
             }
             status
                 .conditions
@@ -197,7 +234,7 @@ impl BundleReconciler {
         let (events, known) = (&self.context.events, &known.conditions);
         let accepted = Milestone::Accepted.condition();
         if let Some(Condition { reason, message, .. }) = status.conditions.find(accepted)
-            && reason == WARNINGS
+            && [WARNINGS, NOTICES].contains(&reason.as_str())
             && known.find(accepted).is_none_or(|known| known.message != *message)
         {
             events.warn(object, "Install", reason, message).await;

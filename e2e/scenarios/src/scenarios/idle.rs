@@ -29,7 +29,8 @@ async fn nothing_is_written_after(cluster: &TestCluster, upgrades: &[&str]) -> a
     let running = operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     for bundle in upgrades {
-        sample::set_source(cluster, &cluster.bundle(bundle)?).await?;
+        cluster.bundle(bundle)?;
+        sample::set_source(cluster, bundle).await?;
         ready(&cluster.client, "sample", PATIENCE).await?;
     }
     settled(&proxy).await?;

@@ -74,7 +74,7 @@ impl Preview {
                     .await?,
             );
         }
-        preview.check(cluster, plan, &owner, &there).await?;
+        preview.check(cluster, plan, &deployment, &owner, &there).await?;
         preview.find_dropped(cluster, plan, &owner).await?;
         Ok(preview)
     }
@@ -106,7 +106,7 @@ impl Preview {
         };
         let mut body = desired.clone();
         if Kind::of(&key) == kinds::CUSTOM_RESOURCE_DEFINITION {
-            body = staged(desired, live.as_ref(), Stage::Proven);
+            body = staged(desired, live.as_ref(), Stage::Settled, true);
             if let Some(live) = &live {
                 let converts = plan.conversion(&key.name).is_some();
                 let desired = with_conversion(desired.clone(), converts);
@@ -152,6 +152,7 @@ impl Preview {
         &mut self,
         cluster: &Cluster,
         plan: &Plan,
+        deployment: &BundleDeployment,
         owner: &Applicant,
         there: &[Value],
     ) -> anyhow::Result<()> {
@@ -180,6 +181,7 @@ impl Preview {
             claimants: &claimants,
             live: &live,
             crds: &crds,
+            allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         self.refusals.extend(refusals.iter().map(ToString::to_string));
         Ok(())

@@ -1,6 +1,6 @@
 //! An install: what there is to be, and what it needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use windlass_bundle::{
@@ -23,6 +23,9 @@ pub struct Plan {
     pub phases: Phases,
     /// The conversions that are claimed.
     pub conversions: Vec<Conversion>,
+    /// Where the operator arms its conversions itself: the `spec.conversion` that CRDs are born with, by name. Those of
+    /// the install are otherwise left alone.
+    pub self_managed: Option<BTreeMap<String, Value>>,
     /// The serving certificates that are needed.
     pub certificates: Vec<WebhookCertificate>,
     /// What is done for webhooks while a Deployment rolls out.
@@ -49,6 +52,7 @@ impl Plan {
             mut objects,
             admission,
             conversions,
+            self_managed,
             certificates,
         } = rendered;
         for certificate in &certificates {
@@ -77,6 +81,7 @@ impl Plan {
             namespace,
             phases: Phases::new(objects),
             conversions,
+            self_managed,
             certificates,
         }
     }
@@ -116,6 +121,16 @@ impl Plan {
         self.certificates
             .iter()
             .any(|certificate| is(object, "Service", &certificate.service))
+    }
+
+    /// Whether the operator arms its conversions itself.
+    pub fn is_self_managed(&self) -> bool {
+        self.self_managed.is_some()
+    }
+
+    /// The conversion that a CustomResourceDefinition is born with and that is then left alone.
+    pub fn written_conversion(&self, crd_name: &str) -> Option<&Value> {
+        self.self_managed.as_ref()?.get(crd_name)
     }
 
     /// The conversion of a CustomResourceDefinition, if it is claimed.

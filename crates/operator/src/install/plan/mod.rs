@@ -3,12 +3,16 @@
 
 mod copies;
 mod install_plan;
+mod left_out;
 mod phases;
 mod preflight;
+mod requirements;
 
 pub use install_plan::Plan;
+pub use left_out::{Absences, optional_kinds, watched_namespaces, without};
 pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};
+pub use requirements::{ClusterFacts, UnmetRequirements, unmet};
 pub use windlass_bundle::Phase;
 pub use windlass_crd::{
     sample_object,

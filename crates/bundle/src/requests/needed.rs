@@ -1,0 +1,142 @@
+//! The requests without which a bundle does not come up.
+
+use serde_json::Value;
+use windlass_object::{names, object};
+
+use super::{
+    known_labels::KnownLabels,
+    request::{Place, Request, WatchedNamespaces},
+};
+use crate::{
+    kinds::BundledKind,
+    parse::{Bundle, ClusterServiceVersion, DeploymentSpec},
+};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// The operations of one that applies an object.
+const APPLY: &[&str] = &["CREATE", "UPDATE"];
+
+/// What Windlass writes for `bundle`, and what Kubernetes then does until its pods are ready and found: a webhook that is
+/// asked about one of these, must answer, and does not run, never runs again. What pods need first comes first.
+pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request> {
+    let mut requests = Vec::new();
+    for deployment in bundle.csv().deployments() {
+        of_deployment(deployment, &mut requests);
+    }
+    of_machinery(&mut requests);
+    if bundle.csv().webhooks().next().is_some() {
+        of_serving(&mut requests);
+    }
+    of_permissions(bundle.csv(), watched, &mut requests);
+    for crd in &bundle.crds {
+        let labels = installed(crd.object.pointer("/metadata/labels"));
+        let (group, resource) = ("apiextensions.k8s.io", "customresourcedefinitions");
+        add(&mut requests, APPLY, group, resource, Place::Cluster, &labels);
+    }
+    for manifest in &bundle.others {
+        let Some(kind) = BundledKind::named(manifest.kind()) else {
+            continue;
+        };
+        let api_version = object::text(&manifest.object, "/apiVersion").unwrap_or_default();
+        let (group, _) = object::group_and_version(api_version);
+        let place = if kind.namespaced {
+            Place::Own
+        } else {
+            Place::Cluster
+        };
+        let labels = installed(manifest.object.pointer("/metadata/labels"));
+        add(&mut requests, APPLY, group, kind.plural, place, &labels);
+    }
+    requests
+}
+
+/// The labels of an object that is installed.
+fn installed(written: Option<&Value>) -> KnownLabels {
+    KnownLabels::written(written).and(names::BUNDLE_DEPLOYMENT)
+}
+
+fn add(
+    requests: &mut Vec<Request>,
+    operations: &[&'static str],
+    group: &str,
+    resource: &str,
+    place: Place,
+    labels: &KnownLabels,
+) {
+    requests.extend(operations.iter().map(|operation| Request {
+        operation,
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        place,
+        labels: labels.clone(),
+    }));
+}
+
+/// A Deployment, its ReplicaSets and its pods.
+fn of_deployment(deployment: DeploymentSpec<'_>, requests: &mut Vec<Request>) {
+    let template = deployment
+        .spec()
+        .and_then(|spec| spec.pointer("/template/metadata/labels"));
+    let pods = KnownLabels::written(template)
+        .and("pod-template-hash")
+        .and(names::REVISION);
+    add(requests, &["CREATE"], "", "pods", Place::Own, &pods);
+    add(requests, &["UPDATE"], "", "pods/status", Place::Own, &pods);
+    add(requests, APPLY, "apps", "replicasets", Place::Own, &pods);
+    let labels = installed(deployment.labels());
+    add(requests, APPLY, "apps", "deployments", Place::Own, &labels);
+}
+
+/// What every pod needs, whatever is in the bundle.
+fn of_machinery(requests: &mut Vec<Request>) {
+    let none = KnownLabels::default();
+    add(requests, &["CREATE"], "", "pods/binding", Place::Own, &none);
+    let token = "serviceaccounts/token";
+    add(requests, &["CREATE"], "", token, Place::Own, &none);
+    // Those that a kubelet sets.
+    let node = ["hostname", "os", "arch"]
+        .iter()
+        .fold(KnownLabels::default(), |labels, name| {
+            labels.and(&format!("kubernetes.io/{name}"))
+        });
+    add(requests, &["UPDATE"], "", "nodes/status", Place::Cluster, &node);
+    // Of kubelets and of controllers that lead, Windlass among them.
+    let (group, resource) = ("coordination.k8s.io", "leases");
+    add(requests, &["UPDATE"], group, resource, Place::System, &none);
+}
+
+/// What leads requests to pods that serve webhooks.
+fn of_serving(requests: &mut Vec<Request>) {
+    let service = installed(None);
+    add(requests, APPLY, "", "services", Place::Own, &service);
+    let slice = service
+        .and("kubernetes.io/service-name")
+        .and("endpointslice.kubernetes.io/managed-by");
+    let group = "discovery.k8s.io";
+    add(requests, APPLY, group, "endpointslices", Place::Own, &slice);
+    let secret = KnownLabels::default().and(names::SERVING_CERTIFICATE);
+    add(requests, APPLY, "", "secrets", Place::Own, &secret);
+    let authority = secret.and(names::SERVING_CERTIFICATE_NAMESPACE);
+    add(requests, APPLY, "", "secrets", Place::System, &authority);
+}
+
+/// ServiceAccounts, roles and bindings. Where the operator watches all namespaces, all of them are in the cluster.
+fn of_permissions(csv: ClusterServiceVersion<'_>, watched: WatchedNamespaces, requests: &mut Vec<Request>) {
+    let labels = installed(None);
+    let namespaced = csv.permissions().next().is_some();
+    let in_cluster = csv.cluster_permissions().next().is_some() || (namespaced && watched.all);
+    if namespaced || in_cluster {
+        add(requests, APPLY, "", "serviceaccounts", Place::Own, &labels);
+    }
+    if namespaced && !watched.all {
+        for resource in ["roles", "rolebindings"] {
+            add(requests, APPLY, RBAC, resource, Place::Watched, &labels);
+        }
+    }
+    if in_cluster {
+        for resource in ["clusterroles", "clusterrolebindings"] {
+            add(requests, APPLY, RBAC, resource, Place::Cluster, &labels);
+        }
+    }
+}
