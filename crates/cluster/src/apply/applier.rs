@@ -6,16 +6,20 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tracing::info;
-use windlass_crd::claims::{self, Adoption, foreign};
+use windlass_crd::claims::{self, AppliedAs, LivingDeployments, foreign};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{self, guarded, release},
 };
 
-use super::difference::{body_hash, covers};
+use super::{
+    applicant::Applicant,
+    body::owned,
+    difference::{body_hash, covers},
+};
 use crate::{
     index::Index,
-    kind::Kind,
+    kind::{Kind, kinds},
     requests::{Cluster, RequestError},
     slim::is_slimmed,
 };
@@ -25,15 +29,6 @@ pub struct Applier {
     cluster: Cluster,
     index: Arc<Index>,
     memory: Mutex<HashMap<ObjectKey, Memory>>,
-}
-
-/// For whom an object is applied.
-#[derive(Clone, Debug)]
-pub struct Applicant {
-    /// The name of the BundleDeployment; its objects carry it as a label.
-    pub bundle_deployment: String,
-    /// Objects that Windlass did not create and that may be taken over.
-    pub adopt: Vec<Adoption>,
 }
 
 /// What became of an object.
@@ -79,24 +74,8 @@ struct Memory {
     verified: Option<(String, i64)>,
 }
 
-// === impl Applicant ===
-
-impl Applicant {
-    /// The name of the BundleDeployment that an object belongs to.
-    pub fn of(object: &Value) -> Option<&str> {
-        object::label(object, names::BUNDLE_DEPLOYMENT)
-    }
-
-    /// Whether `live` may be written: it is ours, was left behind by a BundleDeployment that is gone, or may be taken
-    /// over.
-    pub fn may_write(&self, live: &Value) -> bool {
-        match claims::Owner::of(live) {
-            claims::Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
-            claims::Owner::Released => true,
-            claims::Owner::Other(_) => self.adopt.iter().any(|adoption| adoption.names(live)),
-        }
-    }
-}
+/// A resourceVersion that no object has: before the first is written, etcd is at revision 1.
+const OF_NO_OBJECT: &str = "1";
 
 // === impl Applier ===
 
@@ -119,17 +98,15 @@ impl Applier {
         let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
         let body = owned(desired, owner);
         let Some(live) = self.live(&key, &body).await? else {
-            // Without force: what appeared in between and owns a field is foreign.
-            let made = self.cluster.apply(&body, names::INSTALL, false).await?;
-            self.remember(&key, &body, &made);
-            info!(object = %key, "Created");
-            return Ok(Outcome::Written);
+            let create = self.create(&key, &body, owner);
+            return create.await;
         };
         let live = self.take_over(&key, live, owner).await?;
         if self.holds(&key, &body, &live) {
             return Ok(Outcome::Unchanged);
         }
-        self.write(&key, &body).await
+        let write = self.write(&key, &body, &live, owner);
+        write.await
     }
 
     /// Sees to it that an object which sends API traffic to a webhook is there: `armed` is all of it, with its CA
@@ -150,24 +127,28 @@ impl Applier {
     ) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(body).ok_or(RequestError::Nameless)?;
         let body = owned(body, owner);
-        let mut outcome = Outcome::Unchanged;
-        let mut live = match self.live(&key, &body).await? {
-            Some(live) => live,
+        let outcome = match self.live(&key, &body).await? {
+            Some(live) => {
+                let live = self.take_over(&key, live, owner).await?;
+                let write = self.write(&key, &body, &live, owner);
+                if !patch::applied_by(&live, names::INSTALL) {
+                    write.await?
+                } else if self.holds(&key, &body, &live) {
+                    self.release(&key, &live, names::INSTALL).await?;
+                    return Ok(Outcome::Unchanged);
+                } else {
+                    write.await?
+                }
+            }
             None => {
-                outcome = Outcome::Written;
-                info!(object = %key, "Created and armed");
-                let mut armed = owned(armed, owner);
-                armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(&body).into();
-                Arc::new(self.cluster.create(&armed, names::INSTALL).await?)
+                let create = self.create_armed(&key, armed, &body, owner);
+                create.await?
             }
         };
-        live = self.take_over(&key, live, owner).await?;
-        if !patch::applied_by(&live, names::INSTALL) || !self.holds(&key, &body, &live) {
-            self.write(&key, &body).await?;
-            outcome = Outcome::Written;
-            live = self.reread(&key).await?;
+        if outcome == Outcome::Written {
+            let live = self.reread(&key).await?;
+            self.release(&key, &live, names::INSTALL).await?;
         }
-        self.release(&key, &live, names::INSTALL).await?;
         Ok(outcome)
     }
 
@@ -245,6 +226,66 @@ impl Applier {
         }
     }
 
+    /// Creates an object, in one write after which its fields are ours as after any other apply.
+    ///
+    /// An apply alone would silently take over what appeared at the same moment and differs in nothing. So it names a
+    /// resourceVersion that no object has: the API server compares it where there is an object (409), and does not look
+    /// at it where there is none.
+    async fn create(&self, key: &ObjectKey, body: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
+        let mut new = body.clone();
+        new["metadata"]["resourceVersion"] = OF_NO_OBJECT.into();
+        match self.cluster.apply(&new, names::INSTALL, false).await {
+            Err(error) if error.is_conflict() => Err(self.appeared(key, owner, error).await),
+            made => {
+                self.remember(key, body, &made?);
+                info!(object = %key, "Created");
+                Ok(Outcome::Written)
+            }
+        }
+    }
+
+    async fn create_armed(
+        &self,
+        key: &ObjectKey,
+        armed: &Value,
+        body: &Value,
+        owner: &Applicant,
+    ) -> Result<Outcome, ApplyError> {
+        let mut armed = owned(armed, owner);
+        armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(body).into();
+        match self.cluster.create(&armed, names::INSTALL).await {
+            Err(error) if error.is_conflict() => return Err(self.appeared(key, owner, error).await),
+            created => {
+                info!(object = %key, "Created and armed");
+                self.write(key, body, &created?, owner).await
+            }
+        }
+    }
+
+    /// What to say of an object that could not be written as it was seen: whose it is, if it is another's by now.
+    async fn appeared(&self, key: &ObjectKey, owner: &Applicant, conflict: RequestError) -> ApplyError {
+        let living = self.living(owner);
+        match self.cluster.read(key).await {
+            Ok(Some(live)) if !owner.may_write(&live, &living) => ApplyError::Foreign {
+                object: key.clone(),
+                owner: claims::Owner::of(&live, &living),
+            },
+            // Ours: the next try sees it as it is.
+            _ => conflict.into(),
+        }
+    }
+
+    /// Which BundleDeployments own objects: those that are there, with this one, which a watch may not show yet.
+    fn living(&self, owner: &Applicant) -> LivingDeployments {
+        let own = (owner.bundle_deployment.clone(), owner.uid.clone());
+        let text = |object: &Value, pointer| Some(object::text(object, pointer)?.to_owned());
+        let seen = self.index.objects(&kinds::BUNDLE_DEPLOYMENT);
+        let seen = seen
+            .iter()
+            .filter_map(|seen| Some((text(seen, "/metadata/name")?, text(seen, "/metadata/uid")?)));
+        seen.chain([own]).collect()
+    }
+
     /// Sees to it that `live` may be written. The garbage collector would take what is adopted with its former owner:
     /// the references to that go first.
     async fn take_over(
@@ -253,17 +294,20 @@ impl Applier {
         live: Arc<Value>,
         owner: &Applicant,
     ) -> Result<Arc<Value>, ApplyError> {
-        if !owner.may_write(&live) {
+        let living = self.living(owner);
+        let belongs_to = claims::Owner::of(&live, &living);
+        if !owner.may_write(&live, &living) {
             return Err(ApplyError::Foreign {
                 object: key.clone(),
-                owner: claims::Owner::of(&live),
+                owner: belongs_to,
             });
         }
         if object::is_terminating(&live) {
             return Err(ApplyError::Terminating { object: key.clone() });
         }
         let references = live.pointer("/metadata/ownerReferences");
-        let Some(references) = references.filter(|_| Applicant::of(&live).is_none()) else {
+        let is_owned = matches!(belongs_to, claims::Owner::BundleDeployment(_));
+        let Some(references) = references.filter(|_| !is_owned) else {
             return Ok(live);
         };
         let guards = [
@@ -276,12 +320,29 @@ impl Applier {
         Ok(Arc::new(freed))
     }
 
-    async fn write(&self, key: &ObjectKey, body: &Value) -> Result<Outcome, ApplyError> {
-        // With force: the object is ours, and whoever changed a field of ours is undone.
-        let made = self.cluster.apply(body, names::INSTALL, true).await?;
-        self.remember(key, body, &made);
-        info!(object = %key, "Applied");
-        Ok(Outcome::Written)
+    async fn write(
+        &self,
+        key: &ObjectKey,
+        body: &Value,
+        live: &Value,
+        owner: &Applicant,
+    ) -> Result<Outcome, ApplyError> {
+        // With force: the object is ours, and whoever changed a field of ours is undone. If it still is the one that was
+        // seen: the API server lets no uid change (422), and creates none with a uid (409).
+        let mut changed = body.clone();
+        if let Some(uid) = object::text(live, "/metadata/uid") {
+            changed["metadata"]["uid"] = uid.into();
+        }
+        match self.cluster.apply(&changed, names::INSTALL, true).await {
+            Err(error) if error.is_conflict() || error.is_invalid() => {
+                Err(self.appeared(key, owner, error).await)
+            }
+            made => {
+                self.remember(key, body, &made?);
+                info!(object = %key, "Applied");
+                Ok(Outcome::Written)
+            }
+        }
     }
 
     /// Whether `live` holds everything that `body` says.
@@ -313,6 +374,7 @@ impl Applier {
             remembered.hash == hash
                 && object::annotation(live, names::APPLIED_HASH) == Some(&hash)
                 && Applicant::of(live) == Applicant::of(body)
+                && AppliedAs::of(live) == AppliedAs::of(body)
                 && remembered.verified.is_some()
                 && remembered.verified == version(live)
         })
@@ -335,36 +397,6 @@ fn version(object: &Value) -> Option<(String, i64)> {
     Some((uid, object.pointer("/metadata/generation")?.as_i64()?))
 }
 
-/// `desired` with the label of its owner and the hash of itself.
-fn owned(desired: &Value, owner: &Applicant) -> Value {
-    let mut body = desired.clone();
-    if let Some(body) = body.as_object_mut() {
-        body.remove("status");
-    }
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        // What only the API server may say; bundles carry leftovers of it.
-        for field in [
-            "creationTimestamp",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-            "selfLink",
-            "uid",
-        ] {
-            metadata.remove(field);
-        }
-        for field in ["labels", "annotations"] {
-            if !metadata.get(field).is_some_and(Value::is_object) {
-                metadata.insert(field.to_owned(), json!({}));
-            }
-        }
-        metadata["labels"][names::BUNDLE_DEPLOYMENT] = owner.bundle_deployment.clone().into();
-        let hash = body_hash(&body);
-        body["metadata"]["annotations"][names::APPLIED_HASH] = hash.into();
-    }
-    body
-}
-
 fn without_bookkeeping(made: &Value) -> Value {
     let mut made = made.clone();
     if let Some(object) = made.as_object_mut() {
@@ -374,76 +406,4 @@ fn without_bookkeeping(made: &Value) -> Value {
         metadata.remove("managedFields");
     }
     made
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn owner() -> Applicant {
-        Applicant {
-            bundle_deployment: "a".into(),
-            adopt: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn only_own_released_or_adoptable_objects_may_be_written() {
-        let named = Applicant {
-            adopt: vec!["ConfigMap/c".parse().unwrap()],
-            ..owner()
-        };
-        for (metadata, plainly, adopting) in [
-            (
-                json!({"labels": {"windlass.dev/bundle-deployment": "a"}}),
-                true,
-                true,
-            ),
-            (
-                json!({"labels": {"windlass.dev/bundle-deployment": "b"}}),
-                false,
-                false,
-            ),
-            (json!({}), false, true),
-            (
-                json!({"annotations": {"windlass.dev/released-by": "b"}}),
-                true,
-                true,
-            ),
-            (
-                json!({"annotations": {"windlass.dev/released-by": "b", "meta.helm.sh/release-name": "r"}}),
-                false,
-                true,
-            ),
-        ] {
-            let mut live = json!({"kind": "ConfigMap", "metadata": metadata});
-            live["metadata"]["name"] = "c".into();
-            assert_eq!(owner().may_write(&live), plainly, "{metadata}");
-            assert_eq!(named.may_write(&live), adopting, "{metadata}");
-        }
-    }
-
-    #[test]
-    fn the_hash_is_the_same_for_the_same_body() {
-        let desired =
-            json!({"kind": "ConfigMap", "metadata": {"name": "c", "creationTimestamp": null}, "status": {}});
-        let body = owned(&desired, &owner());
-        assert_eq!(owned(&body, &owner()), body);
-        assert_eq!(body.get("status"), None);
-        assert_eq!(
-            body["metadata"]["labels"],
-            json!({"windlass.dev/bundle-deployment": "a"})
-        );
-        let hash = body["metadata"]["annotations"][names::APPLIED_HASH]
-            .as_str()
-            .unwrap();
-        assert_eq!(hash, body_hash(&desired_with_label()));
-    }
-
-    fn desired_with_label() -> Value {
-        json!({
-            "kind": "ConfigMap",
-            "metadata": {"name": "c", "annotations": {}, "labels": {"windlass.dev/bundle-deployment": "a"}}
-        })
-    }
 }

@@ -4,8 +4,13 @@
 //! Each function looks at what is there and does what is missing, so that any write may be the last one before a
 //! crash.
 
+mod applicant;
 mod applier;
+mod body;
 mod difference;
+#[cfg(test)]
+mod tests;
 
-pub use applier::{Applicant, Applier, ApplyError, Outcome};
+pub use applicant::Applicant;
+pub use applier::{Applier, ApplyError, Outcome};
 pub use difference::{body_hash, covers};

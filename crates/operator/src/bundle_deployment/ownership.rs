@@ -1,4 +1,4 @@
-//! For whom objects are applied, and what stays theirs though its label is gone.
+//! For whom objects are applied, and what stays theirs though others change it.
 
 use windlass_api::{BundleDeployment, WebhookState};
 use windlass_cluster::{apply::Applicant, kinds};
@@ -12,7 +12,7 @@ impl BundleReconciler {
     /// For whom the objects of a BundleDeployment are applied.
     ///
     /// Whoever replaces a CRD by one without labels does not get it: while its conversion is armed, it is taken
-    /// back as if it were to be adopted.
+    /// back as if it were to be adopted, whichever marks of its own the other has left.
     pub(super) fn owner(&self, deployment: &BundleDeployment) -> Applicant {
         let mut adopt = deployment.spec.adopt.clone();
         let armed = deployment
@@ -31,6 +31,8 @@ impl BundleReconciler {
         }
         Applicant {
             bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
+            uid: deployment.metadata.uid.clone().unwrap_or_default(),
+            namespace: deployment.spec.namespace.clone(),
             adopt,
         }
     }

@@ -23,6 +23,7 @@ mod leader;
 mod migration;
 mod namespace;
 mod operation;
+mod ownership;
 mod refusal;
 mod removal;
 mod rights;
@@ -168,6 +169,10 @@ scenarios! {
     adoption::an_api_of_others_is_refused_with_their_name,
     adoption::what_is_to_be_adopted_is_taken_over_with_its_objects,
     adoption::what_a_bundle_deployment_has_is_adopted_by_no_other,
+    ownership::copies_of_installed_objects_are_nobodys,
+    ownership::a_lost_label_is_put_back,
+    ownership::what_a_bundle_deployment_that_is_gone_left_behind_is_had,
+    ownership::a_kind_in_another_version_comes_once_and_goes,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
     kubectl::get_shows_what_the_objects_say,
