@@ -89,19 +89,20 @@ impl Applier {
         }
     }
 
-    /// Sees to it that `desired` is there.
+    /// Sees to it that `desired` is there. `replicas` of a Deployment that others scale are left to them.
     ///
     /// # Errors
     ///
     /// [`ApplyError`]; nothing has been written then.
     pub async fn ensure(&self, desired: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
-        let body = owned(desired, owner);
+        let body = owned(desired, owner, &Value::Null);
         let Some(live) = self.live(&key, &body).await? else {
             let create = self.create(&key, &body, owner);
             return create.await;
         };
         let live = self.take_over(&key, live, owner).await?;
+        let body = owned(desired, owner, &live);
         if self.holds(&key, &body, &live) {
             return Ok(Outcome::Unchanged);
         }
@@ -126,7 +127,7 @@ impl Applier {
         owner: &Applicant,
     ) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(body).ok_or(RequestError::Nameless)?;
-        let body = owned(body, owner);
+        let body = owned(body, owner, &Value::Null);
         let outcome = match self.live(&key, &body).await? {
             Some(live) => {
                 let live = self.take_over(&key, live, owner).await?;
@@ -193,13 +194,13 @@ impl Applier {
 
     /// Whether `live` holds everything that `desired` says.
     pub fn is_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let body = owned(desired, owner);
+        let body = owned(desired, owner, live);
         ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live))
     }
 
     /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
     pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let hash = body_hash(&owned(desired, owner));
+        let hash = body_hash(&owned(desired, owner, live));
         object::annotation(live, names::APPLIED_HASH) == Some(&hash)
     }
 
@@ -251,7 +252,7 @@ impl Applier {
         body: &Value,
         owner: &Applicant,
     ) -> Result<Outcome, ApplyError> {
-        let mut armed = owned(armed, owner);
+        let mut armed = owned(armed, owner, &Value::Null);
         armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(body).into();
         match self.cluster.create(&armed, names::INSTALL).await {
             Err(error) if error.is_conflict() => return Err(self.appeared(key, owner, error).await),

@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 use windlass_crd::claims::AppliedAs;
 use windlass_object::{ObjectKey, names};
 
-use super::{applicant::Applicant, difference::body_hash};
+use super::{applicant::Applicant, difference::body_hash, replicas::leave_to_owner};
 
-/// `desired` with the marks of its owner and the hash of itself.
-pub(super) fn owned(desired: &Value, owner: &Applicant) -> Value {
+/// `desired` with the marks of its owner and the hash of itself, and without what others decide on in `live`.
+pub(super) fn owned(desired: &Value, owner: &Applicant, live: &Value) -> Value {
     let mut body = desired.clone();
+    leave_to_owner(&mut body, live);
     let mark = ObjectKey::of(desired).map(|key| AppliedAs::new(&owner.uid, &key));
     if let Some(body) = body.as_object_mut() {
         body.remove("status");
@@ -58,8 +59,8 @@ mod tests {
         let desired = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "creationTimestamp": null}, "status": {}
         });
-        let body = owned(&desired, &owner());
-        assert_eq!(owned(&body, &owner()), body);
+        let body = owned(&desired, &owner(), &Value::Null);
+        assert_eq!(owned(&body, &owner(), &Value::Null), body);
         assert_eq!(
             object::annotation(&body, names::APPLIED_AS),
             Some("1/ConfigMap//c")

@@ -8,6 +8,7 @@ mod applicant;
 mod applier;
 mod body;
 mod difference;
+pub(crate) mod replicas;
 #[cfg(test)]
 mod tests;
 

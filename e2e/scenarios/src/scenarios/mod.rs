@@ -172,6 +172,7 @@ scenarios! {
     ownership::copies_of_installed_objects_are_nobodys,
     ownership::a_lost_label_is_put_back,
     ownership::what_a_bundle_deployment_that_is_gone_left_behind_is_had,
+    ownership::replicas_are_left_to_whoever_scales,
     ownership::a_kind_in_another_version_comes_once_and_goes,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,

@@ -223,6 +223,55 @@ pub(super) async fn what_a_bundle_deployment_that_is_gone_left_behind_is_had(
     gone(&cluster.client, sample::DEPLOYMENT).await
 }
 
+pub(super) async fn replicas_are_left_to_whoever_scales(cluster: &TestCluster) -> anyhow::Result<()> {
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    cluster.bundle("sample.v1")?;
+    let mut object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
+    object["spec"]["config"] = json!({"windlass": {"replicas": 2}});
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    replicas(cluster, 2).await?;
+    let scale = format!("{}/scale?fieldManager=kubectl", sample::DEPLOYMENT);
+    succeed(
+        &cluster.client,
+        "PATCH",
+        &scale,
+        Some(&json!({"spec": {"replicas": 3}})),
+    )
+    .await?;
+    replicas(cluster, 3).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let touch = json!({"metadata": {"annotations": {"example.com/touched": "once"}}});
+    succeed(&cluster.client, "PATCH", path, Some(&touch)).await?;
+    tokio::time::sleep(QUIET).await;
+    replicas(cluster, 3).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    let write = format!("PATCH {}", sample::DEPLOYMENT);
+    let writes = proxy.log().iter().filter(|line| **line == write).count();
+    anyhow::ensure!(
+        writes <= 2,
+        "the Deployment was written {writes} times, to create it and to give up replicas"
+    );
+    cluster.bundle("sample.v2")?;
+    sample::set_source(cluster, "sample.v2").await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    replicas(cluster, 3).await
+}
+
+/// Waits until the Deployment of the sample has as many replicas, all of them ready.
+async fn replicas(cluster: &TestCluster, expected: i64) -> anyhow::Result<()> {
+    until(&format!("there are {expected} replicas"), PATIENCE, async || {
+        let deployment = get(&cluster.client, sample::DEPLOYMENT).await?.context("gone")?;
+        let is = |pointer| deployment.pointer(pointer) == Some(&json!(expected));
+        let all = is("/spec/replicas") && is("/status/readyReplicas");
+        Ok(check(all, || {
+            format!("{} {}", deployment["spec"]["replicas"], deployment["status"])
+        }))
+    })
+    .await
+}
+
 pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
