@@ -36,7 +36,8 @@ pub(super) struct InstallArgs {
 
     /// File with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
-    /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks.
+    /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks; and
+    /// replicas, the number of their replicas.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 }

@@ -64,7 +64,8 @@ pub struct BundleDeploymentSpec {
     /// `canary`, each true by default. The first three keep webhooks available while a Deployment rolls out. With
     /// `canary`, a new revision of a bundle with conversion webhooks is first tested in a single separate pod, before
     /// the Deployment is changed. That pod runs the operator's program alongside the installed one: turn it off for an
-    /// operator without leader election, or both will reconcile.
+    /// operator without leader election, or both will reconcile. `replicas` of `windlass` is how many replicas
+    /// Deployments that serve webhooks have, unless an autoscaler or `kubectl scale` has set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub config: Option<Value>,

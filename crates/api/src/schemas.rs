@@ -18,7 +18,6 @@ struct Condition {
     /// What is and what to do next, for people.
     message: String,
     /// The generation of the spec that the condition is about.
-    #[schemars(schema_with = "integer")]
     observed_generation: Option<i64>,
     /// When the status last changed.
     #[schemars(schema_with = "time")]
@@ -43,8 +42,4 @@ pub(crate) fn conditions(generator: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
     })
-}
-
-fn integer(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "integer", "format": "int64" })
 }

@@ -4,7 +4,10 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use windlass_trust::injection::owns_ca_bundle;
 
-use crate::kind::{Kind, kinds};
+use crate::{
+    apply::replicas::{is_scaled, slimmed_fields},
+    kind::{Kind, kinds},
+};
 
 /// The kinds of which a part is not kept that is applied.
 const SLIMMED: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
@@ -22,11 +25,15 @@ pub(crate) fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
     object["kind"] = Value::from(kind.kind.as_ref());
     if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
         // The entries themselves stay, and so their places: patches name them by index. Of what they own only the CA
-        // bundles matter.
+        // bundles matter, and the replicas of Deployments.
         for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
             let fields = entry.remove("fieldsV1").unwrap_or_default();
             if owns_ca_bundle(&fields) {
                 entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
+            } else if is_scaled(kind)
+                && let Some(kept) = slimmed_fields(&fields)
+            {
+                entry.insert("fieldsV1".to_owned(), kept);
             }
         }
     }
@@ -71,6 +78,22 @@ mod tests {
         assert_eq!(owner["fieldsV1"], json!({"f:caBundle": {}}));
         assert_eq!(slim["kind"], "CustomResourceDefinition");
         assert!(is_slimmed(&kinds::CUSTOM_RESOURCE_DEFINITION));
+    }
+
+    #[test]
+    fn who_scales_a_deployment_is_kept() {
+        let object: DynamicObject = serde_json::from_value(json!({"metadata": {"name": "a", "managedFields": [
+            {"manager": "kubectl", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+            {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}},
+        ]}}))
+        .unwrap();
+        let fields = |kind: &Kind| {
+            let slim = slim(object.clone(), kind).unwrap();
+            [0, 1].map(|entry| slim["metadata"]["managedFields"][entry]["fieldsV1"].clone())
+        };
+        let kept = json!({"f:spec": {"f:replicas": {}}});
+        assert_eq!(fields(&kinds::DEPLOYMENT), [kept, Value::Null]);
+        assert_eq!(fields(&kinds::SERVICE), [Value::Null, Value::Null]);
     }
 
     #[test]

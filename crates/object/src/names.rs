@@ -23,6 +23,10 @@ pub const SERVING_CERTIFICATE_NAMESPACE: &str = "windlass.dev/serving-certificat
 /// Annotation: SHA-256 of the body that was applied last, in hexadecimal.
 pub const APPLIED_HASH: &str = "windlass.dev/applied-hash";
 
+/// Annotation on what an install applies: `<uid>/<kind>.<group>/<namespace>/<name>`, the uid of the BundleDeployment and as
+/// what it was applied. A copy of the object carries it too, and is told by it.
+pub const APPLIED_AS: &str = "windlass.dev/applied-as";
+
 /// Label on pods: a hash of their template, which is the revision that they are of. Services of webhooks select by it, so
 /// that each leads to pods of one revision only.
 pub const REVISION: &str = "windlass.dev/revision";

@@ -36,6 +36,13 @@ impl ObjectKey {
     pub fn group(&self) -> &str {
         group_and_version(&self.api_version).0
     }
+
+    /// Whether both name the same object: a kind may be served in several versions of its group, and each of them shows
+    /// all its objects.
+    pub fn is_same_object(&self, other: &Self) -> bool {
+        (self.group(), &self.kind, &self.namespace, &self.name)
+            == (other.group(), &other.kind, &other.namespace, &other.name)
+    }
 }
 
 impl fmt::Display for ObjectKey {
@@ -104,4 +111,28 @@ pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 /// The value of a label.
 pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.pointer("/metadata/labels")?.get(name)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_the_same_in_every_version_of_its_group() {
+        let key = |api_version: &str, kind: &str, namespace: Option<&str>| ObjectKey {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: "a".to_owned(),
+        };
+        let plugin = key("console.openshift.io/v1", "ConsolePlugin", None);
+        for (other, expected) in [
+            (key("console.openshift.io/v1alpha1", "ConsolePlugin", None), true),
+            (key("console.openshift.io/v1", "ConsoleLink", None), false),
+            (key("console.example.com/v1", "ConsolePlugin", None), false),
+            (key("console.openshift.io/v1", "ConsolePlugin", Some("n")), false),
+        ] {
+            assert_eq!(plugin.is_same_object(&other), expected, "{other:?}");
+        }
+    }
 }

@@ -52,6 +52,13 @@ pub fn applied_by(object: &Value, manager: &str) -> bool {
         .any(|entry| is_entry(entry, manager, "Apply"))
 }
 
+/// Whether `manager` has applied the object, or created or changed it otherwise.
+pub fn written_by(object: &Value, manager: &str) -> bool {
+    object::items(object, "/metadata/managedFields")
+        .iter()
+        .any(|entry| is_entry(entry, manager, "Apply") || is_entry(entry, manager, "Update"))
+}
+
 /// Only go on if the value at `path` is this one.
 pub fn test(path: &str, value: &Value) -> PatchOperation {
     PatchOperation::Test(TestOperation {
@@ -103,6 +110,8 @@ mod tests {
         assert_eq!(release(&patched, "m"), None);
         assert!(applied_by(&patched, "m"));
         assert!(!applied_by(&patched, "other"));
+        assert!(written_by(&patched, "m") && written_by(&patched, "other"));
+        assert!(!written_by(&patched, "another"));
     }
 
     #[test]

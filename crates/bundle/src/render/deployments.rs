@@ -41,6 +41,7 @@ pub(super) fn deployments(
             }
             options.config.apply(&mut deployment);
             if let Some(serving) = serving {
+                options.config.scale(&mut deployment);
                 rollout::close_gaps(&mut deployment, serving, options.config.serving);
             }
             deployment

@@ -5,17 +5,24 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use thiserror::Error;
+use tokio::time::Instant;
 use tracing::info;
-use windlass_crd::claims::{self, Adoption, foreign};
+use windlass_crd::claims::{self, AppliedAs, LivingDeployments, foreign};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{self, guarded, release},
 };
+use windlass_trust::injection::last_writer;
 
-use super::difference::{body_hash, covers};
+use super::{
+    applicant::Applicant,
+    body::owned,
+    difference::{body_hash, covers},
+    repairs::{ContestedObject, Repairs},
+};
 use crate::{
     index::Index,
-    kind::Kind,
+    kind::{Kind, kinds},
     requests::{Cluster, RequestError},
     slim::is_slimmed,
 };
@@ -25,15 +32,7 @@ pub struct Applier {
     pub(super) cluster: Cluster,
     index: Arc<Index>,
     memory: Mutex<HashMap<ObjectKey, Memory>>,
-}
-
-/// For whom an object is applied.
-#[derive(Clone, Debug)]
-pub struct Applicant {
-    /// The name of the BundleDeployment; its objects carry it as a label.
-    pub bundle_deployment: String,
-    /// Objects that Windlass did not create and that may be taken over.
-    pub adopt: Vec<Adoption>,
+    repairs: Repairs,
 }
 
 /// What became of an object.
@@ -43,6 +42,8 @@ pub enum Outcome {
     Unchanged,
     /// It was written.
     Written,
+    /// It is otherwise, since somebody else changes it again and again: it is put back later.
+    Contested,
 }
 
 /// Why an object was not applied.
@@ -79,24 +80,8 @@ struct Memory {
     verified: Option<(String, i64)>,
 }
 
-// === impl Applicant ===
-
-impl Applicant {
-    /// The name of the BundleDeployment that an object belongs to.
-    pub fn of(object: &Value) -> Option<&str> {
-        object::label(object, names::BUNDLE_DEPLOYMENT)
-    }
-
-    /// Whether `live` may be written: it is ours, was left behind by a BundleDeployment that is gone, or may be taken
-    /// over.
-    pub fn may_write(&self, live: &Value) -> bool {
-        match claims::Owner::of(live) {
-            claims::Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
-            claims::Owner::Released => true,
-            claims::Owner::Other(_) => self.adopt.iter().any(|adoption| adoption.names(live)),
-        }
-    }
-}
+/// A resourceVersion that no object has: before the first is written, etcd is at revision 1.
+const OF_NO_OBJECT: &str = "1";
 
 // === impl Applier ===
 
@@ -107,29 +92,30 @@ impl Applier {
             cluster,
             index,
             memory: Mutex::default(),
+            repairs: Repairs::default(),
         }
     }
 
-    /// Sees to it that `desired` is there.
+    /// Sees to it that `desired` is there. `replicas` of a Deployment that others scale are left to them.
     ///
     /// # Errors
     ///
     /// [`ApplyError`]; nothing has been written then.
     pub async fn ensure(&self, desired: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
-        let body = body_of(desired, owner);
+        let body = owned(desired, owner, &Value::Null);
         let Some(live) = self.live(&key, &body).await? else {
-            // Without force: what appeared in between and owns a field is foreign.
-            let made = self.cluster.apply(&body, names::INSTALL, false).await?;
-            self.remember(&key, &body, &made);
-            info!(object = %key, "Created");
-            return Ok(Outcome::Written);
+            let create = self.create(&key, &body, owner);
+            return self.bounded(&key, &body, &Value::Null, owner, create).await;
         };
         let live = self.take_over(&key, live, owner).await?;
+        let body = owned(desired, owner, &live);
         if self.holds(&key, &body, &live) {
+            self.repairs.settled(&key);
             return Ok(Outcome::Unchanged);
         }
-        self.write(&key, &body).await
+        let write = self.write(&key, &body, &live, owner);
+        self.bounded(&key, &body, &live, owner, write).await
     }
 
     /// Sees to it that an object which sends API traffic to a webhook is there: `armed` is all of it, with its CA
@@ -150,26 +136,31 @@ impl Applier {
         owner: &Applicant,
     ) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(body).ok_or(RequestError::Nameless)?;
-        let body = body_of(body, owner);
-        let mut outcome = Outcome::Unchanged;
-        let mut live = match self.live(&key, &body).await? {
-            Some(live) => live,
+        let body = owned(body, owner, &Value::Null);
+        let outcome = match self.live(&key, &body).await? {
+            Some(live) => {
+                let live = self.take_over(&key, live, owner).await?;
+                let write = self.write(&key, &body, &live, owner);
+                if !patch::applied_by(&live, names::INSTALL) {
+                    write.await?
+                } else if self.holds(&key, &body, &live) {
+                    self.repairs.settled(&key);
+                    self.release(&key, &live, names::INSTALL).await?;
+                    return Ok(Outcome::Unchanged);
+                } else {
+                    self.swing_webhooks(armed).await?;
+                    self.bounded(&key, &body, &live, owner, write).await?
+                }
+            }
             None => {
-                outcome = Outcome::Written;
-                info!(object = %key, "Created and armed");
-                let mut armed = body_of(armed, owner);
-                armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(&body).into();
-                Arc::new(self.cluster.create(&armed, names::INSTALL).await?)
+                let create = self.create_armed(&key, armed, &body, owner);
+                self.bounded(&key, &body, &Value::Null, owner, create).await?
             }
         };
-        live = self.take_over(&key, live, owner).await?;
-        if !patch::applied_by(&live, names::INSTALL) || !self.holds(&key, &body, &live) {
-            self.swing_webhooks(armed, owner).await?;
-            self.write(&key, &body).await?;
-            outcome = Outcome::Written;
-            live = self.reread(&key).await?;
+        if outcome == Outcome::Written {
+            let live = self.reread(&key).await?;
+            self.release(&key, &live, names::INSTALL).await?;
         }
-        self.release(&key, &live, names::INSTALL).await?;
         Ok(outcome)
     }
 
@@ -193,25 +184,32 @@ impl Applier {
     /// Why it would not, or could not be asked.
     pub async fn try_out(&self, desired: &Value, owner: &Applicant) -> Result<Value, RequestError> {
         self.cluster
-            .apply_dry_run(&body_of(desired, owner), names::INSTALL)
+            .apply_dry_run(&owned(desired, owner, &Value::Null), names::INSTALL)
             .await
     }
 
     /// Whether `live` holds everything that `desired` says.
     pub fn is_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let body = body_of(desired, owner);
+        let body = owned(desired, owner, live);
         ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live))
     }
 
     /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
     pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let hash = body_hash(&body_of(desired, owner));
+        let hash = body_hash(&owned(desired, owner, live));
         object::annotation(live, names::APPLIED_HASH) == Some(&hash)
     }
 
     /// Forgets what is remembered of objects that are gone.
     pub fn forget(&self, key: &ObjectKey) {
         self.memory.lock().remove(key);
+        self.repairs.forget(key);
+    }
+
+    /// The objects of a BundleDeployment that others change again and again: of each, how long until it is put back
+    /// again, and whether its repairs have doubled since this was asked.
+    pub fn contested(&self, bundle_deployment: &str) -> Vec<ContestedObject> {
+        self.repairs.contested(bundle_deployment, Instant::now())
     }
 
     /// The object as it is: from the index where a watch sees it whole, else from the API server. For kinds that the
@@ -232,6 +230,94 @@ impl Applier {
         }
     }
 
+    /// Creates an object, in one write after which its fields are ours as after any other apply.
+    ///
+    /// An apply alone would silently take over what appeared at the same moment and differs in nothing. So it names a
+    /// resourceVersion that no object has: the API server compares it where there is an object (409), and does not look
+    /// at it where there is none.
+    async fn create(&self, key: &ObjectKey, body: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
+        let mut new = body.clone();
+        new["metadata"]["resourceVersion"] = OF_NO_OBJECT.into();
+        match self.cluster.apply(&new, names::INSTALL, false).await {
+            Err(error) if error.is_conflict() => Err(self.appeared(key, owner, error).await),
+            made => {
+                self.remember(key, body, &made?);
+                info!(object = %key, "Created");
+                Ok(Outcome::Written)
+            }
+        }
+    }
+
+    async fn create_armed(
+        &self,
+        key: &ObjectKey,
+        armed: &Value,
+        body: &Value,
+        owner: &Applicant,
+    ) -> Result<Outcome, ApplyError> {
+        let mut armed = owned(armed, owner, &Value::Null);
+        armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(body).into();
+        match self.cluster.create(&armed, names::INSTALL).await {
+            Err(error) if error.is_conflict() => return Err(self.appeared(key, owner, error).await),
+            created => {
+                info!(object = %key, "Created and armed");
+                self.write(key, body, &created?, owner).await
+            }
+        }
+    }
+
+    /// What to say of an object that could not be written as it was seen: whose it is, if it is another's by now.
+    async fn appeared(&self, key: &ObjectKey, owner: &Applicant, conflict: RequestError) -> ApplyError {
+        let living = self.living(owner);
+        match self.cluster.read(key).await {
+            Ok(Some(live)) if !owner.may_write(&live, &living) => ApplyError::Foreign {
+                object: key.clone(),
+                owner: claims::Owner::of(&live, &living),
+            },
+            // Ours: the next try sees it as it is.
+            _ => conflict.into(),
+        }
+    }
+
+    /// Which BundleDeployments own objects: those that are there, with this one, which a watch may not show yet.
+    fn living(&self, owner: &Applicant) -> LivingDeployments {
+        let own = (owner.bundle_deployment.clone(), owner.uid.clone());
+        let text = |object: &Value, pointer| Some(object::text(object, pointer)?.to_owned());
+        let seen = self.index.objects(&kinds::BUNDLE_DEPLOYMENT);
+        let seen = seen
+            .iter()
+            .filter_map(|seen| Some((text(seen, "/metadata/name")?, text(seen, "/metadata/uid")?)));
+        seen.chain([own]).collect()
+    }
+
+    /// Writes an object that does not hold `body`, now or later: what was applied before as it is to be is put back,
+    /// and that less and less often.
+    async fn bounded(
+        &self,
+        key: &ObjectKey,
+        body: &Value,
+        live: &Value,
+        owner: &Applicant,
+        write: impl Future<Output = Result<Outcome, ApplyError>>,
+    ) -> Result<Outcome, ApplyError> {
+        let hash = body_hash(body);
+        let known = self.memory.lock().get(key).map(|memory| memory.hash.clone());
+        let applied = object::annotation(live, names::APPLIED_HASH);
+        if ![known.as_deref(), applied].contains(&Some(&hash)) {
+            return write.await;
+        }
+        let owner = &owner.bundle_deployment;
+        if !self
+            .repairs
+            .may_repair(key, owner, last_writer(live), Instant::now())
+        {
+            return Ok(Outcome::Contested);
+        }
+        let written = write.await?;
+        self.repairs.repaired(key, Instant::now());
+        Ok(written)
+    }
+
     /// Sees to it that `live` may be written. The garbage collector would take what is adopted with its former owner:
     /// the references to that go first.
     async fn take_over(
@@ -240,17 +326,20 @@ impl Applier {
         live: Arc<Value>,
         owner: &Applicant,
     ) -> Result<Arc<Value>, ApplyError> {
-        if !owner.may_write(&live) {
+        let living = self.living(owner);
+        let belongs_to = claims::Owner::of(&live, &living);
+        if !owner.may_write(&live, &living) {
             return Err(ApplyError::Foreign {
                 object: key.clone(),
-                owner: claims::Owner::of(&live),
+                owner: belongs_to,
             });
         }
         if object::is_terminating(&live) {
             return Err(ApplyError::Terminating { object: key.clone() });
         }
         let references = live.pointer("/metadata/ownerReferences");
-        let Some(references) = references.filter(|_| Applicant::of(&live).is_none()) else {
+        let is_owned = matches!(belongs_to, claims::Owner::BundleDeployment(_));
+        let Some(references) = references.filter(|_| !is_owned) else {
             return Ok(live);
         };
         let guards = [
@@ -263,12 +352,29 @@ impl Applier {
         Ok(Arc::new(freed))
     }
 
-    async fn write(&self, key: &ObjectKey, body: &Value) -> Result<Outcome, ApplyError> {
-        // With force: the object is ours, and whoever changed a field of ours is undone.
-        let made = self.cluster.apply(body, names::INSTALL, true).await?;
-        self.remember(key, body, &made);
-        info!(object = %key, "Applied");
-        Ok(Outcome::Written)
+    async fn write(
+        &self,
+        key: &ObjectKey,
+        body: &Value,
+        live: &Value,
+        owner: &Applicant,
+    ) -> Result<Outcome, ApplyError> {
+        // With force: the object is ours, and whoever changed a field of ours is undone. If it still is the one that was
+        // seen: the API server lets no uid change (422), and creates none with a uid (409).
+        let mut changed = body.clone();
+        if let Some(uid) = object::text(live, "/metadata/uid") {
+            changed["metadata"]["uid"] = uid.into();
+        }
+        match self.cluster.apply(&changed, names::INSTALL, true).await {
+            Err(error) if error.is_conflict() || error.is_invalid() => {
+                Err(self.appeared(key, owner, error).await)
+            }
+            made => {
+                self.remember(key, body, &made?);
+                info!(object = %key, "Applied");
+                Ok(Outcome::Written)
+            }
+        }
     }
 
     /// Whether `live` holds everything that `body` says.
@@ -300,6 +406,7 @@ impl Applier {
             remembered.hash == hash
                 && object::annotation(live, names::APPLIED_HASH) == Some(&hash)
                 && Applicant::of(live) == Applicant::of(body)
+                && AppliedAs::of(live) == AppliedAs::of(body)
                 && remembered.verified.is_some()
                 && remembered.verified == version(live)
         })
@@ -322,37 +429,6 @@ fn version(object: &Value) -> Option<(String, i64)> {
     Some((uid, object.pointer("/metadata/generation")?.as_i64()?))
 }
 
-/// What is applied of `desired` for `owner`: with the label of that and the hash of itself, and without what only the API
-/// server may say.
-pub fn body_of(desired: &Value, owner: &Applicant) -> Value {
-    let mut body = desired.clone();
-    if let Some(body) = body.as_object_mut() {
-        body.remove("status");
-    }
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        // What only the API server may say; bundles carry leftovers of it.
-        for field in [
-            "creationTimestamp",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-            "selfLink",
-            "uid",
-        ] {
-            metadata.remove(field);
-        }
-        for field in ["labels", "annotations"] {
-            if !metadata.get(field).is_some_and(Value::is_object) {
-                metadata.insert(field.to_owned(), json!({}));
-            }
-        }
-        metadata["labels"][names::BUNDLE_DEPLOYMENT] = owner.bundle_deployment.clone().into();
-        let hash = body_hash(&body);
-        body["metadata"]["annotations"][names::APPLIED_HASH] = hash.into();
-    }
-    body
-}
-
 fn without_bookkeeping(made: &Value) -> Value {
     let mut made = made.clone();
     if let Some(object) = made.as_object_mut() {
@@ -362,76 +438,4 @@ fn without_bookkeeping(made: &Value) -> Value {
         metadata.remove("managedFields");
     }
     made
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn owner() -> Applicant {
-        Applicant {
-            bundle_deployment: "a".into(),
-            adopt: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn only_own_released_or_adoptable_objects_may_be_written() {
-        let named = Applicant {
-            adopt: vec!["ConfigMap/c".parse().unwrap()],
-            ..owner()
-        };
-        for (metadata, plainly, adopting) in [
-            (
-                json!({"labels": {"windlass.dev/bundle-deployment": "a"}}),
-                true,
-                true,
-            ),
-            (
-                json!({"labels": {"windlass.dev/bundle-deployment": "b"}}),
-                false,
-                false,
-            ),
-            (json!({}), false, true),
-            (
-                json!({"annotations": {"windlass.dev/released-by": "b"}}),
-                true,
-                true,
-            ),
-            (
-                json!({"annotations": {"windlass.dev/released-by": "b", "meta.helm.sh/release-name": "r"}}),
-                false,
-                true,
-            ),
-        ] {
-            let mut live = json!({"kind": "ConfigMap", "metadata": metadata});
-            live["metadata"]["name"] = "c".into();
-            assert_eq!(owner().may_write(&live), plainly, "{metadata}");
-            assert_eq!(named.may_write(&live), adopting, "{metadata}");
-        }
-    }
-
-    #[test]
-    fn the_hash_is_the_same_for_the_same_body() {
-        let desired =
-            json!({"kind": "ConfigMap", "metadata": {"name": "c", "creationTimestamp": null}, "status": {}});
-        let body = body_of(&desired, &owner());
-        assert_eq!(body_of(&body, &owner()), body);
-        assert_eq!(body.get("status"), None);
-        assert_eq!(
-            body["metadata"]["labels"],
-            json!({"windlass.dev/bundle-deployment": "a"})
-        );
-        let hash = body["metadata"]["annotations"][names::APPLIED_HASH]
-            .as_str()
-            .unwrap();
-        assert_eq!(hash, body_hash(&desired_with_label()));
-    }
-
-    fn desired_with_label() -> Value {
-        json!({
-            "kind": "ConfigMap",
-            "metadata": {"name": "c", "annotations": {}, "labels": {"windlass.dev/bundle-deployment": "a"}}
-        })
-    }
 }

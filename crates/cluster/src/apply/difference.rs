@@ -4,7 +4,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use windlass_object::{names, text::hexadecimal};
 
-/// SHA-256 of a body, in hexadecimal; the annotation that carries it is left out.
+/// SHA-256 of a body, in hexadecimal; the annotation that carries it is left out, and the one that says for which
+/// BundleDeployment it is applied.
 pub fn body_hash(body: &Value) -> String {
     let mut body = body.clone();
     if let Some(annotations) = body
@@ -12,6 +13,7 @@ pub fn body_hash(body: &Value) -> String {
         .and_then(Value::as_object_mut)
     {
         annotations.shift_remove(names::APPLIED_HASH);
+        annotations.shift_remove(names::APPLIED_AS);
     }
     body.sort_all_objects();
     hexadecimal(&Sha256::digest(body.to_string()))

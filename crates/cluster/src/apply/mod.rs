@@ -4,9 +4,18 @@
 //! Each function looks at what is there and does what is missing, so that any write may be the last one before a
 //! crash.
 
+mod applicant;
 mod applier;
+mod body;
 mod difference;
+mod repairs;
+pub(crate) mod replicas;
 mod swing;
+#[cfg(test)]
+mod tests;
 
-pub use applier::{Applicant, Applier, ApplyError, Outcome, body_of};
+pub use applicant::Applicant;
+pub use applier::{Applier, ApplyError, Outcome};
+pub use body::body_of;
 pub use difference::{body_hash, covers};
+pub use repairs::ContestedObject;

@@ -8,7 +8,7 @@ use windlass_object::{
     patch::{put, test},
 };
 
-use super::applier::{Applicant, Applier, ApplyError, Outcome};
+use super::applier::{Applier, ApplyError, Outcome};
 use crate::requests::RequestError;
 
 // === impl Applier ===
@@ -66,14 +66,14 @@ impl Applier {
     /// # Errors
     ///
     /// As [`Applier::ensure_armed`], which completes it.
-    pub async fn swing_webhooks(&self, armed: &Value, owner: &Applicant) -> Result<(), ApplyError> {
+    pub(super) async fn swing_webhooks(&self, armed: &Value) -> Result<(), ApplyError> {
         let key = ObjectKey::of(armed).ok_or(RequestError::Nameless)?;
         let Some(live) = self.cluster.read(&key).await? else {
             return Ok(());
         };
         let source = ca_source(&live, armed);
         let has_webhooks = armed.get("webhooks").is_some();
-        if !has_webhooks || source.is_empty() || object::is_terminating(&live) || !owner.may_write(&live) {
+        if !has_webhooks || source.is_empty() || object::is_terminating(&live) {
             return Ok(());
         }
         let mut operations = vec![

@@ -1,69 +1,67 @@
 //! Whose an object in the cluster is, by the marks that installers leave on what they install.
+//!
+//! A label is easily copied: `kubectl expose` does it, backups into another namespace, replicators of Secrets. So an object
+//! is a BundleDeployment's only where all agree: the label, our entry in `metadata.managedFields`, and
+//! [`AppliedAs`], which holds the uid of the BundleDeployment and what the object was applied as. Releases before that
+//! annotation left the other two: there they suffice, until the next apply adds it.
 
 use std::fmt;
 
 use serde_json::Value;
 use windlass_object::{ObjectKey, names, object, patch};
 
+use super::{
+    applied_as::AppliedAs,
+    installers::{installer, writer},
+    living_deployments::LivingDeployments,
+};
+
 /// To whom an object belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// To the BundleDeployment of that name.
+    /// To the BundleDeployment of that name, which exists.
     BundleDeployment(String),
     /// To nobody any more: it stayed behind when its BundleDeployment went.
     Released,
+    /// To nobody any more: the BundleDeployment of that name went without removing it.
+    Orphaned(String),
+    /// To whoever applied it: somebody else has replaced it and left the marks out.
+    Erased,
     /// To somebody else, in words.
     Other(String),
 }
 
-/// Labels of OLM v1 (`internal/operator-controller/labels`): the kind and the name of what the object was installed for.
-const OLM_OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
-const OLM_OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
-
-/// Annotations of OLM v0 on CRDs (`pkg/controller/operators/catalog`): `namespace/name` of each
-/// ClusterServiceVersion that came with it.
-const OLM_INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
-
-/// Labels of OLM v0 on the components of an operator: what follows is `package.namespace`.
-const OLM_COMPONENT: &str = "operators.coreos.com/";
-
-/// Labels of OLM v0 (`pkg/controller/install`): the ClusterServiceVersion that the object was installed for.
-const OLM_OWNER: &str = "olm.owner";
-const OLM_OWNER_NAMESPACE: &str = "olm.owner.namespace";
-
-/// Label of OLM v0 on everything that it installs.
-const OLM_MANAGED: &str = "olm.managed";
-
-/// Marks of Helm 3 (`pkg/action/validate.go`).
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const HELM_RELEASE: &str = "meta.helm.sh/release-name";
-const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
-
-/// Mark of Argo CD: `application:group/Kind:namespace/name`.
-const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
-
-/// Marks of Flux.
-const FLUX: [(&str, &str); 2] = [
-    ("kustomize.toolkit.fluxcd.io", "Kustomization"),
-    ("helm.toolkit.fluxcd.io", "HelmRelease"),
-];
-
 // === impl Owner ===
 
 impl Owner {
-    /// Reads the marks of `object`; those of BundleDeployments count before those of others.
-    pub fn of(object: &Value) -> Self {
-        if let Some(name) = object::label(object, names::BUNDLE_DEPLOYMENT) {
-            return Self::BundleDeployment(name.to_owned());
+    /// Reads the marks of `object`; those of BundleDeployments that exist count before those of others.
+    pub fn of(object: &Value, living: &LivingDeployments) -> Self {
+        let mark = AppliedAs::of(object);
+        let is_copy = mark.as_ref().is_some_and(|mark| !mark.names(object));
+        let label = object::label(object, names::BUNDLE_DEPLOYMENT);
+        // The uid outlives a label that was changed.
+        let by_uid = mark.as_ref().map(|mark| living.name_of(&mark.uid));
+        let owner = by_uid.unwrap_or_else(|| label.filter(|name| living.contains(name)));
+        if let Some(name) = label {
+            // What sends traffic to webhooks is created before it is applied.
+            let is_ours = !is_copy && patch::written_by(object, names::INSTALL);
+            return match (owner.filter(|_| is_ours), installer(object)) {
+                (Some(owner), _) => Self::BundleDeployment(owner.to_owned()),
+                (None, Some(installer)) => Self::Other(installer),
+                (None, None) if is_ours => Self::Orphaned(name.to_owned()),
+                (None, None) => Self::Other(copied(object, name)),
+            };
         }
-        let find = |marks: &[fn(&Value) -> Option<String>]| marks.iter().find_map(|mark| mark(object));
-        if let Some(installer) = find(&[olm, helm, controller, git_ops]) {
+        if let Some(installer) = installer(object) {
             return Self::Other(installer);
         }
         if object::annotation(object, names::RELEASED_BY).is_some() {
             return Self::Released;
         }
-        Self::Other(find(&[family]).unwrap_or_else(|| stranger(object)))
+        if is_copy || !patch::applied_by(object, names::INSTALL) {
+            return Self::Other(writer(object));
+        }
+        owner.map_or(Self::Erased, |owner| Self::BundleDeployment(owner.to_owned()))
     }
 
     /// Whether `object` was applied for a BundleDeployment, and neither belongs to one nor was let go by one: whoever
@@ -73,101 +71,41 @@ impl Owner {
             || object::annotation(object, names::RELEASED_BY).is_some();
         !is_marked && patch::applied_by(object, names::INSTALL)
     }
+
+    /// Whether whoever wants the object may have it without being told to: nobody else does.
+    pub fn is_nobody(&self) -> bool {
+        matches!(self, Self::Released | Self::Orphaned(_) | Self::Erased)
+    }
 }
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BundleDeployment(name) => write!(f, "the BundleDeployment {name}"),
-            Self::Released => f.write_str("nobody"),
+            Self::Released | Self::Erased => f.write_str("nobody"),
+            Self::Orphaned(name) => write!(f, "nobody: the BundleDeployment {name} is gone"),
             Self::Other(words) => f.write_str(words),
         }
     }
 }
 
-fn olm(object: &Value) -> Option<String> {
-    let label = |name| object::label(object, name);
-    if let (Some(kind), Some(name)) = (label(OLM_OWNER_KIND), label(OLM_OWNER_NAME)) {
-        return Some(format!("OLM's {kind} {name}"));
-    }
-    if let Some(name) = label(OLM_OWNER) {
-        let namespace = label(OLM_OWNER_NAMESPACE).unwrap_or_default();
-        return Some(format!("OLM's ClusterServiceVersion {namespace}/{name}"));
-    }
-    let alongside = marks(object, "annotations", OLM_INSTALLED_ALONGSIDE);
-    if let Some((_, csv)) = alongside.last() {
-        return Some(format!("OLM's ClusterServiceVersion {csv}"));
-    }
-    let components = marks(object, "labels", OLM_COMPONENT);
-    let (component, _) = components.first()?;
-    Some(format!("OLM's operator {component}"))
-}
-
-fn helm(object: &Value) -> Option<String> {
-    let release = object::annotation(object, HELM_RELEASE)?;
-    Some(match object::annotation(object, HELM_NAMESPACE) {
-        Some(namespace) => format!("the Helm release {namespace}/{release}"),
-        None => format!("the Helm release {release}"),
-    })
-}
-
-/// The object that the garbage collector would take this one with.
-fn controller(object: &Value) -> Option<String> {
-    let references = object::items(object, "/metadata/ownerReferences");
-    let controls = |reference: &&Value| reference.get("controller") == Some(&Value::Bool(true));
-    let reference = references.iter().find(controls).or(references.first())?;
-    let kind = object::text(reference, "/kind")?;
-    Some(format!("the {kind} {}", object::text(reference, "/name")?))
-}
-
-fn git_ops(object: &Value) -> Option<String> {
-    if let Some(tracking) = object::annotation(object, ARGO_TRACKING) {
-        let application = tracking.split(':').next().unwrap_or_default();
-        return Some(format!("Argo CD's Application {application}"));
-    }
-    FLUX.into_iter().find_map(|(group, kind)| {
-        let name = object::label(object, &format!("{group}/name"))?;
-        let namespace = object::label(object, &format!("{group}/namespace")).unwrap_or_default();
-        Some(format!("Flux's {kind} {namespace}/{name}"))
-    })
-}
-
-/// What kind of installer it is, by labels that the bundle itself may have brought along.
-fn family(object: &Value) -> Option<String> {
-    if object::label(object, MANAGED_BY) == Some("Helm") {
-        return Some("a Helm release".to_owned());
-    }
-    (object::label(object, OLM_MANAGED) == Some("true")).then(|| "OLM".to_owned())
-}
-
-/// Who wrote it, where nobody says whose it is.
-fn stranger(object: &Value) -> String {
-    let managers: Vec<_> = object::items(object, "/metadata/managedFields")
-        .iter()
-        .filter(|entry| entry.get("subresource").is_none())
-        .filter_map(|entry| object::text(entry, "/manager"))
-        .filter(|manager| !manager.starts_with("windlass-"))
-        .collect();
-    match managers.first() {
-        Some(manager) => format!("field manager {manager}, not Windlass"),
-        None => "an unknown owner, not Windlass".to_owned(),
-    }
-}
-
-/// The labels or annotations whose names begin with `prefix`: what follows, and the value.
-fn marks<'a>(object: &'a Value, field: &str, prefix: &str) -> Vec<(&'a str, &'a str)> {
-    let marks = object["metadata"][field].as_object();
-    marks
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.as_str()?)))
-        .collect()
+/// Who wrote an object that has the label of a BundleDeployment, but was not applied for it.
+fn copied(object: &Value, name: &str) -> String {
+    format!(
+        "{} (its label {}={name} was copied)",
+        writer(object),
+        names::BUNDLE_DEPLOYMENT
+    )
 }
 
 /// Says whose an object is, and how to get it.
 pub fn foreign(object: &ObjectKey, owner: &Owner) -> String {
     let way_out = match owner {
-        Owner::BundleDeployment(_) => "an object has only one owner".to_owned(),
+        Owner::BundleDeployment(name) => {
+            format!(
+                "an object has only one owner, so delete {name} or leave the object out of one of both bundles"
+            )
+        }
         _ => format!(
             "to take it over, stop its other writers and add {}/{} to spec.adopt (windlass install --adopt)",
             object.kind, object.name
@@ -182,11 +120,95 @@ mod tests {
 
     use super::*;
 
+    /// The BundleDeployment `a` with the uid `1`.
+    fn living() -> LivingDeployments {
+        [("a".to_owned(), "1".to_owned())].into_iter().collect()
+    }
+
+    /// A ConfigMap `n/c` with labels, annotations, and an entry of ours for each of `operations`.
+    fn config_map(label: &str, mark: &str, operations: &[&str]) -> Value {
+        let mut object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "c"}});
+        if !label.is_empty() {
+            object["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = label.into();
+        }
+        if !mark.is_empty() {
+            object["metadata"]["annotations"][names::APPLIED_AS] = mark.into();
+        }
+        let entry = |operation: &&str| json!({"manager": "windlass-install", "operation": operation});
+        let mut entries: Vec<_> = operations.iter().map(entry).collect();
+        entries.push(json!({"manager": "kubectl", "operation": "Update"}));
+        object["metadata"]["managedFields"] = entries.into();
+        object
+    }
+
+    #[test]
+    fn an_object_is_ours_only_where_every_mark_agrees() {
+        let owned = || Owner::BundleDeployment("a".to_owned());
+        let orphaned = |name: &str| Owner::Orphaned(name.to_owned());
+        let stranger = || Owner::Other("field manager kubectl, not Windlass".to_owned());
+        let copied = |name: &str| {
+            let words = "field manager kubectl, not Windlass";
+            Owner::Other(format!(
+                "{words} (its label windlass.dev/bundle-deployment={name} was copied)"
+            ))
+        };
+        let (fits, of_another, of_another_place) = ("1/ConfigMap/n/c", "2/ConfigMap/n/c", "1/ConfigMap/m/c");
+        for (label, mark, operations, expected) in [
+            ("a", fits, &["Apply"][..], owned()),
+            // A crash between the creation and the first apply.
+            ("a", fits, &["Update"], owned()),
+            // The release before.
+            ("a", "", &["Apply"], owned()),
+            // Copies: without our entry, or with it by a backup.
+            ("a", fits, &[], copied("a")),
+            ("a", "", &[], copied("a")),
+            ("a", of_another_place, &["Apply"], copied("a")),
+            ("a", of_another_place, &[], copied("a")),
+            ("a", "garbage", &["Apply"], copied("a")),
+            // A BundleDeployment that is gone, or was made again.
+            ("b", of_another, &["Apply"], orphaned("b")),
+            ("b", "", &["Apply"], orphaned("b")),
+            ("b", "", &[], copied("b")),
+            ("a", of_another, &["Apply"], orphaned("a")),
+            // Somebody has changed the label.
+            ("b", fits, &["Apply"], owned()),
+            // The label is lost.
+            ("", fits, &["Apply"], owned()),
+            ("", of_another, &["Apply"], Owner::Erased),
+            ("", "", &["Apply"], Owner::Erased),
+            ("", of_another_place, &["Apply"], stranger()),
+            ("", fits, &["Update"], stranger()),
+            ("", "", &[], stranger()),
+        ] {
+            let object = config_map(label, mark, operations);
+            assert_eq!(
+                Owner::of(&object, &living()),
+                expected,
+                "{label} {mark} {operations:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_installer_keeps_what_has_no_living_owner() {
+        for (label, expected) in [
+            ("a", "the BundleDeployment a"),
+            ("b", "the Helm release r"),
+            ("", "the Helm release r"),
+        ] {
+            let mut object = config_map(label, "", &["Apply"]);
+            object["metadata"]["annotations"]["meta.helm.sh/release-name"] = "r".into();
+            assert_eq!(Owner::of(&object, &living()).to_string(), expected, "{label:?}");
+        }
+    }
+
     #[test]
     fn the_marks_of_every_installer_are_read() {
         for (metadata, expected) in [
             (
-                json!({"labels": {"windlass.dev/bundle-deployment": "a", "app.kubernetes.io/managed-by": "Helm"}}),
+                json!({"labels": {"windlass.dev/bundle-deployment": "a", "app.kubernetes.io/managed-by": "Helm"},
+                    "managedFields": [{"manager": "windlass-install", "operation": "Apply"}]}),
                 "the BundleDeployment a",
             ),
             (
@@ -240,7 +262,7 @@ mod tests {
             ),
         ] {
             let object = json!({ "metadata": metadata });
-            assert_eq!(Owner::of(&object).to_string(), expected, "{metadata}");
+            assert_eq!(Owner::of(&object, &living()).to_string(), expected, "{metadata}");
         }
     }
 
@@ -248,7 +270,7 @@ mod tests {
     fn labels_of_the_bundle_itself_keep_nothing_that_was_released() {
         let object = json!({"metadata": {"annotations": {"windlass.dev/released-by": "a"},
             "labels": {"app.kubernetes.io/managed-by": "Helm", "olm.managed": "true"}}});
-        assert_eq!(Owner::of(&object), Owner::Released);
+        assert_eq!(Owner::of(&object, &living()), Owner::Released);
     }
 
     #[test]
@@ -277,6 +299,9 @@ mod tests {
     fn what_another_installer_has_taken_meanwhile_is_not_free() {
         let object = json!({"metadata": {"annotations": {"windlass.dev/released-by": "a",
             "meta.helm.sh/release-name": "r"}}});
-        assert_eq!(Owner::of(&object), Owner::Other("the Helm release r".to_owned()));
+        assert_eq!(
+            Owner::of(&object, &living()),
+            Owner::Other("the Helm release r".to_owned())
+        );
     }
 }

@@ -94,10 +94,11 @@ impl BundleReconciler {
     ) -> Result<(), Halt> {
         let kept = plan.phases.all().chain(&traffic.services);
         let kept: Vec<_> = kept.filter_map(ObjectKey::of).collect();
+        let is_dropped = |live: &Value| ObjectKey::of(live).is_some_and(|key| !keeps(&kept, &key));
         let mut dropped: Vec<_> = OWNED_KINDS
             .iter()
             .flat_map(|kind| self.owned(owner, kind))
-            .filter(|live| ObjectKey::of(live).is_some_and(|key| !kept.contains(&key)))
+            .filter(|live| is_dropped(live))
             .collect();
         dropped.sort_by_key(|live| {
             std::cmp::Reverse(Phase::of(object::text(live, "/kind").unwrap_or_default()))
@@ -114,10 +115,35 @@ impl BundleReconciler {
             self.delete(&live).await?;
         }
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            if ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key)) {
+            if is_dropped(&live) {
                 self.release(&live, owner).await?;
             }
         }
         Ok(())
+    }
+}
+
+/// Whether an object is among those that are kept. A watch shows it in a version of its own, which may be another than
+/// the one that it was applied in.
+fn keeps(kept: &[ObjectKey], key: &ObjectKey) -> bool {
+    kept.iter().any(|kept| kept.is_same_object(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_watch_shows_in_another_version_is_kept() {
+        let key = |api_version: &str, name: &str| ObjectKey {
+            api_version: api_version.to_owned(),
+            kind: "ConsolePlugin".to_owned(),
+            namespace: None,
+            name: name.to_owned(),
+        };
+        let kept = [key("console.openshift.io/v1alpha1", "a")];
+        assert!(keeps(&kept, &key("console.openshift.io/v1", "a")));
+        assert!(!keeps(&kept, &key("console.openshift.io/v1", "b")));
+        assert!(!keeps(&kept, &key("console.example.com/v1", "a")));
     }
 }

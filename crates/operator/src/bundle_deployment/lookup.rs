@@ -49,10 +49,11 @@ impl BundleReconciler {
             .find(&kinds::CUSTOM_RESOURCE_DEFINITION.object(None, name))
     }
 
-    /// The objects of a kind that were installed for a BundleDeployment, as the watches see them.
+    /// The objects of a kind that were installed for a BundleDeployment, as the watches see them. Copies of them, which
+    /// carry its label too, are nobody's.
     pub(super) fn owned(&self, owner: &Applicant, kind: &Kind) -> Vec<Arc<Value>> {
         let mut objects = self.context.index.objects(kind);
-        objects.retain(|object| Applicant::of(object) == Some(&owner.bundle_deployment));
+        objects.retain(|object| owner.owns(object));
         objects
     }
 
@@ -60,6 +61,8 @@ impl BundleReconciler {
     /// cannot be undone.
     pub(super) async fn list_owned(&self, owner: &Applicant, kind: &Kind) -> Result<Vec<Value>, Halt> {
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
-        Ok(self.context.cluster.list(kind, None, Some(&selector)).await?)
+        let mut objects = self.context.cluster.list(kind, None, Some(&selector)).await?;
+        objects.retain(|object| owner.owns(object));
+        Ok(objects)
     }
 }

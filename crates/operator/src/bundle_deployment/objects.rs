@@ -271,6 +271,7 @@ impl BundleReconciler {
             &json!({
                 names::RELEASED_BY: owner.bundle_deployment,
                 names::APPLIED_HASH: null,
+                names::APPLIED_AS: null,
                 names::INJECT_CA_FROM: null,
             }),
         );

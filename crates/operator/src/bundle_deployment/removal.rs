@@ -33,10 +33,7 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
         let name = object::text(object, "/metadata/name").unwrap_or_default();
-        let owner = Applicant {
-            bundle_deployment: name.to_owned(),
-            adopt: Vec::new(),
-        };
+        let owner = self.owner(deployment);
         report.at = Milestone::Armed;
         self.dismiss_canaries(&owner, &[]).await?;
         let namespace = &deployment.spec.namespace;

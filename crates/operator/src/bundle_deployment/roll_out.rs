@@ -188,7 +188,7 @@ impl BundleReconciler {
             now,
         )
         .await?;
-        let (ready, expected) = (revisions.ready(), surge(&rollout.body));
+        let (ready, expected) = (revisions.ready(), surge(live));
         let unready = revisions.unready();
         if revisions.has_settled(expected) {
             return Ok(None);
@@ -212,7 +212,7 @@ impl BundleReconciler {
 
     /// A Deployment's selector is immutable: it is deleted, while its pods go on serving, and another one takes its place.
     async fn gate_on_selector(&self, desired: &Value, live: &Value, owner: &Applicant) -> Result<(), Halt> {
-        if !selects_other_pods(desired, live) || !owner.may_write(live) {
+        if !selects_other_pods(desired, live) || !owner.owns(live) {
             return Ok(());
         }
         let Some(key) = ObjectKey::of(live) else {

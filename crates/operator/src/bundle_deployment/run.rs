@@ -124,7 +124,7 @@ impl BundleReconciler {
             }
         };
         self.report(&object, &deployment, &report, &outcome).await?;
-        result
+        Ok(self.announce_contested(&object, &name, result?).await)
     }
 
     /// Installs what cannot go any more without being disarmed.

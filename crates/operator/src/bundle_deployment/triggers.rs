@@ -29,8 +29,19 @@ use crate::{context::Context, injection::REPAIRED, install::status::Milestone};
 pub(super) static OWNED_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let bundled = BundledKind::ALL.map(|bundled| Kind::new(bundled.api_version, bundled.kind));
     let rendered = [kinds::DEPLOYMENT, kinds::POD, kinds::SERVING_CERTIFICATE];
-    bundled.into_iter().chain(rendered).collect()
+    bundled
+        .into_iter()
+        .chain(rendered)
+        .chain(OTHER_VERSIONS)
+        .collect()
 });
+
+/// Other versions in which bundles bring kinds along, and in which alone some clusters serve them. Where both are served
+/// each shows all objects.
+const OTHER_VERSIONS: [Kind; 2] = [
+    Kind::new("console.openshift.io/v1alpha1", "ConsolePlugin"),
+    Kind::new("autoscaling.k8s.io/v1beta2", "VerticalPodAutoscaler"),
+];
 
 /// Kinds of which every object is watched: they are few in a cluster, or foreign ones matter too.
 const WHOLE_KINDS: [Kind; 6] = [

@@ -51,6 +51,16 @@ pub(super) fn stale(served: &ServedResource, name: &str) -> StatusError {
     about(served, name, 409, "Conflict", message)
 }
 
+/// 409: an apply is for just one object, and there is none.
+pub(super) fn no_such_uid(served: &ServedResource, name: &str, uid: &str) -> StatusError {
+    let message = format!(
+        "Operation cannot be fulfilled on {} {name:?}: uid mismatch: the provided object specified uid {uid}, and no \
+         existing object was found",
+        served.qualified()
+    );
+    about(served, name, 409, "Conflict", message)
+}
+
 /// Nothing is served at this path.
 pub(super) fn not_found_path() -> StatusError {
     StatusError::new(

@@ -16,7 +16,7 @@ use super::{
     kinds::ServedResource,
     metadata,
     read::{key, written},
-    refusals::{exists, forbidden, not_found, stale},
+    refusals::{exists, forbidden, no_such_uid, not_found, stale},
     services,
 };
 use crate::{
@@ -188,6 +188,9 @@ pub(super) async fn change(
             if !target.subresource.is_empty() {
                 return Err(not_found(served, &target.name));
             }
+            if let Some(uid) = applied["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
+                return Err(no_such_uid(served, &target.name, uid));
+            }
             let manager = call.query("fieldManager");
             let write = Write {
                 manager,
@@ -195,13 +198,17 @@ pub(super) async fn change(
                 api_version: &served.api_version(),
                 now: Timestamp::now(),
             };
-            let object = ownership::apply(
+            let mut object = ownership::apply(
                 None,
                 applied,
                 &write,
                 call.flag("force"),
                 &ApiServer::types(served),
             )?;
+            // There is nothing to compare it with: unlike a POST, an apply may bring one.
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.shift_remove("resourceVersion");
+            }
             let (object, warnings) =
                 create_object(server, call, target, served, object, Some(manager)).await?;
             return Ok(written(call, served, 201, object, warnings));

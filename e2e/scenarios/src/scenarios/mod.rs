@@ -26,6 +26,7 @@ mod leaving;
 mod migration;
 mod namespace;
 mod operation;
+mod ownership;
 mod refusal;
 mod removal;
 mod rights;
@@ -175,6 +176,12 @@ scenarios! {
     absences::what_has_no_place_yet_is_left_out_and_comes_later,
     absences::a_bundle_waits_for_what_it_requires,
     self_managed::a_conversion_of_the_operators_own_is_left_alone,
+    ownership::copies_of_installed_objects_are_nobodys,
+    ownership::a_lost_label_is_put_back,
+    ownership::what_a_bundle_deployment_that_is_gone_left_behind_is_had,
+    ownership::replicas_are_left_to_whoever_scales,
+    ownership::a_kind_in_another_version_comes_once_and_goes,
+    ownership::who_answers_every_repair_of_an_object_is_named_and_slowed_down,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
     kubectl::get_shows_what_the_objects_say,

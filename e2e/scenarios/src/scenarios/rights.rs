@@ -22,7 +22,7 @@ const NAMESPACE: &str = "own-system";
 const REVISION: &str = "example.com/revision";
 
 /// A kind that bundles may bring along, with an object of it.
-struct Bundled {
+pub(super) struct Bundled {
     kind: BundledKind,
     /// The object beyond its metadata; `None` for kinds that a plain cluster does not serve, which take anything.
     content: Option<Value>,
@@ -44,7 +44,21 @@ impl Bundled {
         object
     }
 
-    fn path(&self) -> String {
+    /// Makes the cluster serve the kind, where a plain one does not.
+    pub(super) async fn define(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+        if self.content.is_some() {
+            return Ok(());
+        }
+        let kind = self.kind;
+        let crd = foreign::crd(kind.api_version, kind.kind, kind.plural, kind.namespaced);
+        foreign::define(cluster, &crd).await
+    }
+
+    pub(super) fn path(&self) -> String {
+        format!("{}/{}", self.collection(), Self::NAME)
+    }
+
+    pub(super) fn collection(&self) -> String {
         let BundledKind {
             api_version, plural, ..
         } = self.kind;
@@ -58,11 +72,11 @@ impl Bundled {
         } else {
             String::new()
         };
-        format!("{root}/{api_version}{namespace}/{plural}/{}", Self::NAME)
+        format!("{root}/{api_version}{namespace}/{plural}")
     }
 }
 
-fn every_kind() -> Vec<Bundled> {
+pub(super) fn every_kind() -> Vec<Bundled> {
     BundledKind::ALL
         .map(|kind| Bundled {
             kind,
@@ -96,7 +110,7 @@ fn content(kind: &str) -> Option<Value> {
 }
 
 /// The bundle with an object of each kind, all of this revision.
-fn bundle(cluster: &TestCluster, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn bundle(cluster: &TestCluster, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
     let bundle = cluster.add_bundle(&crate::sample::bundle(BUNDLE), revision)?;
     for bundled in kinds {
         let file = bundle
@@ -107,7 +121,7 @@ fn bundle(cluster: &TestCluster, kinds: &[Bundled], revision: &str) -> anyhow::R
     Ok(bundle)
 }
 
-fn own(directory: &str) -> Value {
+pub(super) fn own(directory: &str) -> Value {
     let mut object = steps::bundle_deployment("own", NAMESPACE, directory);
     object["spec"]["watchNamespaces"] = json!([NAMESPACE]);
     object
@@ -117,10 +131,8 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let kinds = every_kind();
-    for bundled in kinds.iter().filter(|bundled| bundled.content.is_none()) {
-        let kind = bundled.kind;
-        let crd = foreign::crd(kind.api_version, kind.kind, kind.plural, kind.namespaced);
-        foreign::define(cluster, &crd).await?;
+    for bundled in &kinds {
+        bundled.define(cluster).await?;
     }
     let (operator, gate) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;

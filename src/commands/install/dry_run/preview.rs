@@ -60,6 +60,8 @@ impl Preview {
         let deployment: BundleDeployment = typed(deployment)?;
         let owner = Applicant {
             bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
+            uid: deployment.metadata.uid.clone().unwrap_or_default(),
+            namespace: deployment.spec.namespace.clone(),
             adopt: deployment.spec.adopt.clone(),
         };
         let mut preview = Self {

@@ -33,6 +33,13 @@ impl DeploymentConfig {
         }
     }
 
+    /// Gives a Deployment that serves webhooks the replicas that are asked for.
+    pub(in crate::render) fn scale(&self, deployment: &mut Value) {
+        if let Some(replicas) = self.replicas {
+            json::fields(deployment, &["spec"]).insert("replicas".into(), replicas.into());
+        }
+    }
+
     fn apply_to_container(&self, container: &mut Map<String, Value>) {
         replace_by_name(container, "env", &self.env);
         add_missing(container, "envFrom", &self.env_from);
@@ -170,6 +177,19 @@ mod tests {
                 "nodeSelector": {},
             })
         );
+    }
+
+    #[test]
+    fn replicas_are_the_bundles_where_nothing_is_asked_for() {
+        for (replicas, expected) in [(None, 1), (Some(3), 3)] {
+            let mut deployment = json!({"spec": {"replicas": 1}});
+            let config = DeploymentConfig {
+                replicas,
+                ..DeploymentConfig::default()
+            };
+            config.scale(&mut deployment);
+            assert_eq!(deployment["spec"]["replicas"], expected);
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct DeploymentConfig {
     pub affinity: Option<Map<String, Value>>,
     /// Annotations of Deployments and pods that have no such annotation of their own.
     pub annotations: Map<String, Value>,
+    /// How many replicas the Deployments have that serve webhooks, in place of the bundle's number.
+    pub replicas: Option<u32>,
     /// What is added for serving.
     pub serving: ServingDefaults,
 }

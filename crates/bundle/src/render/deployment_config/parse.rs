@@ -29,8 +29,9 @@ const KEYS: [&str; 10] = [
 /// Keys of `affinity`.
 const AFFINITY_KEYS: [&str; 3] = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
 
-/// Keys of `windlass`.
-const SERVING_KEYS: [&str; 4] = ["readinessProbe", "preStop", "rollingUpdate", "canary"];
+/// Keys of `windlass`: those that are true or false, and the last, which is a number.
+const SERVING_KEYS: [&str; 5] = ["readinessProbe", "preStop", "rollingUpdate", "canary", REPLICAS];
+const REPLICAS: &str = "replicas";
 
 /// Where a field is, and what it holds.
 type Field<'a> = (JsonPath, Option<&'a Value>);
@@ -116,6 +117,7 @@ impl<'a> Reader<'a> {
             node_selector: self.strings(at("nodeSelector")),
             affinity: self.affinity(at("affinity")),
             annotations: self.strings(at("annotations")).unwrap_or_default(),
+            replicas: self.replicas(at("windlass")),
             serving: self.serving(at("windlass")),
         }
     }
@@ -133,8 +135,9 @@ impl<'a> Reader<'a> {
     fn serving(&mut self, (path, value): Field<'_>) -> ServingDefaults {
         let fields = self.object(&path, value).unwrap_or_default();
         self.refuse_unknown(&path, &fields, &SERVING_KEYS);
+        let [switches @ .., _] = SERVING_KEYS;
         let [readiness_probe, pre_stop, rolling_update, canary] =
-            SERVING_KEYS.map(|name| match fields.get(name) {
+            switches.map(|name| match fields.get(name) {
                 None => true,
                 Some(Value::Bool(desired)) => *desired,
                 Some(other) => {
@@ -148,6 +151,21 @@ impl<'a> Reader<'a> {
             rolling_update,
             canary,
         }
+    }
+
+    fn replicas(&mut self, (path, value): Field<'_>) -> Option<u32> {
+        let value = value?.get(REPLICAS)?;
+        self.count(&path.field(REPLICAS), value)
+    }
+
+    /// A whole number from 1 to what the API server takes.
+    fn count(&mut self, path: &JsonPath, value: &Value) -> Option<u32> {
+        let count = value.as_i64().and_then(|count| i32::try_from(count).ok());
+        let count = count.filter(|count| *count > 0).map(i32::unsigned_abs);
+        if count.is_none() {
+            self.report(path, format!("must be a whole number of at least 1, not {value}"));
+        }
+        count
     }
 
     fn object(&mut self, path: &JsonPath, value: Option<&Value>) -> Option<Map<String, Value>> {
@@ -244,6 +262,31 @@ mod tests {
     }
 
     #[test]
+    fn replicas_are_a_whole_number_of_at_least_one() {
+        for (text, expected) in [
+            ("3", Ok(Some(3))),
+            ("2147483647", Ok(Some(2_147_483_647))),
+            ("null", Ok(None)),
+            ("0", Err("0")),
+            ("-1", Err("-1")),
+            ("1.5", Err("1.5")),
+            ("2147483648", Err("2147483648")),
+            ("\"2\"", Err("\"2\"")),
+        ] {
+            let config = parse("f", format!("windlass: {{replicas: {text}}}").as_bytes());
+            let replicas = config.map(|config| config.replicas);
+            let expected = expected.map_err(|value| {
+                format!("f: $.windlass.replicas: must be a whole number of at least 1, not {value}")
+            });
+            assert_eq!(
+                replicas.map_err(|problems| problems[0].to_string()),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
     fn every_problem_is_named_with_its_path() {
         let text = "
 env: [{name: A, value: 1}, {value: b}]
@@ -267,7 +310,7 @@ selector: {}
                 "config.yaml: $.nodeSelector.zone: must be a string, not 3",
                 "config.yaml: $.affinity.zoneAffinity: unknown field \"zoneAffinity\"; known fields: nodeAffinity, podAffinity, podAntiAffinity",
                 "config.yaml: $.affinity.podAffinity: invalid type: sequence, expected PodAffinity",
-                "config.yaml: $.windlass.budget: unknown field \"budget\"; known fields: readinessProbe, preStop, rollingUpdate, canary",
+                "config.yaml: $.windlass.budget: unknown field \"budget\"; known fields: readinessProbe, preStop, rollingUpdate, canary, replicas",
                 "config.yaml: $.windlass.preStop: must be true or false, not \"maybe\"",
             ]
         );

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use thiserror::Error;
 use windlass_crd::{
-    claims::{self, Adoption, Api, Claimant, Owner, foreign},
+    claims::{self, Adoption, Api, Claimant, LivingDeployments, Owner, foreign},
     upgrade_safety::{Enforcement, Finding, UpgradeRule},
 };
 use windlass_object::{ObjectKey, names, object, text::Listing};
@@ -130,11 +130,15 @@ impl Refusal {
 /// Everything that speaks against an install: claims that others hold, and live objects that belong to others.
 pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
+    let deployments = scene.claimants.iter();
+    let living = deployments
+        .map(|deployment| (deployment.name.clone(), deployment.uid.clone()))
+        .collect();
     for crd in scene.plan.phases.of(Phase::Crds) {
         let Some(api) = Api::of(crd) else { continue };
         let converts = scene.plan.conversion(&api.crd).is_some();
         let claimed = converts.then(|| conversion_claimed(scene, &api)).flatten();
-        refusals.extend(claimed.or_else(|| kind_taken(scene, &api)));
+        refusals.extend(claimed.or_else(|| kind_taken(scene, &api, &living)));
     }
     for object in scene.live {
         let Some(key) = ObjectKey::of(object) else {
@@ -143,7 +147,7 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
         let named_already = refusals.iter().any(|refusal| {
             matches!(refusal, Refusal::ConversionClaimed { crd, .. } if key.kind == CRD_KIND && *crd == key.name)
         });
-        match Owner::of(object) {
+        match Owner::of(object, &living) {
             Owner::BundleDeployment(owner) if owner == scene.claimant => {}
             Owner::BundleDeployment(_) if named_already => {}
             Owner::BundleDeployment(owner) if key.kind == CRD_KIND => {
@@ -154,7 +158,7 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
                 });
             }
             Owner::Other(_) if scene.adopt.iter().any(|adoption| adoption.names(object)) => {}
-            Owner::Released => {}
+            nobody if nobody.is_nobody() => {}
             owner => refusals.push(Refusal::Foreign { object: key, owner }),
         }
     }
@@ -212,7 +216,7 @@ fn conversion_claimed(scene: &PreflightObservation<'_>, api: &Api) -> Option<Ref
 }
 
 /// The API server takes a second CRD of a kind, but never serves it.
-fn kind_taken(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
+fn kind_taken(scene: &PreflightObservation<'_>, api: &Api, living: &LivingDeployments) -> Option<Refusal> {
     let mut others = scene
         .crds
         .iter()
@@ -221,7 +225,7 @@ fn kind_taken(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
     Some(Refusal::KindTaken {
         desired: api.crd.clone(),
         there,
-        owner: Owner::of(crd),
+        owner: Owner::of(crd, living),
     })
 }
 
@@ -293,6 +297,14 @@ mod tests {
         }
     }
 
+    /// Another BundleDeployment, which claims nothing.
+    fn bystander() -> Claimant {
+        Claimant {
+            claims: vec![],
+            ..claimant("other", 3)
+        }
+    }
+
     fn refusals(name: &str, adopt: &[Adoption], claimants: &[Claimant], there: &[Value]) -> Vec<Refusal> {
         let crds: Vec<_> = there.iter().collect();
         let live: Vec<_> = there
@@ -301,7 +313,7 @@ mod tests {
             .collect();
         preflight(&PreflightObservation {
             claimant: name,
-            plan: &plan(!claimants.is_empty()),
+            plan: &plan(claimants.iter().any(|claimant| !claimant.claims.is_empty())),
             adopt,
             claimants,
             live: &live,
@@ -321,7 +333,7 @@ mod tests {
         assert_eq!(reasons("first", &claimants, &[]), [""; 0]);
         let there = [crd(
             "widgets.example.com",
-            "{labels: {windlass.dev/bundle-deployment: first}}",
+            "{labels: {windlass.dev/bundle-deployment: first}, managedFields: [{manager: windlass-install, operation: Apply}]}",
         )];
         assert_eq!(reasons("first", &claimants, &there), [""; 0]);
         let refusals = refusals("second", &[], &claimants, &there);
@@ -341,7 +353,7 @@ mod tests {
         let other: Adoption = "CustomResourceDefinition/gadgets.example.com".parse().unwrap();
         for (metadata, owner, adoptable) in [
             (
-                "{labels: {windlass.dev/bundle-deployment: other}}",
+                "{labels: {windlass.dev/bundle-deployment: other}, managedFields: [{manager: windlass-install, operation: Apply}]}",
                 "the BundleDeployment other",
                 false,
             ),
@@ -358,7 +370,7 @@ mod tests {
             ("{managedFields: [{manager: kubectl}]}", "kubectl", true),
         ] {
             let there = [crd("widgets.example.com", metadata)];
-            for claimants in [&[][..], &[claimant("mine", 1)]] {
+            for claimants in [&[bystander()][..], &[claimant("mine", 1), bystander()]] {
                 let refused = refusals("mine", std::slice::from_ref(&other), claimants, &there);
                 assert_eq!(refused.len(), 1, "{metadata}");
                 assert_eq!(refused[0].reason(), "ApiOwned");
@@ -398,7 +410,7 @@ mod tests {
                 claimant: "mine",
                 plan: &plan,
                 adopt,
-                claimants: &[],
+                claimants: &[bystander()],
                 live: &[object],
                 crds: &[],
                 allow_interruption: false,
@@ -409,9 +421,22 @@ mod tests {
         let strange = account(json!({"name": "a", "namespace": "n"}));
         assert_eq!(refused(&strange, &[]), ["ForeignObject"]);
         assert_eq!(refused(&strange, std::slice::from_ref(&adopt)), [""; 0]);
-        let labels = json!({"windlass.dev/bundle-deployment": "other"});
-        let others = account(json!({"name": "a", "namespace": "n", "labels": labels}));
-        assert_eq!(refused(&others, &[adopt]), ["ForeignObject"]);
+        let labelled = |name: &str, manager: &str| {
+            account(json!({
+                "name": "a", "namespace": "n", "labels": {"windlass.dev/bundle-deployment": name},
+                "managedFields": [{"manager": manager, "operation": "Apply"}],
+            }))
+        };
+        let adopt = std::slice::from_ref(&adopt);
+        let others = labelled("other", "windlass-install");
+        assert_eq!(refused(&others, adopt), ["ForeignObject"]);
+        // Nobody's any more: the BundleDeployment is gone.
+        assert_eq!(refused(&labelled("gone", "windlass-install"), &[]), [""; 0]);
+        for name in ["other", "mine", "gone"] {
+            let copy = labelled(name, "kubectl");
+            assert_eq!(refused(&copy, &[]), ["ForeignObject"], "{name}");
+            assert_eq!(refused(&copy, adopt), [""; 0], "{name}");
+        }
     }
 
     #[test]

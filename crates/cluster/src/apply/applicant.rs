@@ -1,0 +1,227 @@
+//! For whom objects are applied, and which objects are theirs.
+
+use serde_json::Value;
+use windlass_crd::claims::{Adoption, AppliedAs, LivingDeployments, Owner};
+use windlass_object::{names, object, patch};
+
+/// For whom an object is applied.
+#[derive(Clone, Debug, Default)]
+pub struct Applicant {
+    /// The name of the BundleDeployment; its objects carry it as a label.
+    pub bundle_deployment: String,
+    /// Its uid; its objects carry it in [`names::APPLIED_AS`].
+    pub uid: String,
+    /// The namespace that it installs into.
+    pub namespace: String,
+    /// Objects that Windlass did not create and that may be taken over.
+    pub adopt: Vec<Adoption>,
+}
+
+/// The kinds that an install puts into other namespaces than its own: those that are watched.
+const ELSEWHERE: [&str; 2] = ["Role", "RoleBinding"];
+
+// === impl Applicant ===
+
+impl Applicant {
+    /// The name of the BundleDeployment that an object names in its label; a copy of an object names it, too.
+    pub fn of(object: &Value) -> Option<&str> {
+        object::label(object, names::BUNDLE_DEPLOYMENT)
+    }
+
+    /// Whether `live` may be written: it is ours, nobody's any more, or may be taken over.
+    pub fn may_write(&self, live: &Value, living: &LivingDeployments) -> bool {
+        match Owner::of(live, living) {
+            Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
+            Owner::Other(_) => self.adopt.iter().any(|adoption| adoption.names(live)),
+            nobody => nobody.is_nobody(),
+        }
+    }
+
+    /// Whether `live` is what was applied for this BundleDeployment, and no copy of it: only that may be deleted.
+    ///
+    /// What the release before [`names::APPLIED_AS`] applied has the label and our entry in the managed fields. Of
+    /// that, only what is where installs put it is taken for ours: a backup that was restored elsewhere with its
+    /// managed fields looks the same.
+    pub fn owns(&self, live: &Value) -> bool {
+        let is_labelled = Self::of(live) == Some(&self.bundle_deployment);
+        if !is_labelled || !patch::written_by(live, names::INSTALL) {
+            return false;
+        }
+        match AppliedAs::of(live) {
+            Some(mark) => mark.uid == self.uid && mark.names(live),
+            None if object::label(live, names::CANARY).is_some() => self.is_owner_of(live),
+            None => {
+                let namespace = object::text(live, "/metadata/namespace");
+                let kind = object::text(live, "/kind").unwrap_or_default();
+                namespace.is_none_or(|namespace| namespace == self.namespace) || ELSEWHERE.contains(&kind)
+            }
+        }
+    }
+
+    /// Whether the garbage collector takes `live` with the BundleDeployment: canaries are created, not applied.
+    fn is_owner_of(&self, live: &Value) -> bool {
+        object::items(live, "/metadata/ownerReferences")
+            .iter()
+            .any(|reference| object::text(reference, "/uid") == Some(&self.uid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn applicant() -> Applicant {
+        Applicant {
+            bundle_deployment: "a".to_owned(),
+            uid: "1".to_owned(),
+            namespace: "n".to_owned(),
+            adopt: vec![],
+        }
+    }
+
+    fn living() -> LivingDeployments {
+        let deployments = [("a", "1"), ("b", "2")];
+        deployments
+            .map(|(name, uid)| (name.to_owned(), uid.to_owned()))
+            .into_iter()
+            .collect()
+    }
+
+    /// A ConfigMap that we applied, with changes.
+    fn live(change: impl FnOnce(&mut Value)) -> Value {
+        let mut live = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "namespace": "n", "name": "c", "labels": {names::BUNDLE_DEPLOYMENT: "a"},
+                "annotations": {names::APPLIED_AS: "1/ConfigMap/n/c"},
+                "managedFields": [{"manager": "windlass-install", "operation": "Apply"}],
+            },
+        });
+        change(&mut live["metadata"]);
+        live
+    }
+
+    #[test]
+    fn nothing_is_owned_of_which_one_mark_is_missing_or_of_another() {
+        assert!(applicant().owns(&live(|_| {})));
+        let changes: [fn(&mut Value); 8] = [
+            |metadata| metadata["labels"] = json!({}),
+            |metadata| metadata["labels"][names::BUNDLE_DEPLOYMENT] = "b".into(),
+            |metadata| metadata["managedFields"] = json!([]),
+            |metadata| metadata["managedFields"][0]["manager"] = "velero".into(),
+            |metadata| metadata["annotations"][names::APPLIED_AS] = "2/ConfigMap/n/c".into(),
+            |metadata| metadata["name"] = "copy".into(),
+            |metadata| metadata["namespace"] = "m".into(),
+            |metadata| metadata["annotations"][names::APPLIED_AS] = "".into(),
+        ];
+        for change in changes {
+            let live = live(change);
+            assert!(!applicant().owns(&live), "{live}");
+        }
+    }
+
+    #[test]
+    fn what_the_release_before_applied_is_owned_where_installs_put_it() {
+        let before = |kind: &str, namespace: Option<&str>| {
+            let mut before = live(|metadata| {
+                metadata["annotations"] = json!({});
+                metadata["namespace"] = json!(namespace);
+            });
+            before["kind"] = kind.into();
+            before
+        };
+        for (kind, namespace, expected) in [
+            ("ConfigMap", Some("n"), true),
+            ("ClusterRole", None, true),
+            ("RoleBinding", Some("watched"), true),
+            ("ConfigMap", Some("restored"), false),
+        ] {
+            assert_eq!(
+                applicant().owns(&before(kind, namespace)),
+                expected,
+                "{kind} {namespace:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_canary_is_owned_by_the_reference_to_its_bundle_deployment() {
+        let canary = |uid: &str, manager: &str| {
+            live(|metadata| {
+                metadata["annotations"] = json!({});
+                metadata["labels"][names::CANARY] = "r".into();
+                metadata["ownerReferences"] = json!([{"uid": uid}]);
+                metadata["managedFields"] = json!([{"manager": manager, "operation": "Update"}]);
+            })
+        };
+        assert!(applicant().owns(&canary("1", "windlass-install")));
+        assert!(!applicant().owns(&canary("2", "windlass-install")));
+        assert!(!applicant().owns(&canary("1", "kubectl")));
+    }
+
+    #[test]
+    fn only_own_released_or_adoptable_objects_may_be_written() {
+        let named = Applicant {
+            adopt: vec!["ConfigMap/c".parse().unwrap()],
+            ..applicant()
+        };
+        for (change, plainly, adopting) in [
+            ((|_| {}) as fn(&mut Value), true, true),
+            (|metadata| metadata["annotations"] = json!({}), true, true),
+            // A lost label is put back.
+            (|metadata| metadata["labels"] = json!({}), true, true),
+            (
+                |metadata| {
+                    metadata["labels"] = json!({});
+                    metadata["annotations"] = json!({});
+                },
+                true,
+                true,
+            ),
+            // Another BundleDeployment's, and one's that is gone.
+            (
+                |metadata| {
+                    metadata["labels"][names::BUNDLE_DEPLOYMENT] = "b".into();
+                    metadata["annotations"][names::APPLIED_AS] = "2/ConfigMap/n/c".into();
+                },
+                false,
+                false,
+            ),
+            (
+                |metadata| {
+                    metadata["labels"][names::BUNDLE_DEPLOYMENT] = "c".into();
+                    metadata["annotations"][names::APPLIED_AS] = "3/ConfigMap/n/c".into();
+                },
+                true,
+                true,
+            ),
+            // Copies.
+            (|metadata| metadata["managedFields"] = json!([]), false, true),
+            (
+                |metadata| {
+                    metadata["labels"][names::BUNDLE_DEPLOYMENT] = "c".into();
+                    metadata["managedFields"] = json!([]);
+                },
+                false,
+                true,
+            ),
+            (
+                |metadata| metadata["annotations"][names::APPLIED_AS] = "1/Secret/n/c".into(),
+                false,
+                true,
+            ),
+            (
+                |metadata| *metadata = json!({"name": "c", "annotations": {names::RELEASED_BY: "b"}}),
+                true,
+                true,
+            ),
+            (|metadata| *metadata = json!({"name": "c"}), false, true),
+        ] {
+            let live = live(change);
+            assert_eq!(applicant().may_write(&live, &living()), plainly, "{live}");
+            assert_eq!(named.may_write(&live, &living()), adopting, "{live}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Who decides how many replicas a Deployment has.
+//!
+//! An autoscaler, or whoever runs `kubectl scale`, writes `spec.replicas` and so owns it. It is left to them then: the field is
+//! given up by applying the rest without it (server-side apply keeps a field that somebody else owns).
+
+use serde_json::{Value, json};
+use windlass_object::{names, object};
+
+use crate::kind::{Kind, kinds};
+
+/// Where a set of fields (`fieldsV1`) says that `spec.replicas` is in it.
+const OWNED: &str = "/f:spec/f:replicas";
+
+/// Whether an object is of a kind whose replicas others may scale.
+pub(crate) fn is_scaled(kind: &Kind) -> bool {
+    *kind == kinds::DEPLOYMENT
+}
+
+/// What an index keeps of a set of fields, so that [`belong_to_another`] can be told by it.
+pub(crate) fn slimmed_fields(fields: &Value) -> Option<Value> {
+    fields.pointer(OWNED)?;
+    Some(json!({"f:spec": {"f:replicas": {}}}))
+}
+
+/// Whether another manager than an install owns `spec.replicas` of a live object.
+pub(super) fn belong_to_another(live: &Value) -> bool {
+    object::items(live, "/metadata/managedFields")
+        .iter()
+        .any(|entry| {
+            let is_ours = object::text(entry, "/manager") == Some(names::INSTALL);
+            let owns = entry.get("fieldsV1").and_then(|fields| fields.pointer(OWNED));
+            !is_ours && owns.is_some()
+        })
+}
+
+/// Leaves the replicas of `body` to whoever owns them in `live`.
+pub(super) fn leave_to_owner(body: &mut Value, live: &Value) {
+    let is_deployment = object::text(body, "/kind") == Some(&*kinds::DEPLOYMENT.kind);
+    if is_deployment
+        && belong_to_another(live)
+        && let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.shift_remove("replicas");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, subresource: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "subresource": subresource, "fieldsV1": fields})
+    }
+
+    #[test]
+    fn replicas_are_left_to_whoever_scales() {
+        let replicas = || json!({"f:spec": {"f:replicas": {}}});
+        let status = json!({"f:status": {"f:replicas": {}}});
+        for (entries, expected) in [
+            (vec![], true),
+            (vec![entry("windlass-install", "", replicas())], true),
+            (vec![entry("kube-controller-manager", "status", status)], true),
+            (vec![entry("kube-controller-manager", "scale", replicas())], false),
+            (vec![entry("kubectl", "scale", replicas())], false),
+            (
+                vec![
+                    entry("windlass-install", "", replicas()),
+                    entry("kubectl-edit", "", replicas()),
+                ],
+                false,
+            ),
+        ] {
+            let live = json!({"metadata": {"managedFields": entries}});
+            let mut body = json!({"kind": "Deployment", "spec": {"replicas": 1, "paused": false}});
+            leave_to_owner(&mut body, &live);
+            assert_eq!(body["spec"].get("replicas").is_some(), expected, "{live}");
+            assert_eq!(body["spec"]["paused"], false);
+        }
+    }
+
+    #[test]
+    fn what_an_index_keeps_tells_it_too() {
+        let fields = json!({"f:metadata": {}, "f:spec": {"f:replicas": {}, "f:paused": {}}});
+        let kept = slimmed_fields(&fields).unwrap();
+        assert_eq!(kept, json!({"f:spec": {"f:replicas": {}}}));
+        assert!(belong_to_another(
+            &json!({"metadata": {"managedFields": [{"manager": "m", "fieldsV1": kept}]}})
+        ));
+        assert_eq!(slimmed_fields(&json!({"f:spec": {"f:paused": {}}})), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Objects that come and change while they are applied, with an API server that answers from a list.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tower::{BoxError, service_fn};
+use windlass_object::names;
+
+use super::*;
+use crate::{Cluster, Index};
+
+/// Requests that came, each as its method with its body.
+type Requests = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// An applier whose API server serves ConfigMaps, and gives these answers to everything else.
+fn applier(answers: Vec<(u16, Value)>) -> (Applier, Requests) {
+    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
+    let requests = Requests::default();
+    let seen = requests.clone();
+    let answering = service_fn(move |request: Request<Body>| {
+        let (answers, seen) = (answers.clone(), seen.clone());
+        async move {
+            let (parts, body) = request.into_parts();
+            let (code, answer) = if parts.uri.path() == "/api/v1" {
+                let kind = json!({"name": "configmaps", "kind": "ConfigMap", "namespaced": true});
+                (200, json!({"resources": [kind]}))
+            } else {
+                let bytes = body.collect().await?.to_bytes();
+                let body = serde_json::from_slice(&bytes).unwrap_or_default();
+                seen.lock().push((parts.method.to_string(), body));
+                answers.lock().pop_front().unwrap_or((404, status(404)))
+            };
+            let response = Response::builder().status(code);
+            Ok::<_, BoxError>(response.body(Body::from(answer.to_string().into_bytes()))?)
+        }
+    });
+    let cluster = Cluster::new(Client::new(answering, "default"), Duration::from_secs(60));
+    (Applier::new(cluster, Arc::new(Index::new())), requests)
+}
+
+fn status(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "", "reason": ""})
+}
+
+fn desired() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "c"}, "data": {"a": "b"}})
+}
+
+fn applicant() -> Applicant {
+    Applicant {
+        bundle_deployment: "a".to_owned(),
+        uid: "1".to_owned(),
+        namespace: "n".to_owned(),
+        adopt: vec![],
+    }
+}
+
+/// What the API server makes of an apply.
+fn made(body: &Value) -> Value {
+    let mut made = body.clone();
+    made["metadata"]["uid"] = "u".into();
+    made["metadata"]["managedFields"] = json!([{"manager": names::INSTALL, "operation": "Apply"}]);
+    made
+}
+
+#[tokio::test]
+async fn an_object_is_created_by_one_write_that_can_adopt_nothing() {
+    let (applier, requests) = applier(vec![(404, status(404)), (201, made(&desired()))]);
+    let outcome = applier.ensure(&desired(), &applicant()).await.unwrap();
+    assert_eq!(outcome, Outcome::Written);
+    let requests = requests.lock();
+    let methods: Vec<_> = requests.iter().map(|(method, _)| method.as_str()).collect();
+    assert_eq!(methods, ["GET", "PATCH"]);
+    let metadata = &requests[1].1["metadata"];
+    assert_eq!(metadata["resourceVersion"], "1");
+    assert_eq!(metadata["annotations"][names::APPLIED_AS], "1/ConfigMap/n/c");
+}
+
+#[tokio::test]
+async fn what_appears_at_the_same_moment_is_foreign() {
+    let mut theirs = desired();
+    theirs["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Update"}]);
+    let (applier, _) = applier(vec![(404, status(404)), (409, status(409)), (200, theirs)]);
+    let error = applier.ensure(&desired(), &applicant()).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Foreign { .. }), "{error}");
+    assert!(error.to_string().contains("field manager kubectl"), "{error}");
+}
+
+#[tokio::test]
+async fn a_lost_label_is_put_back_and_a_copy_is_not_touched() {
+    let erased = made(&desired());
+    let (applier_of_erased, requests) = applier(vec![(200, erased), (200, made(&desired()))]);
+    let outcome = applier_of_erased.ensure(&desired(), &applicant()).await.unwrap();
+    assert_eq!((outcome, requests.lock().len()), (Outcome::Written, 2));
+    assert_eq!(
+        requests.lock()[1].1["metadata"]["uid"],
+        "u",
+        "only what was seen is written"
+    );
+    let mut copy = desired();
+    copy["metadata"]["labels"] = json!({names::BUNDLE_DEPLOYMENT: "a"});
+    copy["metadata"]["managedFields"] = json!([{"manager": "velero", "operation": "Update"}]);
+    let (applier, requests) = applier(vec![(200, copy)]);
+    let error = applier.ensure(&desired(), &applicant()).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Foreign { .. }), "{error}");
+    assert_eq!(requests.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn repairs_end_in_a_contest_that_names_the_other_writer() {
+    let mut answers = vec![(404, status(404)), (201, made(&desired()))];
+    for _ in 0..30 {
+        let mut theirs = made(&desired());
+        theirs["data"]["a"] = "c".into();
+        let entry = json!({"manager": "fighter", "operation": "Update", "time": "2026-01-01T00:00:00Z"});
+        theirs["metadata"]["managedFields"]
+            .as_array_mut()
+            .unwrap()
+            .push(entry);
+        answers.extend([(200, theirs), (200, made(&desired()))]);
+    }
+    let (applier, _) = applier(answers);
+    let mut outcomes = Vec::new();
+    for _ in 0..21 {
+        outcomes.push(applier.ensure(&desired(), &applicant()).await.unwrap());
+    }
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Written));
+    let last = applier.ensure(&desired(), &applicant()).await.unwrap();
+    assert_eq!(last, Outcome::Contested);
+    let contested = applier.contested("a");
+    assert_eq!(contested.len(), 1);
+    assert_eq!(contested[0].by.as_deref(), Some("fighter"));
+    assert!(contested[0].is_news && contested[0].wait.is_some());
+    assert_eq!(applier.contested("b"), []);
+}

@@ -1,0 +1,47 @@
+//! Which BundleDeployments there are to own objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The BundleDeployments that exist, each with its uid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LivingDeployments {
+    uids: BTreeMap<String, BTreeSet<String>>,
+}
+
+// === impl LivingDeployments ===
+
+impl LivingDeployments {
+    /// Whether the BundleDeployment of that name exists.
+    pub fn contains(&self, name: &str) -> bool {
+        self.uids.contains_key(name)
+    }
+
+    /// The name of the BundleDeployment with that uid.
+    pub fn name_of(&self, uid: &str) -> Option<&str> {
+        let found = self.uids.iter().find(|(_, uids)| uids.contains(uid));
+        found.map(|(name, _)| name.as_str())
+    }
+}
+
+impl FromIterator<(String, String)> for LivingDeployments {
+    /// From names and uids.
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(deployments: I) -> Self {
+        let mut living = Self::default();
+        for (name, uid) in deployments {
+            living.uids.entry(name).or_default().insert(uid);
+        }
+        living
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_lives_is_known_by_name_and_uid() {
+        let living: LivingDeployments = [("a".to_owned(), "1".to_owned())].into_iter().collect();
+        assert!(living.contains("a") && !living.contains("b"));
+        assert_eq!((living.name_of("1"), living.name_of("2")), (Some("a"), None));
+    }
+}

@@ -1,0 +1,370 @@
+//! Whose objects are: copies of them, lost labels, owners that are gone, and writers that do not give in.
+
+use std::{collections::BTreeMap, fs, time::Duration};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::{foreign, rights};
+use crate::{
+    request::{self, text},
+    sample::{self, NAMESPACE},
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, check, delete, get, gone, list,
+        ready, serving_certificates, succeed, until,
+    },
+    test_cluster::TestCluster,
+};
+
+/// The label that says for which BundleDeployment an object was installed.
+const LABEL: &str = "windlass.dev/bundle-deployment";
+
+/// The annotation that says as what it was applied.
+const APPLIED_AS: &str = "windlass.dev/applied-as";
+
+/// Says of a copy that it is one.
+const COPY: &str = "-copy";
+
+/// The namespace into which copies are restored.
+const RESTORED: &str = "restored";
+
+/// The bundled ConfigMap of the sample.
+const CONFIG_MAP: &str = "/api/v1/namespaces/sample-system/configmaps/sample-operator-config";
+
+/// How long nothing may happen where nothing should.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// An object as somebody copies it who leaves out what the API server fills in.
+fn copied(object: &Value) -> Value {
+    let mut copy = object.clone();
+    let metadata = &object["metadata"];
+    copy["metadata"] = json!({
+        "name": format!("{}{COPY}", text(metadata, "/name")),
+        "labels": metadata["labels"], "annotations": metadata["annotations"],
+    });
+    if let Some(fields) = copy.as_object_mut() {
+        fields.remove("status");
+    }
+    match text(object, "/kind") {
+        "Service" => {
+            let spec = copy["spec"].as_object_mut();
+            spec.into_iter()
+                .for_each(|spec| spec.retain(|field, _| field == "ports"));
+        }
+        // It is to have no pods, which would be the original's.
+        "Deployment" => copy["spec"]["replicas"] = json!(0),
+        "ServingCertificate" => copy["spec"]["secretName"] = json!("copied-cert"),
+        _ => {}
+    }
+    copy
+}
+
+/// Copies an object: where the copy is.
+async fn copy(cluster: &TestCluster, collection: &str, copy: &Value) -> anyhow::Result<(String, Value)> {
+    let created = succeed(&cluster.client, "POST", collection, Some(copy))
+        .await?
+        .body;
+    let metadata = &created["metadata"];
+    Ok((
+        format!("{collection}/{}", text(metadata, "/name")),
+        metadata["uid"].clone(),
+    ))
+}
+
+/// Restores an object as a backup does, into another namespace, and then with its managed fields.
+async fn restore(cluster: &TestCluster, collection: &str, object: &Value) -> anyhow::Result<(String, Value)> {
+    let mut plain = copied(object);
+    plain["metadata"]["name"] = object["metadata"]["name"].clone();
+    let (path, uid) = copy(cluster, collection, &plain).await?;
+    let managers = json!({"metadata": {"managedFields": object["metadata"]["managedFields"]}});
+    let restored = succeed(&cluster.client, "PATCH", &path, Some(&managers))
+        .await?
+        .body;
+    let ours = restored["metadata"]["managedFields"]
+        .to_string()
+        .contains("windlass-install");
+    anyhow::ensure!(ours, "{path} was restored without our entry: {restored}");
+    Ok((path, uid))
+}
+
+/// Copies every labelled object of some collections: where the copies are, and their uids.
+async fn copy_all(
+    cluster: &TestCluster,
+    collections: &[String],
+    owner: &str,
+) -> anyhow::Result<BTreeMap<String, Value>> {
+    let mut copies = BTreeMap::new();
+    for collection in collections {
+        let labelled = list(
+            &cluster.client,
+            &format!("{collection}?labelSelector={LABEL}={owner}"),
+        )
+        .await?;
+        anyhow::ensure!(!labelled.is_empty(), "{collection} holds nothing of {owner}");
+        for mut object in labelled {
+            // Items of lists do not say of what kind they are.
+            let path = format!("{collection}/{}", text(&object, "/metadata/name"));
+            object = get(&cluster.client, &path).await?.context("gone")?;
+            let (path, uid) = copy(cluster, collection, &copied(&object)).await?;
+            copies.insert(path, uid);
+            if collection.contains("/own-system/") {
+                let elsewhere = collection.replace("/own-system/", &format!("/{RESTORED}/"));
+                let (path, uid) = restore(cluster, &elsewhere, &object).await?;
+                copies.insert(path, uid);
+            }
+        }
+    }
+    Ok(copies)
+}
+
+async fn all_there(cluster: &TestCluster, copies: &BTreeMap<String, Value>) -> anyhow::Result<()> {
+    for (path, uid) in copies {
+        let there = get(&cluster.client, path).await?;
+        let there = there.with_context(|| format!("the copy {path} was deleted"))?;
+        anyhow::ensure!(there["metadata"]["uid"] == *uid, "the copy {path} was made anew");
+    }
+    Ok(())
+}
+
+pub(super) async fn copies_of_installed_objects_are_nobodys(cluster: &TestCluster) -> anyhow::Result<()> {
+    let kinds = rights::every_kind();
+    for bundled in &kinds {
+        bundled.define(cluster).await?;
+    }
+    let namespace = json!({"metadata": {"name": RESTORED}});
+    succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
+    let _operator = cluster.operator.start()?;
+    rights::bundle(cluster, &kinds, "one")?;
+    succeed(
+        &cluster.client,
+        "POST",
+        BUNDLE_DEPLOYMENTS,
+        Some(&rights::own("one")),
+    )
+    .await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    let mut collections: Vec<_> = kinds.iter().map(rights::Bundled::collection).collect();
+    collections.extend([VALIDATING.to_owned(), MUTATING.to_owned()]);
+    collections.push("/apis/apps/v1/namespaces/own-system/deployments".to_owned());
+    collections.push(serving_certificates("own-system"));
+    let copies = copy_all(cluster, &collections, "own").await?;
+    tokio::time::sleep(QUIET).await;
+    all_there(cluster, &copies).await?;
+    rights::bundle(cluster, &kinds, "two")?;
+    steps::set_source(&cluster.client, "own", "two").await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    all_there(cluster, &copies).await?;
+    delete(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/own")).await?;
+    for kind in &kinds {
+        gone(&cluster.client, &kind.path()).await?;
+    }
+    all_there(cluster, &copies).await
+}
+
+pub(super) async fn a_lost_label_is_put_back(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    for path in [CONFIG_MAP, sample::SERVICE, sample::DEPLOYMENT] {
+        let before = get(&cluster.client, path).await?.context("not installed")?;
+        let mut plain = before.clone();
+        if let Some(metadata) = plain["metadata"].as_object_mut() {
+            metadata.retain(|field, _| ["name", "namespace"].contains(&field.as_str()));
+        }
+        succeed(
+            &cluster.client,
+            "PUT",
+            &format!("{path}?fieldManager=kubectl-replace"),
+            Some(&plain),
+        )
+        .await?;
+        until(&format!("{path} has its marks back"), PATIENCE, async || {
+            let now = get(&cluster.client, path).await?.context("gone")?;
+            let (was, is) = (&before["metadata"], &now["metadata"]);
+            let marks = |of: &Value| {
+                (
+                    of["labels"][LABEL].clone(),
+                    of["annotations"][APPLIED_AS].clone(),
+                    of["uid"].clone(),
+                )
+            };
+            Ok(check(marks(was) == marks(is), || is.to_string()))
+        })
+        .await?;
+        ready(&cluster.client, "sample", PATIENCE).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn what_a_bundle_deployment_that_is_gone_left_behind_is_had(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let operator = cluster.operator.start()?;
+    steps::install(&cluster.client, "first", NAMESPACE, &cluster.bundle("sample.v1")?).await?;
+    let before = get(&cluster.client, sample::DEPLOYMENT)
+        .await?
+        .context("not installed")?;
+    operator.kill().await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/first");
+    succeed(&cluster.client, "DELETE", &path, None).await?;
+    let by_force = json!({"metadata": {"finalizers": null}});
+    succeed(&cluster.client, "PATCH", &path, Some(&by_force)).await?;
+    gone(&cluster.client, &path).await?;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let after = get(&cluster.client, sample::DEPLOYMENT).await?.context("gone")?;
+    anyhow::ensure!(
+        after["metadata"]["uid"] == before["metadata"]["uid"]
+            && after["metadata"]["labels"][LABEL] == "sample",
+        "{}",
+        after["metadata"]
+    );
+    // It is the new one's in every respect.
+    delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
+    gone(&cluster.client, sample::DEPLOYMENT).await
+}
+
+pub(super) async fn replicas_are_left_to_whoever_scales(cluster: &TestCluster) -> anyhow::Result<()> {
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    cluster.bundle("sample.v1")?;
+    let mut object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
+    object["spec"]["config"] = json!({"windlass": {"replicas": 2}});
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    replicas(cluster, 2).await?;
+    let scale = format!("{}/scale?fieldManager=kubectl", sample::DEPLOYMENT);
+    succeed(
+        &cluster.client,
+        "PATCH",
+        &scale,
+        Some(&json!({"spec": {"replicas": 3}})),
+    )
+    .await?;
+    replicas(cluster, 3).await?;
+    let path = sample::BUNDLE_DEPLOYMENT;
+    let touch = json!({"metadata": {"annotations": {"example.com/touched": "once"}}});
+    succeed(&cluster.client, "PATCH", path, Some(&touch)).await?;
+    tokio::time::sleep(QUIET).await;
+    replicas(cluster, 3).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    let write = format!("PATCH {}", sample::DEPLOYMENT);
+    let writes = proxy.log().iter().filter(|line| **line == write).count();
+    anyhow::ensure!(
+        writes <= 2,
+        "the Deployment was written {writes} times, to create it and to give up replicas"
+    );
+    cluster.bundle("sample.v2")?;
+    sample::set_source(cluster, "sample.v2").await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    replicas(cluster, 3).await
+}
+
+/// Waits until the Deployment of the sample has as many replicas, all of them ready.
+async fn replicas(cluster: &TestCluster, expected: i64) -> anyhow::Result<()> {
+    until(&format!("there are {expected} replicas"), PATIENCE, async || {
+        let deployment = get(&cluster.client, sample::DEPLOYMENT).await?.context("gone")?;
+        let is = |pointer| deployment.pointer(pointer) == Some(&json!(expected));
+        let all = is("/spec/replicas") && is("/status/readyReplicas");
+        Ok(check(all, || {
+            format!("{} {}", deployment["spec"]["replicas"], deployment["status"])
+        }))
+    })
+    .await
+}
+
+pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let mut crd = foreign::crd(
+        "console.openshift.io/v1",
+        "ConsolePlugin",
+        "consoleplugins",
+        false,
+    );
+    let versions = crd["spec"]["versions"].as_array_mut().context("no versions")?;
+    versions.push(foreign::version("v1alpha1", false));
+    foreign::define(cluster, &crd).await?;
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    let bundle = rights::bundle(cluster, &[], "with-plugin")?;
+    let plugin = json!({
+        "apiVersion": "console.openshift.io/v1alpha1", "kind": "ConsolePlugin", "metadata": {"name": "plugin"},
+        "spec": {"displayName": "a plugin"},
+    });
+    fs::write(bundle.join("manifests/plugin.json"), plugin.to_string())?;
+    succeed(
+        &cluster.client,
+        "POST",
+        BUNDLE_DEPLOYMENTS,
+        Some(&rights::own("with-plugin")),
+    )
+    .await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    tokio::time::sleep(QUIET).await;
+    let path = "/apis/console.openshift.io/v1alpha1/consoleplugins/plugin";
+    let writes = || -> Vec<_> {
+        let log = proxy.log();
+        log.into_iter()
+            .filter(|line| line.contains("/consoleplugins"))
+            .collect()
+    };
+    anyhow::ensure!(writes() == [format!("PATCH {path}")], "{:?}", writes());
+    // The next bundle has it no more.
+    rights::bundle(cluster, &[], "without-plugin")?;
+    steps::set_source(&cluster.client, "own", "without-plugin").await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    gone(&cluster.client, path).await?;
+    delete(
+        &cluster.client,
+        &format!("{CRDS}/consoleplugins.console.openshift.io"),
+    )
+    .await
+}
+
+/// How long somebody answers each repair.
+const FIGHT: Duration = Duration::from_secs(15);
+
+pub(super) async fn who_answers_every_repair_of_an_object_is_named_and_slowed_down(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let theirs = json!({"data": {"color": "red"}});
+    let path = format!("{CONFIG_MAP}?fieldManager=fighter");
+    let started = tokio::time::Instant::now();
+    while started.elapsed() < FIGHT {
+        let there = get(&cluster.client, CONFIG_MAP).await?.context("gone")?;
+        if there["data"]["color"] == "red" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        } else {
+            request::send(&cluster.client, "PATCH", &path, Some(&theirs)).await?;
+        }
+    }
+    let write = format!("PATCH {CONFIG_MAP}");
+    let repairs = proxy.log().iter().filter(|line| **line == write).count();
+    anyhow::ensure!((20..=27).contains(&repairs), "{repairs} writes within {FIGHT:?}");
+    let events = list(
+        &cluster.client,
+        "/apis/events.k8s.io/v1/namespaces/default/events",
+    )
+    .await?;
+    let said: Vec<_> = events
+        .iter()
+        .filter(|event| event["reason"] == "ObjectContested")
+        .map(|event| text(event, "/note"))
+        .collect();
+    anyhow::ensure!(
+        said.iter()
+            .any(|note| note.contains("fighter") && note.contains("sample-operator-config")),
+        "{said:?}"
+    );
+    // It comes back once it is left alone.
+    until("the ConfigMap is as it was", PATIENCE, async || {
+        let there = get(&cluster.client, CONFIG_MAP).await?.context("gone")?;
+        Ok(check(there["data"]["color"] == "blue", || {
+            there["data"].to_string()
+        }))
+    })
+    .await
+}
