@@ -11,7 +11,6 @@ use windlass_bundle::render::CertificateProvider;
 use windlass_cluster::{Cluster, kinds};
 use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object, text::OneLine};
-use windlass_operator::install::plan::Plan;
 
 use super::{
     super::{
@@ -123,7 +122,7 @@ impl Args {
         check_before(&key, before.as_ref())?;
         if self.dry_run {
             return self
-                .preview(&cluster, &self.deployment(&name, &checked, &parts), checked)
+                .preview(&cluster, &self.deployment(&name, &checked, &parts), &checked)
                 .await;
         }
 
@@ -158,13 +157,12 @@ impl Args {
         &self,
         cluster: &Cluster,
         deployment: &Value,
-        checked: Checked,
+        checked: &Checked,
     ) -> anyhow::Result<ExitCode> {
         // As it would be with what others have set in it.
         let tried = cluster.apply_dry_run(deployment, names::COMMAND).await;
         let deployment = tried.map_err(explained)?;
-        let plan = Plan::new(checked.rendered, checked.bundle.csv(), true);
-        let preview = Preview::of(cluster, deployment, &plan).await?;
+        let preview = Preview::of(cluster, deployment, &checked.bundle).await?;
         print!("{preview}");
         Ok(ExitCode::from(u8::from(preview.is_refused())))
     }

@@ -2,9 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::anyhow;
 use serde_json::Value;
-use windlass_api::BundleDeployment;
-use windlass_bundle::{BundledKind, crds::with_conversion};
+use windlass_api::{BundleDeployment, BundleDeploymentSpec};
+use windlass_bundle::{
+    Bundle, BundledKind,
+    crds::with_conversion,
+    render::{CertificateProvider, DeploymentConfig, Durations, InstallOptions, render},
+};
 use windlass_cluster::{
     Cluster, Kind, RequestError,
     apply::{Applicant, body_of},
@@ -47,17 +52,18 @@ pub(in super::super) struct Preview {
 // === impl Preview ===
 
 impl Preview {
-    /// Finds out what would become of `plan`, for `deployment` as it would be.
+    /// Finds out what would become of `bundle`, for `deployment` as it would be.
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be asked.
+    /// When the cluster cannot be asked, or the bundle cannot be installed so.
     pub(in super::super) async fn of(
         cluster: &Cluster,
         deployment: Value,
-        plan: &Plan,
+        bundle: &Bundle,
     ) -> anyhow::Result<Self> {
         let deployment: BundleDeployment = typed(deployment)?;
+        let plan = &plan(bundle, &deployment.spec)?;
         let owner = Applicant {
             bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
             adopt: deployment.spec.adopt.clone(),
@@ -215,6 +221,27 @@ impl Preview {
         }
         Ok(())
     }
+}
+
+/// The plan that the operator makes of a bundle.
+fn plan(bundle: &Bundle, spec: &BundleDeploymentSpec) -> anyhow::Result<Plan> {
+    let config = match &spec.config {
+        Some(config) => DeploymentConfig::from_value("spec.config", config),
+        None => Ok(DeploymentConfig::default()),
+    };
+    let options = InstallOptions {
+        namespace: spec.namespace.clone(),
+        watch_namespaces: spec.watch_namespaces.clone(),
+        config: config.map_err(|problems| anyhow!("{}", problems[0]))?,
+        certificates: CertificateProvider::Windlass {
+            durations: Some(Durations {
+                certificate: spec.certificates.duration,
+                ca: spec.certificates.ca_duration,
+            }),
+        },
+    };
+    let rendered = render(bundle, &options).map_err(|errors| anyhow!("{}", errors[0]))?;
+    Ok(Plan::new(rendered, bundle.csv(), options.config.serving.canary))
 }
 
 /// The kinds of what an install brings along.
