@@ -7,11 +7,10 @@ use clap::ValueEnum;
 use kube::Resource;
 use serde_json::{Value, json};
 use windlass_api::{self, BundleDeployment};
-use windlass_bundle::render::{CertificateProvider, DeploymentConfig};
+use windlass_bundle::{Bundle, render::CertificateProvider};
 use windlass_cluster::{Cluster, kinds};
 use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object, text::OneLine};
-use windlass_operator::install::plan::Plan;
 
 use super::{
     super::{
@@ -144,10 +143,7 @@ impl Args {
         };
         if self.dry_run {
             let deployment = self.deployment(&name, &checked, &watch, &parts);
-            // That the configuration can be read was checked with the bundle.
-            let config = DeploymentConfig::from_value("", &checked.config).unwrap_or_default();
-            let plan = Plan::new(checked.rendered, read.bundle.csv(), &name, config.serving);
-            return self.preview(&cluster, &deployment, &plan).await;
+            return self.preview(&cluster, &deployment, &read.bundle).await;
         }
 
         let mut progress = Progress::new();
@@ -182,11 +178,16 @@ impl Args {
     }
 
     /// Shows what would become of it.
-    async fn preview(&self, cluster: &Cluster, deployment: &Value, plan: &Plan) -> anyhow::Result<ExitCode> {
+    async fn preview(
+        &self,
+        cluster: &Cluster,
+        deployment: &Value,
+        bundle: &Bundle,
+    ) -> anyhow::Result<ExitCode> {
         // As it would be with what others have set in it.
         let tried = cluster.apply_dry_run(deployment, names::COMMAND).await;
         let deployment = tried.map_err(explained)?;
-        let preview = Preview::of(cluster, deployment, plan).await?;
+        let preview = Preview::of(cluster, deployment, bundle).await?;
         print!("{preview}");
         Ok(ExitCode::from(u8::from(preview.is_refused())))
     }

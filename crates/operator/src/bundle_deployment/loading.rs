@@ -8,14 +8,8 @@ use std::{
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName, ConversionManager};
-use windlass_bundle::{
-    Files, check,
-    render::{self, CertificateProvider, ConversionMode, DeploymentConfig, Durations, InstallOptions},
-    requirements::Requirements,
-    sources,
-    upgrade::Predecessors,
-};
+use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName};
+use windlass_bundle::{Files, check, render, requirements::Requirements, sources, upgrade::Predecessors};
 use windlass_cluster::kinds;
 use windlass_object::{
     object,
@@ -28,7 +22,7 @@ use super::{
     reconciler::BundleReconciler,
 };
 use crate::install::{
-    plan::Plan,
+    plan::{Plan, conversion_mode, install_options},
     status::{InstallOutcome, Milestone},
 };
 
@@ -200,28 +194,9 @@ fn plan(
     digest: String,
     spec: &BundleDeploymentSpec,
 ) -> Result<Loaded, (&'static str, String)> {
-    let conversion = match spec.conversion {
-        ConversionManager::Managed => ConversionMode::Managed,
-        ConversionManager::External => ConversionMode::External,
-    };
-    let bundle =
-        check::parse_for(files, conversion).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
-    let config = match &spec.config {
-        Some(config) => DeploymentConfig::from_value("spec.config", config),
-        None => Ok(DeploymentConfig::default()),
-    };
-    let options = InstallOptions {
-        namespace: spec.namespace.clone(),
-        watch_namespaces: spec.watch_namespaces.clone(),
-        config: config.map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?,
-        certificates: CertificateProvider::Windlass {
-            durations: Some(Durations {
-                certificate: spec.certificates.duration,
-                ca: spec.certificates.ca_duration,
-            }),
-        },
-        conversion,
-    };
+    let bundle = check::parse_for(files, conversion_mode(spec))
+        .map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
+    let options = install_options(spec).map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?;
     let rendered =
         render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.of(&errors)))?;
     let csv = bundle.csv();

@@ -23,6 +23,8 @@ use crate::{context::Context, reporting::Announced};
 struct Server {
     index: Arc<Index>,
     statuses: Mutex<Vec<Value>>,
+    /// How what was deleted was to go.
+    deletions: Mutex<Vec<Value>>,
     deployment: Value,
 }
 
@@ -35,6 +37,7 @@ impl Server {
         Arc::new(Self {
             index: Arc::new(index),
             statuses: Mutex::default(),
+            deletions: Mutex::default(),
             deployment,
         })
     }
@@ -49,6 +52,13 @@ impl Server {
         } else if path == "/apis/windlass.dev/v1alpha1" {
             let kind = json!({"name": "bundledeployments", "kind": "BundleDeployment", "namespaced": false});
             (StatusCode::OK, json!({"resources": [kind]}))
+        } else if path == "/apis/apps/v1" || path == "/api/v1" {
+            let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true});
+            let kinds = [kind("deployments", "Deployment"), kind("services", "Service")];
+            (StatusCode::OK, json!({ "resources": kinds }))
+        } else if parts.method == Method::DELETE {
+            self.deletions.lock().push(sent["propagationPolicy"].clone());
+            (StatusCode::OK, sent)
         } else if parts.method == Method::GET && path.contains("/bundledeployments/") {
             (StatusCode::OK, self.deployment.clone())
         } else {
@@ -147,4 +157,18 @@ async fn a_finalizer_that_is_refused_is_reported() {
         message.as_str().unwrap().contains("the policy engine says no"),
         "{message}"
     );
+}
+
+#[tokio::test]
+async fn a_deployment_is_there_until_its_pods_are_gone() {
+    let server = Server::new(deployment(json!({"namespace": "a", "source": {}})));
+    let reconciler = server.reconciler().await;
+    for kind in [kinds::DEPLOYMENT, kinds::SERVICE] {
+        let live = json!({
+            "apiVersion": kind.api_version, "kind": kind.kind,
+            "metadata": {"namespace": "a", "name": "a", "uid": "2"},
+        });
+        assert!(reconciler.delete(&live).await.is_ok());
+    }
+    assert_eq!(*server.deletions.lock(), ["Foreground", "Background"]);
 }

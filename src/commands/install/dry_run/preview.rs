@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::anyhow;
 use serde_json::Value;
 use windlass_api::BundleDeployment;
-use windlass_bundle::{BundledKind, crds::with_conversion};
+use windlass_bundle::{Bundle, BundledKind, crds::with_conversion, render::render};
 use windlass_cluster::{
     Cluster, Kind, RequestError,
     apply::{Applicant, body_of},
@@ -15,7 +16,9 @@ use windlass_crd::{
     upgrade_safety::{Finding, compare, is_refused},
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_operator::install::plan::{Plan, PreflightObservation, Stage, preflight, staged};
+use windlass_operator::install::plan::{
+    Plan, PreflightObservation, Stage, install_options, preflight, staged,
+};
 
 use super::{
     difference::changed_fields,
@@ -47,17 +50,18 @@ pub(in super::super) struct Preview {
 // === impl Preview ===
 
 impl Preview {
-    /// Finds out what would become of `plan`, for `deployment` as it would be.
+    /// Finds out what would become of `bundle`, for `deployment` as it would be.
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be asked.
+    /// When the cluster cannot be asked, or the bundle cannot be installed so.
     pub(in super::super) async fn of(
         cluster: &Cluster,
         deployment: Value,
-        plan: &Plan,
+        bundle: &Bundle,
     ) -> anyhow::Result<Self> {
         let deployment: BundleDeployment = typed(deployment)?;
+        let plan = &plan(bundle, &deployment)?;
         let owner = Applicant {
             bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
             uid: deployment.metadata.uid.clone().unwrap_or_default(),
@@ -219,6 +223,14 @@ impl Preview {
         }
         Ok(())
     }
+}
+
+/// The plan that the operator makes of a bundle.
+fn plan(bundle: &Bundle, deployment: &BundleDeployment) -> anyhow::Result<Plan> {
+    let name = deployment.metadata.name.as_deref().unwrap_or_default();
+    let options = install_options(&deployment.spec).map_err(|problems| anyhow!("{}", problems[0]))?;
+    let rendered = render(bundle, &options).map_err(|errors| anyhow!("{}", errors[0]))?;
+    Ok(Plan::new(rendered, bundle.csv(), name, options.config.serving))
 }
 
 /// The kinds of what an install brings along.
