@@ -59,6 +59,7 @@ mod parse;
 mod phase;
 pub mod render;
 mod requests;
+pub mod requirements;
 pub mod sources;
 pub mod upgrade;
 

@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod clock;
+mod discovery;
 pub mod endpoints;
 pub mod events;
 mod identity;

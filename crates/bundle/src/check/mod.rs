@@ -15,6 +15,7 @@ mod objects;
 mod permissions;
 mod ports;
 mod problems;
+mod requirements;
 mod rules;
 mod webhook_definitions;
 mod webhooks;

@@ -4,7 +4,7 @@ use windlass_object::{Problem, path::is_within};
 
 use super::{
     admission, conversions, crds, deployments, generated, install, labels, objects, permissions, ports,
-    rules, webhooks,
+    requirements, rules, webhooks,
 };
 use crate::parse::{Bundle, Files, ParsedBundle};
 
@@ -54,6 +54,7 @@ fn problems_of(bundle: &Bundle) -> Vec<Problem> {
         admission::check,
         rules::check,
         conversions::check,
+        requirements::check,
     ] {
         subject(bundle, &mut problems);
     }

@@ -10,6 +10,7 @@ use super::{
 
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const PROPERTIES: &str = "metadata/properties.yaml";
+const DEPENDENCIES: &str = "metadata/dependencies.yaml";
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 
@@ -85,6 +86,19 @@ pub(super) fn properties(files: &Files, problems: &mut Vec<Problem>) -> Vec<Valu
         }
     }
     properties
+}
+
+/// Reads `metadata/dependencies.yaml`, which may be absent: a list of `{type, value}`.
+pub(super) fn dependencies(files: &Files, problems: &mut Vec<Problem>) -> Option<Manifest> {
+    let file = single_mapping(files, DEPENDENCIES, problems)?;
+    match file.object.get("dependencies") {
+        None | Some(Value::Null | Value::Array(_)) => Some(file),
+        Some(_) => {
+            let path = JsonPath::of("dependencies");
+            problems.push(file.problem(&path, rule::FIELD_TYPE, "must be a list"));
+            None
+        }
+    }
 }
 
 /// Appends `properties` to those in the annotation `olm.properties` of the ClusterServiceVersion; without any the

@@ -32,6 +32,8 @@ pub struct Bundle {
     pub channels: Vec<String>,
     /// The ClusterServiceVersion, with `metadata/properties.yaml` merged into its `olm.properties`.
     pub csv: Manifest,
+    /// `metadata/dependencies.yaml`, as written; what it asks for is in [`Requirements`](crate::requirements::Requirements).
+    pub dependencies: Option<Manifest>,
     /// CustomResourceDefinitions, in file order.
     pub crds: Vec<Manifest>,
     /// Everything else, in file order.

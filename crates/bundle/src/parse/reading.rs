@@ -52,6 +52,7 @@ impl Bundle {
         let mut problems = Vec::new();
         let annotations = metadata::annotations(files, &mut problems);
         let properties = metadata::properties(files, &mut problems);
+        let dependencies = metadata::dependencies(files, &mut problems);
         let before = problems.len();
         let manifests = documents::manifests(files, &mut problems);
         let complete = problems.len() == before;
@@ -70,6 +71,7 @@ impl Bundle {
                     package: annotations.package,
                     channels: annotations.channels,
                     csv: csv.clone(),
+                    dependencies,
                     crds,
                     others,
                 })

@@ -26,6 +26,7 @@ rules! {
     KIND_MISSING = "kind-missing": "every object has a kind";
     FIELD_TYPE = "field-type": "every field has the type that its API defines";
     PROPERTY = "property": "properties have a type and a value";
+    DEPENDENCY = "dependency": "dependencies and required APIs are complete, and constraints are ones that can be evaluated";
     CSV_MISSING = "csv-missing": "a bundle contains a ClusterServiceVersion";
     CSV_DUPLICATE = "csv-duplicate": "a bundle contains only one ClusterServiceVersion";
 

@@ -15,6 +15,7 @@ pub(crate) fn bundle() -> Bundle {
         package: "widgets".into(),
         channels: vec!["stable".into()],
         csv: manifest(csv()),
+        dependencies: None,
         crds: vec![manifest(crd())],
         others: Vec::new(),
     }

@@ -14,7 +14,7 @@ use super::Version;
 
 /// A set of versions.
 #[derive(Clone, Debug)]
-pub(super) struct VersionRange(Vec<Vec<Condition>>);
+pub(crate) struct VersionRange(Vec<Vec<Condition>>);
 
 #[derive(Clone, Debug)]
 struct Condition {
@@ -47,12 +47,12 @@ enum Operand {
 
 impl VersionRange {
     /// Reads a range; `None` when it is none.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         text.split("||").map(all).collect::<Option<_>>().map(Self)
     }
 
     /// Whether `version` is in the range.
-    pub(super) fn contains(&self, version: &Version) -> bool {
+    pub(crate) fn contains(&self, version: &Version) -> bool {
         self.0
             .iter()
             .any(|all| all.iter().all(|condition| condition.holds(version)))

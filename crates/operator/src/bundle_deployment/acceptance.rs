@@ -85,6 +85,7 @@ impl BundleReconciler {
     ) -> Result<(), Halt> {
         let plan = &loaded.plan;
         list_webhooks(plan, report);
+        self.check_requirements(loaded, report).await?;
         let crds = self.context.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
         let crds: Vec<_> = crds.iter().map(AsRef::as_ref).collect();
         let claimants = self.claimants(deployment, plan);

@@ -10,6 +10,7 @@ use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigM
 use windlass_bundle::{
     Files, check,
     render::{self, CertificateProvider, DeploymentConfig, Durations, InstallOptions},
+    requirements::Requirements,
     sources,
     upgrade::Predecessors,
 };
@@ -154,6 +155,7 @@ fn plan(
         bundle: status,
         plan: Plan::new(rendered, csv, options.config.serving.canary),
         predecessors: Predecessors::of(csv),
+        requirements: Requirements::read(&bundle).0,
     })
 }
 

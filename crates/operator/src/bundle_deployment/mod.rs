@@ -32,6 +32,7 @@ mod proof;
 mod reconciler;
 mod removal;
 mod report;
+mod requirements;
 pub(super) mod rollout;
 mod run;
 mod storage;

@@ -25,6 +25,9 @@ pub(super) const DISARMED: &str = "Disarmed";
 /// The reason of the condition Accepted where changes are made that break something.
 const WARNINGS: &str = "CrdUpgradeWarnings";
 
+/// The reason of the condition Accepted where there is something else to be known.
+const NOTICES: &str = "AcceptedWithWarnings";
+
 /// What a reconciliation found so far. It starts with what the status says, so that one that ends early forgets
 /// nothing.
 pub(super) struct InstallReport {
@@ -44,6 +47,8 @@ pub(super) struct InstallReport {
     pub(super) migrations: Vec<Migration>,
     /// What changes of CustomResourceDefinitions break although they are made.
     pub(super) warnings: Vec<Finding>,
+    /// What else is to be known of a bundle that is accepted.
+    pub(super) notices: Vec<String>,
     /// Everything is disarmed, for the removal.
     pub(super) disarmed: bool,
 }
@@ -62,6 +67,7 @@ impl InstallReport {
             certificates: status.certificates,
             migrations: status.storage_migrations,
             warnings: Vec::new(),
+            notices: Vec::new(),
             disarmed: false,
         }
     }
@@ -96,6 +102,18 @@ impl InstallReport {
         if let Some(known) = self.webhooks.iter_mut().find(|webhook| webhook.name == name) {
             known.state = state;
         }
+    }
+
+    /// The condition Accepted where there is something to be warned of.
+    fn warning(&self) -> Option<ConditionUpdate> {
+        let reason = match (self.warnings.as_slice(), self.notices.as_slice()) {
+            ([], []) => return None,
+            ([], _) => NOTICES,
+            _ => WARNINGS,
+        };
+        let findings = (!self.warnings.is_empty()).then(|| listed(&self.warnings));
+        let messages: Vec<_> = findings.into_iter().chain(self.notices.iter().cloned()).collect();
+        Some(ConditionUpdate::holds(reason, messages.join("; ")))
     }
 
     /// Whether API traffic goes to every webhook.
@@ -137,9 +155,9 @@ impl BundleReconciler {
         for (condition_type, mut verdict) in outcome.conditions(armed) {
             if condition_type == Milestone::Accepted.condition()
                 && verdict.status == "True"
-                && !report.warnings.is_empty()
+                && let Some(warning) = report.warning()
             {
-                verdict = ConditionUpdate::holds(WARNINGS, listed(&report.warnings));
+                verdict = warning;
             }
             status
                 .conditions
@@ -173,7 +191,7 @@ impl BundleReconciler {
         let (events, known) = (&self.context.events, &known.conditions);
         let accepted = Milestone::Accepted.condition();
         if let Some(Condition { reason, message, .. }) = status.conditions.find(accepted)
-            && reason == WARNINGS
+            && [WARNINGS, NOTICES].contains(&reason.as_str())
             && known.find(accepted).is_none_or(|known| known.message != *message)
         {
             events.warn(object, "Install", reason, message).await;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use windlass_api::{BundleDeploymentSpec, BundleStatus};
-use windlass_bundle::upgrade::Predecessors;
+use windlass_bundle::{requirements::Requirements, upgrade::Predecessors};
 
 use crate::install::plan::Plan;
 
@@ -23,6 +23,8 @@ pub(in crate::bundle_deployment) struct Loaded {
     pub(in crate::bundle_deployment) plan: Plan,
     /// Which bundles it may follow.
     pub(in crate::bundle_deployment) predecessors: Predecessors,
+    /// What it requires of the cluster.
+    pub(in crate::bundle_deployment) requirements: Requirements,
 }
 
 // === impl Loader ===

@@ -5,11 +5,13 @@ mod admission;
 mod install_plan;
 mod phases;
 mod preflight;
+mod requirements;
 
 pub use admission::{DEFAULT_PORT, calls_elsewhere};
 pub use install_plan::Plan;
 pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};
+pub use requirements::{ClusterFacts, UnmetRequirements, unmet};
 pub use windlass_bundle::Phase;
 pub use windlass_crd::{
     sample_object,

@@ -1,0 +1,9 @@
+//! What the bundle requires: that it can be understood.
+
+use windlass_object::Problem;
+
+use crate::{parse::Bundle, requirements::Requirements};
+
+pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    problems.extend(Requirements::read(bundle).1);
+}

@@ -1,0 +1,123 @@
+//! CEL expressions over properties, as the constraints of OLM hold them (`operator-framework/api`, `pkg/constraints`).
+
+use std::{sync::Arc, thread};
+
+use kube_cel::cel::{Context, ExecutionError, Program, Value as CelValue, to_value};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::upgrade::Version;
+
+/// The longest expression, in bytes; published ones have about a hundred.
+const LENGTH: usize = 2048;
+
+/// How many operators, dots and brackets an expression may have: the parser recurses into each.
+const SIGNS: usize = 256;
+
+/// Bytes of stack for an expression of that length: an unoptimised level of the parser takes some 100 KiB.
+const STACK: usize = 64 << 20;
+
+/// A CEL expression that compiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CelRule(String);
+
+/// What is wrong with a CEL expression.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CelError {
+    /// It is empty.
+    #[error("The CEL expression is missing")]
+    Missing,
+    /// It does not compile.
+    #[error("Invalid CEL expression: {0}")]
+    Invalid(String),
+    /// It compiles, but says neither true nor false.
+    #[error("the CEL expression cannot be evaluated: {0}")]
+    Undecided(String),
+}
+
+// === impl CelRule ===
+
+impl CelRule {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    ///
+    /// When it is none.
+    pub fn parse(text: &str) -> Result<Self, CelError> {
+        if text.trim().is_empty() {
+            return Err(CelError::Missing);
+        }
+        if text.len() > LENGTH || signs(text) > SIGNS {
+            let message = format!(
+                "it is longer than {LENGTH} bytes, or has more than {SIGNS} operators, dots and brackets"
+            );
+            return Err(CelError::Invalid(message));
+        }
+        aside(|| compile(text).map(drop))?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The expression, as written.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the expression is true of `properties`, each with a `type` and a `value`.
+    ///
+    /// # Errors
+    ///
+    /// When it is neither true nor false of them: it reads what is not there, or gives something else.
+    pub fn holds(&self, properties: &[Value]) -> Result<bool, CelError> {
+        aside(|| {
+            let undecided = |error: &dyn std::fmt::Display| CelError::Undecided(error.to_string());
+            let program = compile(&self.0)?;
+            let mut context = Context::default();
+            let properties = to_value(properties).map_err(|error| undecided(&error))?;
+            context.add_variable_from_value("properties", properties);
+            context.add_function("semver_compare", semver_compare);
+            match program.execute(&context) {
+                Ok(CelValue::Bool(holds)) => Ok(holds),
+                Ok(other) => Err(undecided(&format!("it gives {other:?}, not true or false"))),
+                Err(error) => Err(undecided(&error)),
+            }
+        })
+    }
+}
+
+/// Runs `work`, which recurses, on a stack that is large enough; the libraries may also panic on what they do not know.
+fn aside<T: Send>(work: impl FnOnce() -> Result<T, CelError> + Send) -> Result<T, CelError> {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, work)
+            .map_err(|error| CelError::Undecided(error.to_string()))?;
+        worker
+            .join()
+            .unwrap_or_else(|_| Err(CelError::Invalid("the parser failed".to_owned())))
+    })
+}
+
+fn compile(text: &str) -> Result<Program, CelError> {
+    Program::compile(text).map_err(|error| {
+        let message = error.to_string();
+        CelError::Invalid(message.split_whitespace().collect::<Vec<_>>().join(" "))
+    })
+}
+
+/// -1, 0 or 1: how two versions are ordered, as OLM's function of this name says it.
+fn semver_compare(first: Arc<String>, second: Arc<String>) -> Result<i64, ExecutionError> {
+    match (Version::parse(&first), Version::parse(&second)) {
+        (Some(first), Some(second)) => Ok(first.cmp(&second) as i64),
+        _ => Err(ExecutionError::function_error(
+            "semver_compare",
+            "no such version",
+        )),
+    }
+}
+
+/// How many signs there are that may nest one part of an expression in another.
+fn signs(text: &str) -> usize {
+    text.chars()
+        .filter(|character| character.is_ascii_punctuation() && !matches!(character, '\'' | '"' | '_'))
+        .count()
+}

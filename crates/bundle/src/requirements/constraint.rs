@@ -1,0 +1,110 @@
+//! One thing that a bundle requires, and what it is made of.
+
+use std::fmt;
+
+use super::cel_rule::CelRule;
+use crate::upgrade::{Version, VersionRange};
+
+/// A kind in one version of its group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequiredApi {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version, without the group.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+/// Another package, in some of its versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredPackage {
+    /// Its name.
+    pub name: String,
+    /// The range of its versions, as written.
+    pub range: String,
+}
+
+/// One thing that a bundle requires.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constraint {
+    /// Where the bundle says so, for messages: `spec.nativeAPIs`.
+    pub source: String,
+    /// What the author says where it is not met.
+    pub failure_message: Option<String>,
+    /// What must hold.
+    pub requirement: Requirement,
+}
+
+/// What must hold of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Requirement {
+    /// A kind is served.
+    Api(RequiredApi),
+    /// A package is installed.
+    Package(RequiredPackage),
+    /// A CEL expression is true of the properties that there are.
+    Rule(CelRule),
+    /// Each of these is met.
+    All(Vec<Constraint>),
+    /// One of these is met.
+    Any(Vec<Constraint>),
+    /// None of these is met.
+    Not(Vec<Constraint>),
+}
+
+// === impl RequiredApi ===
+
+impl RequiredApi {
+    /// `group/version`, or only the version for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+impl fmt::Display for RequiredApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.kind, self.api_version())
+    }
+}
+
+// === impl RequiredPackage ===
+
+impl RequiredPackage {
+    /// Whether a package of that name and version is this one.
+    pub fn is_met_by(&self, name: &str, version: &str) -> bool {
+        let range = VersionRange::parse(&self.range);
+        let version = Version::parse(version);
+        self.name == name
+            && range
+                .zip(version)
+                .is_some_and(|(range, version)| range.contains(&version))
+    }
+}
+
+impl fmt::Display for RequiredPackage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.range)
+    }
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    /// Calls `found` with every kind that is asked for.
+    pub fn each_api<'a>(&'a self, found: &mut dyn FnMut(&'a RequiredApi)) {
+        match self {
+            Self::Api(api) => found(api),
+            Self::Package(_) | Self::Rule(_) => {}
+            Self::All(parts) | Self::Any(parts) | Self::Not(parts) => {
+                for part in parts {
+                    part.requirement.each_api(found);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What a bundle requires of the cluster, beside what it brings along.
+//!
+//! ```text
+//! spec.minKubeVersion, nativeAPIs, customresourcedefinitions.required, apiservicedefinitions.required
+//! metadata/dependencies.yaml, olm.properties     -> Requirements
+//! ```
+
+mod cel_rule;
+mod constraint;
+mod dependency;
+mod reading;
+#[cfg(test)]
+mod tests;
+
+pub use cel_rule::{CelError, CelRule};
+pub use constraint::{Constraint, RequiredApi, RequiredPackage, Requirement};
+pub use reading::Requirements;
