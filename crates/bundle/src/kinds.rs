@@ -20,6 +20,9 @@ pub struct BundledKind {
     pub namespaced: bool,
     /// When an install applies its objects.
     pub phase: Phase,
+    /// Whether an operator works without its objects: what serves the kind comes with something else, which may not be
+    /// in the cluster.
+    pub optional: bool,
 }
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -47,15 +50,16 @@ impl BundledKind {
             "autoscaling.k8s.io/v1",
             "VerticalPodAutoscaler",
             "verticalpodautoscalers",
-        ),
-        namespaced(MONITORING, "PrometheusRule", "prometheusrules"),
-        namespaced(MONITORING, "ServiceMonitor", "servicemonitors"),
-        namespaced(MONITORING, "PodMonitor", "podmonitors"),
-        cluster_scoped(CONSOLE, "ConsoleYAMLSample", "consoleyamlsamples"),
-        cluster_scoped(CONSOLE, "ConsoleQuickStart", "consolequickstarts"),
-        cluster_scoped(CONSOLE, "ConsoleCLIDownload", "consoleclidownloads"),
-        cluster_scoped(CONSOLE, "ConsoleLink", "consolelinks"),
-        cluster_scoped(CONSOLE, "ConsolePlugin", "consoleplugins"),
+        )
+        .optional(),
+        namespaced(MONITORING, "PrometheusRule", "prometheusrules").optional(),
+        namespaced(MONITORING, "ServiceMonitor", "servicemonitors").optional(),
+        namespaced(MONITORING, "PodMonitor", "podmonitors").optional(),
+        cluster_scoped(CONSOLE, "ConsoleYAMLSample", "consoleyamlsamples").optional(),
+        cluster_scoped(CONSOLE, "ConsoleQuickStart", "consolequickstarts").optional(),
+        cluster_scoped(CONSOLE, "ConsoleCLIDownload", "consoleclidownloads").optional(),
+        cluster_scoped(CONSOLE, "ConsoleLink", "consolelinks").optional(),
+        cluster_scoped(CONSOLE, "ConsolePlugin", "consoleplugins").optional(),
     ];
 
     /// The kind of that name; groups are not looked at, as OLM does not look at them.
@@ -67,6 +71,13 @@ impl BundledKind {
     /// The API group; empty for the core group.
     pub fn group(&self) -> &'static str {
         object::group_and_version(self.api_version).0
+    }
+
+    const fn optional(self) -> Self {
+        Self {
+            optional: true,
+            ..self
+        }
     }
 
     const fn within(self, phase: Phase) -> Self {
@@ -81,6 +92,7 @@ const fn namespaced(api_version: &'static str, kind: &'static str, plural: &'sta
         plural,
         namespaced: true,
         phase: Phase::Configuration,
+        optional: false,
     }
 }
 

@@ -26,6 +26,7 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
         let loaded = self.load(deployment).await?;
+        let loaded = self.without_absent(loaded, report).await?;
         self.check_order(deployment, &loaded, report).await?;
         self.check(owner, deployment, &loaded, report).await?;
         Ok(loaded)

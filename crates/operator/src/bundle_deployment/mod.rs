@@ -13,6 +13,7 @@
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
 //! missing, so walking again costs nothing.
 
+mod absences;
 mod acceptance;
 mod arming;
 mod canary;

@@ -23,10 +23,10 @@ use crate::{
 pub(super) const DISARMED: &str = "Disarmed";
 
 /// The reason of the condition Accepted where changes are made that break something.
-const WARNINGS: &str = "CrdUpgradeWarnings";
+pub(super) const WARNINGS: &str = "CrdUpgradeWarnings";
 
 /// The reason of the condition Accepted where there is something else to be known.
-const NOTICES: &str = "AcceptedWithWarnings";
+pub(super) const NOTICES: &str = "AcceptedWithWarnings";
 
 /// What a reconciliation found so far. It starts with what the status says, so that one that ends early forgets
 /// nothing.

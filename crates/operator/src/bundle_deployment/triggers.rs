@@ -18,8 +18,11 @@ use windlass_crd::claims::{Api, Claimant};
 use windlass_object::{names, object};
 use windlass_trust::injection::differs_in_trust_only;
 
-use super::memory::StorageVersionHistories;
-use crate::{context::Context, injection::REPAIRED};
+use super::{
+    memory::StorageVersionHistories,
+    report::{NOTICES, WARNINGS},
+};
+use crate::{context::Context, injection::REPAIRED, install::status::Milestone};
 
 /// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
 /// what is rendered from the ClusterServiceVersion, and canaries.
@@ -38,6 +41,9 @@ const WHOLE_KINDS: [Kind; 6] = [
     kinds::MUTATING_WEBHOOK_CONFIGURATION,
     kinds::ENDPOINT_SLICE,
 ];
+
+/// How long it takes until discovery says what a new CustomResourceDefinition serves.
+const DISCOVERED: Duration = Duration::from_secs(2);
 
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
@@ -68,6 +74,11 @@ pub(super) async fn enqueue(
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
+                if Kind::of(&change.key) == kinds::CUSTOM_RESOURCE_DEFINITION {
+                    for name in incomplete(&context.index) {
+                        queue.add_after(name, DISCOVERED);
+                    }
+                }
                 let names = affected_keys(&context.index, &context.namespace, &change);
                 if names.is_empty() {
                     continue;
@@ -91,11 +102,18 @@ fn owned(kind: Kind) -> Watch {
     Watch::all(kind).selected(Selector::Label(names::BUNDLE_DEPLOYMENT.to_owned()))
 }
 
-/// Watches exactly the ConfigMaps that sources name.
+/// Watches exactly the ConfigMaps that sources name, and the namespaces that operators watch.
 fn watch_sources(context: &Context) {
-    let desired: HashSet<_> = context
-        .index
-        .objects(&kinds::BUNDLE_DEPLOYMENT)
+    let deployments = context.index.objects(&kinds::BUNDLE_DEPLOYMENT);
+    let namespaces: HashSet<_> = deployments
+        .iter()
+        .flat_map(|deployment| watched(deployment).map(str::to_owned).collect::<Vec<_>>())
+        .map(|name| Watch::all(kinds::NAMESPACE).selected(Selector::Name(name)))
+        .collect();
+    context.watches.want_only(namespaces, |watch| {
+        watch.kind == kinds::NAMESPACE && matches!(watch.selector, Selector::Name(_))
+    });
+    let desired: HashSet<_> = deployments
         .iter()
         .flat_map(|deployment| config_maps(deployment).map(str::to_owned).collect::<Vec<_>>())
         .map(|name| {
@@ -149,6 +167,11 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
             config_maps(deployment).any(|name| name == change.key.name)
         }));
     }
+    if kind == kinds::NAMESPACE {
+        names.extend(named(index, |deployment| {
+            watched(deployment).any(|name| name == change.key.name)
+        }));
+    }
     let in_namespace = [kinds::ENDPOINT_SLICE, kinds::SECRET, kinds::SERVING_CERTIFICATE];
     if in_namespace.contains(&kind) {
         names.extend(named(index, |deployment| {
@@ -174,6 +197,26 @@ fn named(index: &Index, concerns: impl Fn(&Value) -> bool) -> Vec<String> {
         .collect()
 }
 
+/// The BundleDeployments of which something was left out that the cluster may have now.
+fn incomplete(index: &Index) -> Vec<String> {
+    named(index, |deployment| {
+        object::items(deployment, "/status/conditions")
+            .iter()
+            .any(|condition| {
+                object::text(condition, "/type") == Some(Milestone::Accepted.condition())
+                    && object::text(condition, "/reason")
+                        .is_some_and(|reason| [NOTICES, WARNINGS].contains(&reason))
+            })
+    })
+}
+
+/// The namespaces that an operator watches.
+fn watched(deployment: &Value) -> impl Iterator<Item = &str> {
+    object::items(deployment, "/spec/watchNamespaces")
+        .iter()
+        .filter_map(Value::as_str)
+}
+
 fn config_maps(deployment: &Value) -> impl Iterator<Item = &str> {
     object::items(deployment, "/spec/source/configMaps")
         .iter()
@@ -193,7 +236,7 @@ mod tests {
             .collect();
         json!({
             "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": name},
-            "spec": {"namespace": format!("{name}-system"), "source": {"configMaps": [{"name": format!("{name}-0")}]}},
+            "spec": {"namespace": format!("{name}-system"), "watchNamespaces": [format!("watched-by-{name}")], "source": {"configMaps": [{"name": format!("{name}-0")}]}},
             "status": {"conversions": conversions}
         })
     }
@@ -254,6 +297,11 @@ mod tests {
                 vec!["a"],
             ),
             (deployment("b", &["widgets.example.com"]), vec!["a", "b"]),
+            (
+                object(&kinds::NAMESPACE, None, "watched-by-b", json!({})),
+                vec!["b"],
+            ),
+            (object(&kinds::NAMESPACE, None, "b-system", json!({})), vec![]),
         ];
         for (gone, expected) in cases {
             assert_eq!(names_of(&change(Some(gone.clone()), None)), expected, "{gone}");

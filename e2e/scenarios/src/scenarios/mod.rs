@@ -3,6 +3,7 @@
 //! A scenario gets a test cluster of its own: a cluster with Windlass's CRDs and RBAC, a node, an operator that is not
 //! started yet, and an empty bundle folder.
 
+mod absences;
 mod adoption;
 mod claims;
 mod commands;
@@ -168,6 +169,8 @@ scenarios! {
     adoption::an_api_of_others_is_refused_with_their_name,
     adoption::what_is_to_be_adopted_is_taken_over_with_its_objects,
     adoption::what_a_bundle_deployment_has_is_adopted_by_no_other,
+    absences::what_has_no_place_yet_is_left_out_and_comes_later,
+    absences::a_bundle_waits_for_what_it_requires,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
     kubectl::get_shows_what_the_objects_say,

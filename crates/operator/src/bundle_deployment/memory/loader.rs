@@ -18,6 +18,7 @@ struct Remembered {
 }
 
 /// What a source holds.
+#[derive(Clone)]
 pub(in crate::bundle_deployment) struct Loaded {
     pub(in crate::bundle_deployment) bundle: BundleStatus,
     pub(in crate::bundle_deployment) plan: Plan,

@@ -3,12 +3,14 @@
 
 mod admission;
 mod install_plan;
+mod left_out;
 mod phases;
 mod preflight;
 mod requirements;
 
 pub use admission::{DEFAULT_PORT, calls_elsewhere};
 pub use install_plan::Plan;
+pub use left_out::{Absences, optional_kinds, watched_namespaces, without};
 pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};
 pub use requirements::{ClusterFacts, UnmetRequirements, unmet};

@@ -23,6 +23,14 @@ impl Phases {
         Self { objects }
     }
 
+    /// The objects that `keep` says are to be there.
+    pub fn only(&self, keep: impl Fn(&Value) -> bool) -> Self {
+        let objects = self.objects.iter().filter(|(_, object)| keep(object));
+        Self {
+            objects: objects.cloned().collect(),
+        }
+    }
+
     /// The objects of a phase.
     pub fn of(&self, phase: Phase) -> impl Iterator<Item = &Value> {
         self.objects

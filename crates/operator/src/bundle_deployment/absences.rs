@@ -1,0 +1,51 @@
+//! Leaves out of a plan what cannot be there yet.
+
+use std::sync::Arc;
+
+use windlass_cluster::{Kind, RequestError, kinds};
+use windlass_object::object;
+
+use super::{memory::Loaded, reconciler::BundleReconciler, report::InstallReport};
+use crate::install::plan::{Absences, Plan, optional_kinds, watched_namespaces, without};
+
+// === impl BundleReconciler ===
+
+impl BundleReconciler {
+    /// What was loaded, without objects of monitoring and consoles that the cluster does not serve, and without roles in
+    /// watched namespaces that do not exist. What is left out is said in the report, and comes when it can.
+    pub(super) async fn without_absent(
+        &self,
+        loaded: Arc<Loaded>,
+        report: &mut InstallReport,
+    ) -> Result<Arc<Loaded>, RequestError> {
+        let absences = self.absences(&loaded.plan).await?;
+        let Some((plan, notices)) = without(&loaded.plan, &absences) else {
+            return Ok(loaded);
+        };
+        report.notices.extend(notices);
+        Ok(Arc::new(Loaded {
+            plan,
+            ..Loaded::clone(&loaded)
+        }))
+    }
+
+    async fn absences(&self, plan: &Plan) -> Result<Absences, RequestError> {
+        let mut absences = Absences::default();
+        for (api_version, kind) in optional_kinds(plan) {
+            let asked = Kind {
+                api_version: api_version.clone().into(),
+                kind: kind.clone().into(),
+            };
+            if !self.context.cluster.serves(&asked).await? {
+                absences.kinds.insert((api_version, kind));
+            }
+        }
+        for name in watched_namespaces(plan) {
+            let live = self.live(&kinds::NAMESPACE.object(None, &name)).await?;
+            if live.is_none_or(|live| object::is_terminating(&live)) {
+                absences.namespaces.insert(name);
+            }
+        }
+        Ok(absences)
+    }
+}

@@ -1,0 +1,183 @@
+//! What of a plan is left out, because what it would be in, or be, is not there (yet).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use windlass_bundle::BundledKind;
+use windlass_object::{ObjectKey, object};
+
+use super::install_plan::Plan;
+
+/// What is not there of what a plan asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Absences {
+    /// Kinds that the cluster does not serve: `apiVersion` and kind.
+    pub kinds: BTreeSet<(String, String)>,
+    /// Namespaces that do not exist, or are being deleted.
+    pub namespaces: BTreeSet<String>,
+}
+
+/// The kinds of objects in the plan without which an operator works: of monitoring, of consoles, of autoscalers.
+pub fn optional_kinds(plan: &Plan) -> BTreeSet<(String, String)> {
+    plan.phases
+        .all()
+        .filter(|object| is_optional(object))
+        .map(kind)
+        .collect()
+}
+
+/// The namespaces of the plan other than the operator's own: those that it watches.
+pub fn watched_namespaces(plan: &Plan) -> BTreeSet<String> {
+    plan.phases
+        .all()
+        .filter_map(namespace)
+        .filter(|namespace| *namespace != plan.namespace)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The plan without what cannot be there, and what to say about that; `None` where everything can.
+pub fn without(plan: &Plan, absences: &Absences) -> Option<(Plan, Vec<String>)> {
+    let is_served = |object: &Value| !(is_optional(object) && absences.kinds.contains(&kind(object)));
+    let has_place = |object: &Value| {
+        namespace(object)
+            .is_none_or(|namespace| namespace == plan.namespace || !absences.namespaces.contains(namespace))
+    };
+    let mut unserved: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    let mut homeless = BTreeSet::new();
+    for object in plan.phases.all() {
+        if !is_served(object) {
+            let name = object::text(object, "/metadata/name").unwrap_or_default();
+            unserved.entry(kind(object)).or_default().push(name.to_owned());
+        } else if !has_place(object) {
+            homeless.extend(namespace(object).map(str::to_owned));
+        }
+    }
+    let unserved = unserved.iter().map(|((api_version, kind), names)| {
+        format!(
+            "the cluster does not serve {kind} ({api_version}): {} comes once it does",
+            names.join(", ")
+        )
+    });
+    let homeless = homeless.iter().map(|namespace| {
+        format!(
+            "the watched namespace {namespace} does not exist: the operator gets its roles there once it does"
+        )
+    });
+    let notices: Vec<_> = unserved.chain(homeless).collect();
+    if notices.is_empty() {
+        return None;
+    }
+    let pruned = Plan {
+        phases: plan.phases.only(|object| is_served(object) && has_place(object)),
+        ..plan.clone()
+    };
+    Some((pruned, notices))
+}
+
+fn is_optional(object: &Value) -> bool {
+    let kind = object::text(object, "/kind").unwrap_or_default();
+    BundledKind::named(kind).is_some_and(|kind| kind.optional)
+}
+
+fn kind(object: &Value) -> (String, String) {
+    let text = |pointer| object::text(object, pointer).unwrap_or_default().to_owned();
+    (text("/apiVersion"), text("/kind"))
+}
+
+fn namespace(object: &Value) -> Option<&str> {
+    // Of cluster-scoped objects none is written.
+    ObjectKey::of(object)?;
+    object::text(object, "/metadata/namespace")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::install::plan::Phases;
+
+    fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+        if let Some(namespace) = namespace {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        object
+    }
+
+    fn plan() -> Plan {
+        const RBAC: &str = "rbac.authorization.k8s.io/v1";
+        Plan {
+            namespace: "own".into(),
+            phases: Phases::new([
+                object(RBAC, "Role", Some("a"), "r"),
+                object(RBAC, "RoleBinding", Some("a"), "r"),
+                object(RBAC, "Role", Some("b"), "r"),
+                object(RBAC, "ClusterRole", None, "c"),
+                object("v1", "ConfigMap", Some("own"), "m"),
+                object("monitoring.coreos.com/v1", "ServiceMonitor", Some("own"), "s"),
+                object("monitoring.coreos.com/v1", "ServiceMonitor", Some("own"), "t"),
+                object("console.openshift.io/v1alpha1", "ConsolePlugin", None, "p"),
+            ]),
+            conversions: vec![],
+            certificates: vec![],
+            canary: false,
+            examples: vec![],
+        }
+    }
+
+    fn pair(api_version: &str, kind: &str) -> (String, String) {
+        (api_version.to_owned(), kind.to_owned())
+    }
+
+    #[test]
+    fn what_may_be_absent_is_known_of_the_plan() {
+        assert_eq!(
+            optional_kinds(&plan()),
+            [
+                pair("console.openshift.io/v1alpha1", "ConsolePlugin"),
+                pair("monitoring.coreos.com/v1", "ServiceMonitor"),
+            ]
+            .into()
+        );
+        assert_eq!(
+            watched_namespaces(&plan()),
+            ["a".to_owned(), "b".to_owned()].into()
+        );
+    }
+
+    #[test]
+    fn what_is_absent_is_left_out_and_said() {
+        let plan = plan();
+        assert_eq!(without(&plan, &Absences::default()), None);
+
+        let absences = Absences {
+            kinds: [
+                pair("monitoring.coreos.com/v1", "ServiceMonitor"),
+                // Without it the operator does not work.
+                pair("v1", "ConfigMap"),
+            ]
+            .into(),
+            namespaces: ["a".to_owned(), "own".to_owned()].into(),
+        };
+        let (pruned, notices) = without(&plan, &absences).unwrap();
+        let kept: Vec<_> = pruned
+            .phases
+            .all()
+            .filter_map(ObjectKey::of)
+            .map(|key| key.to_string())
+            .collect();
+        assert_eq!(
+            kept,
+            ["Role b/r", "ClusterRole c", "ConfigMap own/m", "ConsolePlugin p"]
+        );
+        assert_eq!(
+            notices,
+            [
+                "the cluster does not serve ServiceMonitor (monitoring.coreos.com/v1): s, t comes once it does",
+                "the watched namespace a does not exist: the operator gets its roles there once it does",
+            ]
+        );
+    }
+}
