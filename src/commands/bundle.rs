@@ -36,13 +36,18 @@ pub(super) struct InstallArgs {
     pub(super) config: Option<PathBuf>,
 }
 
-/// A bundle that has no problem and can be installed as it is asked for.
+/// A bundle that has no problem.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct ReadBundle {
     /// Its files.
     pub(super) files: Files,
     /// What they say.
     pub(super) bundle: Bundle,
+}
+
+/// A bundle that can be installed as it is asked for.
+#[derive(Debug)]
+pub(super) struct Checked {
     /// What an install applies.
     pub(super) rendered: Rendered,
     /// The changes to the Deployments as they were written; null where there are none.
@@ -62,14 +67,27 @@ pub(super) fn load(path: &Path) -> Result<Files, Vec<Problem>> {
 // === impl InstallArgs ===
 
 impl InstallArgs {
-    /// Reads the bundle, checks it, and renders it.
+    /// Reads the bundle and checks it.
     ///
     /// # Errors
     ///
-    /// A line for everything that is wrong with it, or with how it is to be installed.
-    pub(super) fn check(&self, certificates: CertificateProvider) -> Result<Checked, Vec<String>> {
+    /// A line for everything that is wrong with it.
+    pub(super) fn read(&self) -> Result<ReadBundle, Vec<String>> {
         let files = load(&self.bundle).map_err(lines)?;
         let bundle = check::parse(&files).map_err(lines)?;
+        Ok(ReadBundle { files, bundle })
+    }
+
+    /// Renders a bundle.
+    ///
+    /// # Errors
+    ///
+    /// A line for everything that is wrong with how it is to be installed.
+    pub(super) fn check(
+        &self,
+        bundle: &Bundle,
+        certificates: CertificateProvider,
+    ) -> Result<Checked, Vec<String>> {
         let (file, config) = self.read_config().map_err(lines)?;
         let options = InstallOptions {
             namespace: self.namespace.clone(),
@@ -77,13 +95,8 @@ impl InstallArgs {
             config: DeploymentConfig::from_value(&file, &config).map_err(lines)?,
             certificates,
         };
-        let rendered = render::render(&bundle, &options).map_err(lines)?;
-        Ok(Checked {
-            files,
-            bundle,
-            rendered,
-            config,
-        })
+        let rendered = render::render(bundle, &options).map_err(lines)?;
+        Ok(Checked { rendered, config })
     }
 
     /// The name of the file with changes to the Deployments, and what it holds.

@@ -39,7 +39,8 @@ use crate::serving_certificate::{default_ca_duration, default_duration};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentSpec {
-    /// Namespace to install the operator into. It is created if it does not exist, and kept on removal.
+    /// Namespace to install the operator into, other than that of Windlass. It is created if it does not exist, and kept
+    /// on removal.
     #[schemars(
         length(min = 1, max = 63),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
@@ -48,7 +49,13 @@ pub struct BundleDeploymentSpec {
     pub namespace: String,
     /// Namespaces that the operator watches. If empty, it watches all namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 256),
+        inner(
+            length(min = 1, max = 63),
+            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        )
+    )]
     pub watch_namespaces: Vec<String>,
     /// Source of the bundle: exactly one of directory, configMaps and image.
     pub source: Source,

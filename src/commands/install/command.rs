@@ -15,12 +15,13 @@ use windlass_object::{ObjectKey, names, object, text::OneLine};
 use super::{
     super::{
         arguments,
-        bundle::{Checked, InstallArgs},
+        bundle::{Checked, InstallArgs, ReadBundle},
         cluster::{ClusterArgs, OperatorArgs, explained},
         follow::{WaitArgs, follow},
     },
     outcome::{self, Watched},
     parts::Parts,
+    watch_namespaces::WatchNamespaces,
 };
 use crate::terminal::Progress;
 
@@ -30,11 +31,16 @@ use crate::terminal::Progress;
 /// ConfigMaps in the operator's namespace, from where the operator reads it. Prints progress. Exits 0 when every
 /// webhook is proven and armed, 1 if the bundle is refused or the timeout expires.
 ///
-/// Options that are omitted when the bundle is upgraded revert to their defaults.
+/// Options that are omitted when the bundle is upgraded revert to their defaults, except for --watch-namespace: an
+/// operator never gets to watch more than before unless that is said.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct Args {
     #[command(flatten)]
     install: InstallArgs,
+
+    /// Let the operator watch all namespaces, although the installed one watches only some.
+    #[arg(long, conflicts_with = "watch_namespaces")]
+    all_namespaces: bool,
 
     /// Name of the BundleDeployment [default: the package of the bundle].
     #[arg(long, value_parser = arguments::bundle_deployment)]
@@ -93,38 +99,58 @@ impl Args {
     ///
     /// When the cluster does not take it; what is wrong with the bundle is printed and in the exit code.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        let namespace = &self.operator.operator_namespace;
+        if self.install.namespace == *namespace {
+            bail!(
+                "the namespace {namespace} is that of the Windlass operator, and holds its keys: choose another with \
+                 --namespace"
+            );
+        }
         let install = self.install.clone();
-        let checked = tokio::task::spawn_blocking(move || install.check(CertificateProvider::default()))
+        let read = tokio::task::spawn_blocking(move || install.read())
             .await
             .context("checking the bundle")?;
-        let checked = match checked {
-            Ok(checked) => checked,
-            Err(lines) => {
-                for line in lines {
-                    eprintln!("{line}");
-                }
-                return Ok(ExitCode::FAILURE);
-            }
+        let read = match read {
+            Ok(read) => read,
+            Err(lines) => return Ok(refused(&lines)),
         };
-        let name = self.name_for(&checked)?;
-        let parts = Parts::of(&name, &self.operator.operator_namespace, &checked.files)?;
+        let name = self.name_for(&read)?;
+        let parts = Parts::of(&name, namespace, &read.files)?;
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let before = cluster.read(&key).await.map_err(explained)?;
         check_before(&key, before.as_ref())?;
+        let watch = WatchNamespaces::new(
+            &self.install.watch_namespaces,
+            self.all_namespaces,
+            before.as_ref(),
+        );
+        let install = InstallArgs {
+            watch_namespaces: watch.names.clone(),
+            ..self.install.clone()
+        };
+        let checked = match install.check(&read.bundle, CertificateProvider::default()) {
+            Ok(checked) => checked,
+            Err(lines) => return Ok(refused(&lines)),
+        };
 
         let mut progress = Progress::new();
-        let namespace = &self.operator.operator_namespace;
+        if watch.kept {
+            progress.done(&format!(
+                "Still watches {}: to watch all namespaces, use --all-namespaces",
+                watch.names.join(", ")
+            ));
+        }
         progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
         parts.store(&cluster).await?;
         let written = self
-            .apply(&cluster, &self.deployment(&name, &checked, &parts))
+            .apply(&cluster, &self.deployment(&name, &checked, &watch, &parts))
             .await?;
         parts.own(&cluster, &written).await?;
         progress.done(&format!(
             "{} {key}: {} in {}",
             done(before.as_ref(), &written),
-            checked.bundle.csv().name(),
+            read.bundle.csv().name(),
             self.install.namespace
         ));
         if !self.waiting.wait {
@@ -139,8 +165,8 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn name_for(&self, checked: &Checked) -> anyhow::Result<String> {
-        let name = self.name.as_ref().unwrap_or(&checked.bundle.package);
+    fn name_for(&self, read: &ReadBundle) -> anyhow::Result<String> {
+        let name = self.name.as_ref().unwrap_or(&read.bundle.package);
         arguments::bundle_deployment(name).map_err(|error| {
             anyhow::anyhow!(
                 "the package {} of the bundle is not a valid name, set one with --name: {error}",
@@ -150,7 +176,7 @@ impl Args {
     }
 
     /// The BundleDeployment as this command wants it: what it leaves out stays as others have set it.
-    fn deployment(&self, name: &str, checked: &Checked, parts: &Parts) -> Value {
+    fn deployment(&self, name: &str, checked: &Checked, watch: &WatchNamespaces, parts: &Parts) -> Value {
         let config_maps: Vec<_> = parts.names().map(|name| json!({ "name": name })).collect();
         let mut deployment = json!({
             "apiVersion": names::API_VERSION,
@@ -167,8 +193,8 @@ impl Args {
                 DeletionPolicy::DeleteCrds => windlass_api::DeletionPolicy::DeleteCRDs,
             });
         }
-        if !self.install.watch_namespaces.is_empty() {
-            deployment["spec"]["watchNamespaces"] = json!(self.install.watch_namespaces);
+        if watch.is_written() {
+            deployment["spec"]["watchNamespaces"] = json!(watch.names);
         }
         if !checked.config.is_null() {
             deployment["spec"]["config"] = checked.config.clone();
@@ -208,6 +234,14 @@ impl Args {
         let judge = |object: Option<&Value>, after| watched.judge(object, after);
         follow::<BundleDeployment, _>(cluster, key, self.waiting.timeout, progress, judge).await
     }
+}
+
+/// Prints what is wrong.
+fn refused(lines: &[String]) -> ExitCode {
+    for line in lines {
+        eprintln!("{line}");
+    }
+    ExitCode::FAILURE
 }
 
 /// What became of the BundleDeployment that was there `before`.

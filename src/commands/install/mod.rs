@@ -12,6 +12,7 @@ mod command;
 mod explained;
 mod outcome;
 mod parts;
+mod watch_namespaces;
 
 pub(super) use self::parts::stored;
 pub(super) use command::Args;

@@ -80,7 +80,11 @@ fn rules() -> Vec<Value> {
     rules.extend(inject);
     let is_core = |rule: &Value| rule["apiGroups"] == json!([""]);
     let (core, other): (Vec<_>, Vec<_>) = bundled_rules().into_iter().partition(is_core);
-    rules.push(rule(&[""], &["namespaces"], &["get", "list", "watch", "create", "patch"]));
+    rules.push(rule(
+        &[""],
+        &["namespaces"],
+        &["get", "list", "watch", "create", "patch"],
+    ));
     rules.extend(core);
     rules.extend([
         rule(&["apps"], &["deployments"], &KEEP),

@@ -56,7 +56,11 @@ impl Args {
             Certificates::Windlass => render::CertificateProvider::default(),
             Certificates::None => render::CertificateProvider::None,
         };
-        match self.install.check(certificates) {
+        let checked = self
+            .install
+            .read()
+            .and_then(|read| self.install.check(&read.bundle, certificates));
+        match checked {
             Ok(checked) => {
                 output.write(&checked.rendered.manifests())?;
                 Ok(ExitCode::SUCCESS)

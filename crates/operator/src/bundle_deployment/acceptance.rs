@@ -25,6 +25,7 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
+        check_namespace(&deployment.spec.namespace, &self.context.namespace)?;
         let loaded = self.load(deployment).await?;
         let loaded = self.without_absent(loaded, report).await?;
         self.check_order(deployment, &loaded, report).await?;
@@ -205,6 +206,18 @@ fn webhook_status(configuration: &Value, known: &BTreeMap<String, WebhookState>)
     }
 }
 
+/// Refuses the namespace of Windlass itself: a bundle's pods and its roles would reach the keys of every CA there.
+fn check_namespace(namespace: &str, own: &str) -> Result<(), Halt> {
+    if namespace != own {
+        return Ok(());
+    }
+    let message = format!(
+        "spec.namespace is {own}, where the Windlass operator keeps its keys: delete the BundleDeployment and create it \
+         with another namespace"
+    );
+    Err(Halt::failed(Milestone::Accepted, "NamespaceReserved", message))
+}
+
 /// Waits for a BundleDeployment that is older: its claims come first.
 fn gate_on_elders(deployment: &BundleDeployment, claimants: &[Claimant]) -> Result<(), Halt> {
     let uid = deployment.metadata.uid.as_deref();
@@ -216,4 +229,22 @@ fn gate_on_elders(deployment: &BundleDeployment, claimants: &[Claimant]) -> Resu
         elder.name
     );
     Err(Halt::waiting(Milestone::Accepted, "WaitingForClaims", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::status::InstallOutcome;
+
+    #[test]
+    fn nothing_is_installed_beside_the_keys_of_windlass() {
+        assert!(check_namespace("sample-system", "windlass-system").is_ok());
+        let Err(Halt::Gate(InstallOutcome::Failed { at, reason, message })) =
+            check_namespace("windlass-system", "windlass-system")
+        else {
+            panic!("it is not refused");
+        };
+        assert_eq!((at, reason.as_str()), (Milestone::Accepted, "NamespaceReserved"));
+        assert!(message.contains("another namespace"), "{message}");
+    }
 }

@@ -86,7 +86,14 @@ pub(super) async fn a_bundle_waits_for_what_it_requires(cluster: &TestCluster) -
     let mut object = bundle_deployment("own", "own-system", "own");
     object["spec"]["watchNamespaces"] = json!(["own-system"]);
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    let refused = condition(&cluster.client, "own", "Accepted", "False", PATIENCE).await?;
+    let refused = condition(
+        &cluster.client,
+        &format!("{BUNDLE_DEPLOYMENTS}/own"),
+        "Accepted",
+        "False",
+        PATIENCE,
+    )
+    .await?;
     let accepted = current(&refused, "Accepted", "False").context("it is accepted")?;
     anyhow::ensure!(
         text(accepted, "/reason") == "RequirementsNotMet"
