@@ -5,10 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::ValueEnum;
 use serde_json::Value;
 use windlass_bundle::{
     Bundle, Files, check,
-    render::{self, CertificateProvider, DeploymentConfig, InstallOptions, Rendered},
+    render::{self, CertificateProvider, ConversionMode, DeploymentConfig, InstallOptions, Rendered},
     rule, sources,
 };
 use windlass_object::Problem;
@@ -29,11 +30,24 @@ pub(super) struct InstallArgs {
     #[arg(long = "watch-namespace", value_name = "NAMESPACE", value_parser = namespace)]
     pub(super) watch_namespaces: Vec<String>,
 
+    /// Who manages the conversion of the bundle's CustomResourceDefinitions [default: managed].
+    #[arg(long, value_enum)]
+    pub(super) conversion: Option<Conversion>,
+
     /// File with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
     /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+}
+
+/// Who manages the conversion of CustomResourceDefinitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Conversion {
+    /// Windlass arms what the ClusterServiceVersion declares.
+    Managed,
+    /// The operator arms its conversion webhooks itself.
+    External,
 }
 
 /// A bundle that has no problem.
@@ -74,7 +88,7 @@ impl InstallArgs {
     /// A line for everything that is wrong with it.
     pub(super) fn read(&self) -> Result<ReadBundle, Vec<String>> {
         let files = load(&self.bundle).map_err(lines)?;
-        let bundle = check::parse(&files).map_err(lines)?;
+        let bundle = check::parse_for(&files, self.conversion_mode()).map_err(lines)?;
         Ok(ReadBundle { files, bundle })
     }
 
@@ -94,9 +108,17 @@ impl InstallArgs {
             watch_namespaces: self.watch_namespaces.clone(),
             config: DeploymentConfig::from_value(&file, &config).map_err(lines)?,
             certificates,
+            conversion: self.conversion_mode(),
         };
         let rendered = render::render(bundle, &options).map_err(lines)?;
         Ok(Checked { rendered, config })
+    }
+
+    fn conversion_mode(&self) -> ConversionMode {
+        match self.conversion {
+            Some(Conversion::External) => ConversionMode::External,
+            Some(Conversion::Managed) | None => ConversionMode::Managed,
+        }
     }
 
     /// The name of the file with changes to the Deployments, and what it holds.

@@ -88,6 +88,11 @@ pub struct BundleDeploymentSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub adopt: Vec<Adoption>,
+    /// Who manages `spec.conversion` of the CustomResourceDefinitions. With External it is created as the bundle's
+    /// manifests have it and then left alone: not claimed, guarded or taken away. For operators that arm their conversion
+    /// webhooks themselves.
+    #[serde(default)]
+    pub conversion: ConversionManager,
     /// What to do with the CustomResourceDefinitions when the BundleDeployment is deleted. Can be changed until they
     /// are gone.
     #[serde(default)]
@@ -152,6 +157,16 @@ pub enum CrdUpgradeSafety {
     Strict,
     /// Apply every change that the API server accepts.
     None,
+}
+
+/// Who manages the conversion of CustomResourceDefinitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum ConversionManager {
+    /// Windlass arms what the ClusterServiceVersion declares.
+    #[default]
+    Managed,
+    /// The operator, or somebody else.
+    External,
 }
 
 /// What to do with CustomResourceDefinitions when their BundleDeployment is deleted.

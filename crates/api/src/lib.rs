@@ -16,8 +16,8 @@ use kube::CustomResourceExt;
 
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, BundleStatus, CertificateDefaults,
-    CertificateStatus, ConfigMapName, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
-    ImageSource, Source, WebhookState, WebhookStatus,
+    CertificateStatus, ConfigMapName, ConversionManager, ConversionStatus, CrdUpgradeSafety, DeletionPolicy,
+    DirectorySource, ImageSource, Source, WebhookState, WebhookStatus,
 };
 pub use serving_certificate::{
     CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, PrivateKeyAlgorithm,

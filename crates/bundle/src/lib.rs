@@ -43,6 +43,7 @@
 //!     watch_namespaces: Vec::new(),
 //!     config: render::DeploymentConfig::default(),
 //!     certificates: render::CertificateProvider::default(),
+//!     conversion: render::ConversionMode::default(),
 //! };
 //! let rendered = render::render(&bundle, &options).unwrap();
 //! let kinds: Vec<_> = rendered.objects.iter().map(|object| &object["kind"]).collect();

@@ -15,7 +15,7 @@ use windlass_object::{ObjectKey, names, object, text::OneLine};
 use super::{
     super::{
         arguments,
-        bundle::{Checked, InstallArgs, ReadBundle},
+        bundle::{Checked, Conversion, InstallArgs, ReadBundle},
         cluster::{ClusterArgs, OperatorArgs, explained},
         follow::{WaitArgs, follow},
     },
@@ -191,6 +191,12 @@ impl Args {
             deployment["spec"]["deletionPolicy"] = json!(match policy {
                 DeletionPolicy::KeepCrds => windlass_api::DeletionPolicy::KeepCRDs,
                 DeletionPolicy::DeleteCrds => windlass_api::DeletionPolicy::DeleteCRDs,
+            });
+        }
+        if let Some(conversion) = self.install.conversion {
+            deployment["spec"]["conversion"] = json!(match conversion {
+                Conversion::Managed => windlass_api::ConversionManager::Managed,
+                Conversion::External => windlass_api::ConversionManager::External,
             });
         }
         if watch.is_written() {

@@ -95,7 +95,8 @@ fn check_crds(bundle: &Bundle, problems: &mut Vec<Problem>) {
         if strategy == "Webhook" && !converted.contains(name) {
             let message = format!(
                 "custom resource definition '{name}' is converted by a webhook that the ClusterServiceVersion does not \
-                 define"
+                 define: define it there; or, if the operator manages its conversion itself, install the bundle with \
+                 spec.conversion: External"
             );
             let path = JsonPath::of("spec.conversion.strategy");
             problems.push(crd.problem(&path, rule::CONVERSION_UNDECLARED, message));

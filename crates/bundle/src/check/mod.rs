@@ -20,4 +20,4 @@ mod rules;
 mod webhook_definitions;
 mod webhooks;
 
-pub use problems::{check_files, parse};
+pub use problems::{check_files, parse, parse_for};

@@ -6,7 +6,10 @@ use super::{
     admission, conversions, crds, deployments, generated, install, labels, objects, permissions, ports,
     requirements, rules, webhooks,
 };
-use crate::parse::{Bundle, Files, ParsedBundle};
+use crate::{
+    parse::{Bundle, Files, ParsedBundle, rule},
+    render::ConversionMode,
+};
 
 /// The bundle in `files`, if nothing is wrong with it.
 ///
@@ -14,6 +17,16 @@ use crate::parse::{Bundle, Files, ParsedBundle};
 ///
 /// Every problem, ordered by file and path: what keeps the bundle from being parsed, and what is wrong with the rest.
 pub fn parse(files: &Files) -> Result<Bundle, Vec<Problem>> {
+    parse_for(files, ConversionMode::Managed)
+}
+
+/// As [`parse`], for an install with that mode of conversion: where the operator arms its conversions itself, they need not
+/// be declared.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_for(files: &Files, conversion: ConversionMode) -> Result<Bundle, Vec<Problem>> {
     let ParsedBundle {
         bundle,
         problems: unreadable,
@@ -24,6 +37,9 @@ pub fn parse(files: &Files) -> Result<Bundle, Vec<Problem>> {
         // A field of a wrong type reads as absent; that it is then missing as well is no news.
         .filter(|problem| !unreadable.iter().any(|other| overlap(problem, other)))
         .collect();
+    if conversion == ConversionMode::External {
+        problems.retain(|problem| problem.rule != rule::CONVERSION_UNDECLARED.name);
+    }
     problems.extend(unreadable);
     match bundle {
         Some(bundle) if problems.is_empty() => Ok(bundle),

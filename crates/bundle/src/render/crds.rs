@@ -1,5 +1,7 @@
 //! CustomResourceDefinitions, and the conversions that the ClusterServiceVersion declares for them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use windlass_object::{ca_injectors::OTHER_CA_INJECTORS, json};
 
@@ -116,6 +118,19 @@ pub(super) fn crds(
             }
             crd
         })
+        .collect()
+}
+
+/// The conversions that are written in the bundle's CustomResourceDefinitions, by their names.
+pub(super) fn written_conversions(bundle: &Bundle) -> BTreeMap<String, Value> {
+    bundle
+        .crds
+        .iter()
+        .filter_map(|manifest| {
+            let stanza = manifest.object.pointer("/spec/conversion")?;
+            Some((manifest.name().to_owned(), stanza.clone()))
+        })
+        .filter(|(_, stanza)| !stanza.is_null())
         .collect()
 }
 

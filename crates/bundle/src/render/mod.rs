@@ -35,5 +35,5 @@ pub use certificates::WebhookCertificate;
 pub use crds::Conversion;
 pub use deployment_config::{DeploymentConfig, ServingDefaults};
 pub use error::{RenderError, Supported, TargetNamespacesReason};
-pub use options::{CertificateProvider, Durations, InstallOptions};
+pub use options::{CertificateProvider, ConversionMode, Durations, InstallOptions};
 pub use rendered::{Rendered, render};

@@ -15,6 +15,19 @@ pub struct InstallOptions {
     pub config: DeploymentConfig,
     /// Who gives its webhooks certificates.
     pub certificates: CertificateProvider,
+    /// Who arms its conversion webhooks.
+    pub conversion: ConversionMode,
+}
+
+/// Who arms conversion webhooks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConversionMode {
+    /// Windlass, as the ClusterServiceVersion declares them.
+    #[default]
+    Managed,
+    /// The operator itself: a CustomResourceDefinition is born with the conversion of its manifest, and nobody else
+    /// touches it.
+    External,
 }
 
 /// Who gives webhooks their certificates.

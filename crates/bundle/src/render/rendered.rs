@@ -1,11 +1,11 @@
 //! What an install of a bundle applies.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use windlass_object::{ObjectKey, json, object};
 
-use super::options::{CertificateProvider, InstallOptions};
+use super::options::{CertificateProvider, ConversionMode, InstallOptions};
 use super::{
     certificates::WebhookCertificate,
     crds::{self, Conversion},
@@ -29,6 +29,9 @@ pub struct Rendered {
     pub admission: Vec<Value>,
     /// Conversions, to be armed once they are proven.
     pub conversions: Vec<Conversion>,
+    /// Where the operator arms its conversions itself: the `spec.conversion` that each CustomResourceDefinition is born
+    /// with, by name, of those that have one in the bundle.
+    pub self_managed: Option<BTreeMap<String, Value>>,
     /// Serving certificates that pods wait for; none without certificates.
     pub certificates: Vec<WebhookCertificate>,
 }
@@ -47,9 +50,15 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         .unwrap_or(TargetNamespaces::All);
     let serving = ServingDeployment::all(bundle.csv());
     let mut collect = |found: Vec<RenderError>| errors.extend(found);
-    let conversions = crds::conversions(bundle, &serving, namespace)
-        .map_err(&mut collect)
-        .unwrap_or_default();
+    let (conversions, self_managed) = match options.conversion {
+        ConversionMode::Managed => (
+            crds::conversions(bundle, &serving, namespace)
+                .map_err(&mut collect)
+                .unwrap_or_default(),
+            None,
+        ),
+        ConversionMode::External => (Vec::new(), Some(crds::written_conversions(bundle))),
+    };
     let others = others::objects(bundle, namespace)
         .map_err(&mut collect)
         .unwrap_or_default();
@@ -86,8 +95,14 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         objects,
         admission,
         conversions,
+        self_managed,
         certificates,
     })
+}
+
+fn is_crd(object: &Value, name: &str) -> bool {
+    object::text(object, "/kind") == Some("CustomResourceDefinition")
+        && object::text(object, "/metadata/name") == Some(name)
 }
 
 pub(super) fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<RenderError> {
@@ -107,12 +122,21 @@ impl Rendered {
     pub fn manifests(&self) -> Vec<Value> {
         let mut manifests = self.objects.clone();
         for conversion in &self.conversions {
-            let crd = manifests.iter_mut().find(|object| {
-                object::text(object, "/kind") == Some("CustomResourceDefinition")
-                    && object::text(object, "/metadata/name") == Some(&conversion.crd)
-            });
+            let crd = manifests
+                .iter_mut()
+                .find(|object| is_crd(object, &conversion.crd));
             if let Some(crd) = crd {
                 json::fields(crd, &["spec"]).insert("conversion".into(), conversion.stanza(None));
+            }
+        }
+        for crd in &mut manifests {
+            let written = self
+                .self_managed
+                .iter()
+                .flatten()
+                .find(|(name, _)| is_crd(crd, name));
+            if let Some((_, stanza)) = written {
+                json::fields(crd, &["spec"]).insert("conversion".into(), stanza.clone());
             }
         }
         manifests.extend(self.admission.iter().cloned());

@@ -5,7 +5,7 @@ use windlass_object::ObjectKey;
 
 use super::{
     DeploymentConfig,
-    options::{CertificateProvider, InstallOptions},
+    options::{CertificateProvider, ConversionMode, InstallOptions},
 };
 use crate::parse::{Bundle, Manifest};
 
@@ -28,6 +28,7 @@ pub(crate) fn options(namespace: &str) -> InstallOptions {
         watch_namespaces: Vec::new(),
         config: DeploymentConfig::default(),
         certificates: CertificateProvider::default(),
+        conversion: ConversionMode::default(),
     }
 }
 

@@ -129,6 +129,30 @@ fn every_error_is_reported_at_once() {
 }
 
 #[test]
+fn an_operator_that_arms_itself_keeps_what_its_manifests_say() {
+    let mut bundle = bundle();
+    let stanza = json!({"strategy": "Webhook", "webhook": {
+        "clientConfig": {"service": {"namespace": "own", "name": "webhook", "path": "/convert"}},
+        "conversionReviewVersions": ["v1"],
+    }});
+    bundle.crds[0].object["spec"]["conversion"] = stanza.clone();
+    let options = InstallOptions {
+        conversion: ConversionMode::External,
+        ..options("ns")
+    };
+    let rendered = render(&bundle, &options).unwrap();
+    assert_eq!(rendered.conversions, []);
+    let crd = &rendered.objects[3];
+    assert!(crd["spec"].get("conversion").is_none());
+    assert!(crd["metadata"].get("annotations").is_none());
+    assert_eq!(
+        rendered.self_managed,
+        Some([("widgets.example.com".to_owned(), stanza.clone())].into())
+    );
+    assert_eq!(rendered.manifests()[3]["spec"]["conversion"], stanza);
+}
+
+#[test]
 fn a_webhook_may_see_secrets_where_its_own_bundle_is_not() {
     let mut bundle = bundle();
     bundle.csv.object["spec"]["installModes"] = json!([

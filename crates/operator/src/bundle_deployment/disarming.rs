@@ -44,6 +44,9 @@ impl BundleReconciler {
     /// Ends the conversion of CRDs that the plan no longer has, and halts where it could not end, later on, for
     /// one that the plan has but converts no more.
     async fn disarm_dropped_crds(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+        if plan.is_self_managed() {
+            return Ok(());
+        }
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if converts(plan, &live) {
                 continue;
@@ -66,6 +69,9 @@ impl BundleReconciler {
 
     /// Takes the conversion away from CRDs that the plan has, but converts no more.
     pub(super) async fn disarm_conversions(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+        if plan.is_self_managed() {
+            return Ok(());
+        }
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             let Some(key) = ObjectKey::of(&live) else { continue };
             if converts(plan, &live) || plan.crd(name(&live)).is_none() {

@@ -6,10 +6,10 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
-use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName};
+use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName, ConversionManager};
 use windlass_bundle::{
     Files, check,
-    render::{self, CertificateProvider, DeploymentConfig, Durations, InstallOptions},
+    render::{self, CertificateProvider, ConversionMode, DeploymentConfig, Durations, InstallOptions},
     requirements::Requirements,
     sources,
     upgrade::Predecessors,
@@ -126,7 +126,12 @@ fn plan(
     digest: String,
     spec: &BundleDeploymentSpec,
 ) -> Result<Loaded, (&'static str, String)> {
-    let bundle = check::parse(files).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
+    let conversion = match spec.conversion {
+        ConversionManager::Managed => ConversionMode::Managed,
+        ConversionManager::External => ConversionMode::External,
+    };
+    let bundle =
+        check::parse_for(files, conversion).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
     let config = match &spec.config {
         Some(config) => DeploymentConfig::from_value("spec.config", config),
         None => Ok(DeploymentConfig::default()),
@@ -141,6 +146,7 @@ fn plan(
                 ca: spec.certificates.ca_duration,
             }),
         },
+        conversion,
     };
     let rendered =
         render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.of(&errors)))?;

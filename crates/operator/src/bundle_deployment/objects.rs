@@ -67,6 +67,10 @@ impl BundleReconciler {
                 self.note_disarmed(owner);
             }
             let body = staged(desired, live.as_deref(), stage);
+            if let Some(written) = plan.written_conversion(&key.name) {
+                self.ensure_self_managed(&body, written, owner).await?;
+                continue;
+            }
             let Some(conversion) = plan.conversion(&key.name) else {
                 self.ensure(&body, owner).await?;
                 continue;
@@ -82,6 +86,23 @@ impl BundleReconciler {
                 report.set_conversion(&key.name, WebhookState::Arming);
             }
         }
+        Ok(())
+    }
+
+    /// Applies a CRD that is born with the conversion of its manifest; once it is there, that is its operator's.
+    async fn ensure_self_managed(
+        &self,
+        body: &Value,
+        written: &Value,
+        owner: &Applicant,
+    ) -> Result<(), Halt> {
+        let mut born = body.clone();
+        born["spec"]["conversion"] = written.clone();
+        self.context
+            .applier
+            .ensure_armed(&born, body, owner)
+            .await
+            .map_err(refused)?;
         Ok(())
     }
 

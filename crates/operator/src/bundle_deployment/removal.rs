@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tracing::info;
-use windlass_api::{BundleDeployment, DeletionPolicy, WebhookState};
+use windlass_api::{BundleDeployment, ConversionManager, DeletionPolicy, WebhookState};
 use windlass_cluster::{apply::Applicant, kinds, worker::Action};
 use windlass_object::{ObjectKey, object};
 
@@ -43,6 +43,8 @@ impl BundleReconciler {
             self.let_go(&owner, namespace).await?;
         }
         match deployment.spec.deletion_policy {
+            // What the operator has armed itself is not ours to take away.
+            DeletionPolicy::KeepCRDs if deployment.spec.conversion == ConversionManager::External => {}
             DeletionPolicy::KeepCRDs => self.stop_converting_all(&owner).await?,
             DeletionPolicy::DeleteCRDs => self.delete_crds(&owner, namespace).await?,
         }

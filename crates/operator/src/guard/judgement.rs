@@ -82,6 +82,9 @@ pub(super) fn lost_versions(old: &Value, new: &Value) -> Vec<String> {
 }
 
 pub(super) fn is_claimed(crd: &Value, deployment: &Value) -> bool {
+    if object::text(deployment, "/spec/conversion") == Some("External") {
+        return false;
+    }
     let name = object::text(crd, "/metadata/name");
     is_converting(crd)
         || object::items(deployment, "/status/conversions")

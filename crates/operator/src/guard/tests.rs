@@ -124,6 +124,7 @@ fn a_definition_is_guarded_while_its_conversion_is_claimed() {
     let none = json!({"strategy": "None"});
     let elsewhere = json!({"strategy": "Webhook", "webhook": {}});
     let unclaimed = with(deployment(), &[("/status/conversions", json!([]))]);
+    let external = with(deployment(), &[("/spec", json!({"conversion": "External"}))]);
     let drifted = with(crd(), &[("/spec/conversion", none.clone())]);
     let stranger = with(crd(), &[("/metadata/labels", json!({}))]);
     for (old, deployment, expected) in [
@@ -132,6 +133,8 @@ fn a_definition_is_guarded_while_its_conversion_is_claimed() {
         (&drifted, Some(deployment()), vec!["conversion"]),
         (&crd(), Some(unclaimed.clone()), vec!["conversion"]),
         (&drifted, Some(unclaimed), vec![]),
+        // What the operator arms itself is its own.
+        (&crd(), Some(external), vec![]),
         (&crd(), None, vec![]),
         (&stranger, Some(self::deployment()), vec![]),
     ] {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use windlass_api::BundleDeployment;
 use windlass_bundle::crds::with_conversion;
 use windlass_cluster::apply::Applicant;
-use windlass_crd::upgrade_safety::{Finding, Policy, compare, compare_back, is_refused};
+use windlass_crd::{
+    is_converting,
+    upgrade_safety::{Finding, Policy, compare, compare_back, is_refused},
+};
 use windlass_object::ObjectKey;
 
 use super::super::{
@@ -72,7 +75,8 @@ impl BundleReconciler {
             let Some(live) = self.context.cluster.read(&key).await? else {
                 continue;
             };
-            let converts = plan.conversion(&key.name).is_some();
+            let is_self_managed = plan.is_self_managed() && is_converting(&live);
+            let converts = plan.conversion(&key.name).is_some() || is_self_managed;
             changes.push(Arc::new(CrdChange {
                 crd: key.name,
                 live,

@@ -1,5 +1,7 @@
 //! An install: what there is to be, and what it needs.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use windlass_bundle::{
     ClusterServiceVersion, Phase,
@@ -20,6 +22,9 @@ pub struct Plan {
     pub phases: Phases,
     /// The conversions that are claimed.
     pub conversions: Vec<Conversion>,
+    /// Where the operator arms its conversions itself: the `spec.conversion` that CRDs are born with, by name. Those of
+    /// the install are otherwise left alone.
+    pub self_managed: Option<BTreeMap<String, Value>>,
     /// The serving certificates that are needed.
     pub certificates: Vec<WebhookCertificate>,
     /// Whether a new revision is tried out in a canary.
@@ -38,6 +43,7 @@ impl Plan {
             mut objects,
             admission,
             conversions,
+            self_managed,
             certificates,
         } = rendered;
         objects.extend(admission);
@@ -51,8 +57,19 @@ impl Plan {
             namespace,
             phases: Phases::new(objects),
             conversions,
+            self_managed,
             certificates,
         }
+    }
+
+    /// Whether the operator arms its conversions itself.
+    pub fn is_self_managed(&self) -> bool {
+        self.self_managed.is_some()
+    }
+
+    /// The conversion that a CustomResourceDefinition is born with and that is then left alone.
+    pub fn written_conversion(&self, crd_name: &str) -> Option<&Value> {
+        self.self_managed.as_ref()?.get(crd_name)
     }
 
     /// The conversion of a CustomResourceDefinition, if it is claimed.

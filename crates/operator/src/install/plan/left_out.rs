@@ -121,6 +121,7 @@ mod tests {
                 object("console.openshift.io/v1alpha1", "ConsolePlugin", None, "p"),
             ]),
             conversions: vec![],
+            self_managed: None,
             certificates: vec![],
             canary: false,
             examples: vec![],

@@ -220,6 +220,7 @@ mod tests {
             namespace: "n".into(),
             phases: Phases::new([crd("widgets.example.com", "{}")]),
             conversions: if converts { vec![conversion] } else { vec![] },
+            self_managed: None,
             certificates: vec![],
             canary: false,
             examples: vec![],
