@@ -142,7 +142,8 @@ fn what_cannot_be_rendered_is_said_in_one_line_each() {
         ),
         (
             &["bundles/own-namespace"],
-            "invalid option(s): invalid target namespaces []: exactly one target namespace must be specified\n",
+            "invalid option(s): invalid target namespaces []: exactly one target namespace must be specified: \
+             use --watch-namespace operators, or spec.watchNamespaces\n",
         ),
         (
             &["bundles/sample.v1", "--config", "absent.yaml"],

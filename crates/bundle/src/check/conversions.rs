@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_object::{JsonPath, Problem, object};
 
-use super::webhook_definitions::{conversion_webhooks, converted, versions};
+use super::webhook_definitions::{conversion_webhooks, converted};
 use crate::parse::{Bundle, InstallMode, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -100,13 +100,6 @@ fn check_crds(bundle: &Bundle, problems: &mut Vec<Problem>) {
             );
             let path = JsonPath::of("spec.conversion.strategy");
             problems.push(crd.problem(&path, rule::CONVERSION_UNDECLARED, message));
-        }
-        if converted.contains(name) && versions(crd).count() == 1 {
-            let message = format!(
-                "custom resource definition '{name}' has one version, but a conversion webhook is defined for it"
-            );
-            let path = JsonPath::of("spec.versions");
-            problems.push(crd.problem(&path, rule::CONVERSION_SINGLE_VERSION, message));
         }
     }
 }

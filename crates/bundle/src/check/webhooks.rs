@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_object::{JsonPath, Problem, Rule, object, rfc1123::LABEL_LENGTH};
+use windlass_object::{JsonPath, Problem, Rule, object};
 
 use super::{names, webhook_definitions::webhook_definitions};
 use crate::parse::{Bundle, WebhookDefinition, WebhookType, rule};
@@ -63,11 +63,6 @@ fn check_name(webhook: WebhookDefinition<'_>, problem: &mut impl FnMut(&str, Rul
     // The name of a conversion webhook is no name in the cluster.
     if webhook.webhook_type() == Some(WebhookType::Conversion) {
         return;
-    }
-    if name.len() > LABEL_LENGTH {
-        let message =
-            format!("name '{name}' of an admission webhook must be no more than {LABEL_LENGTH} characters");
-        problem("generateName", rule::WEBHOOK_NAME_LENGTH, message);
     }
     if name.split('.').count() < 3 {
         let message = format!(
@@ -155,7 +150,7 @@ fn duplicate<'a>(names: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| *name)
 }
 
-/// OLM v1 wants names that differ within a type, OLM v0 names that differ at all.
+/// Names differ within a type, as in OLM v1: configurations of two types may have one name.
 fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut seen: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, webhook) in webhook_definitions(bundle) {
@@ -165,12 +160,43 @@ fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
         if types.contains(&type_name) {
             let message = format!("duplicate webhook '{name}' of type '{type_name}'");
             problems.push(bundle.csv.problem(&path, rule::WEBHOOK_DUPLICATE, message));
-        } else if let Some(other) = types.first() {
-            let message = format!(
-                "CSV contains repeated WebhookDescription name: '{name}' of type '{type_name}' and of type '{other}'"
-            );
-            problems.push(bundle.csv.problem(&path, rule::WEBHOOK_NAME_REPEATED, message));
         }
         types.push(type_name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::render::{self, sample};
+
+    #[test]
+    fn a_long_name_and_one_in_two_types_are_valid_but_not_twice_in_one() {
+        let mut bundle = sample::bundle();
+        let name = format!("{}.example.com", "a".repeat(60));
+        for index in 0..3 {
+            bundle.csv.object["spec"]["webhookdefinitions"][index]["generateName"] = json!(name);
+        }
+        let rules = |bundle: &Bundle| {
+            let mut problems = Vec::new();
+            check(bundle, &mut problems);
+            problems
+                .into_iter()
+                .map(|problem| problem.rule)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(rules(&bundle), [""; 0]);
+        let rendered = render::render(&bundle, &sample::options("ns")).unwrap();
+        assert_eq!(
+            sample::keys(&rendered.admission),
+            [
+                format!("ValidatingWebhookConfiguration {name}"),
+                format!("MutatingWebhookConfiguration {name}"),
+            ]
+        );
+        bundle.csv.object["spec"]["webhookdefinitions"][1]["type"] = json!("ValidatingAdmissionWebhook");
+        assert_eq!(rules(&bundle), [rule::WEBHOOK_DUPLICATE.name]);
     }
 }

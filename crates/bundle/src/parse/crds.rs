@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_object::{JsonPath, Problem, Rule};
+use windlass_object::{JsonPath, Problem, Rule, object};
 
 use super::{
     WebhookDefinition, WebhookType,
@@ -28,7 +28,8 @@ pub fn from_bundle(files: &Files) -> Result<BTreeMap<String, Value>, Vec<Problem
         .collect();
     let crds = by_name(bundle.crds.clone())?;
     let crds = crds.into_iter().map(|(name, crd)| {
-        let converts = converted.contains(&name.as_str());
+        let several = object::items(&crd, "/spec/versions").len() > 1;
+        let converts = several && converted.contains(&name.as_str());
         (name, with_conversion(crd, converts))
     });
     Ok(crds.collect())

@@ -24,9 +24,26 @@ pub(super) struct Annotations {
     pub(super) channels: Vec<String>,
 }
 
+/// The file that holds the annotations: the one that is called so, or else the first in `metadata/` that has any, as for
+/// `opm` (`operator-registry`, `pkg/lib/bundle/validate.go`).
+fn annotations_file(files: &Files) -> Option<&str> {
+    let in_folder = files
+        .keys()
+        .map(String::as_str)
+        .filter(|name| name.starts_with("metadata/"));
+    let has_annotations = |name: &&str| {
+        single_mapping(files, name, &mut Vec::new())
+            .is_some_and(|file| file.object.get("annotations").is_some_and(Value::is_object))
+    };
+    [ANNOTATIONS, "metadata/annotations.yml"]
+        .into_iter()
+        .find(|name| files.contains_key(*name))
+        .or_else(|| in_folder.clone().find(has_annotations))
+}
+
 /// Reads `metadata/annotations.yaml`.
 pub(super) fn annotations(files: &Files, problems: &mut Vec<Problem>) -> Annotations {
-    if !files.contains_key(ANNOTATIONS) {
+    let Some(name) = annotations_file(files) else {
         let message = "the bundle has no file \"metadata/annotations.yaml\"";
         problems.push(Problem::of_bundle(
             ANNOTATIONS,
@@ -34,8 +51,8 @@ pub(super) fn annotations(files: &Files, problems: &mut Vec<Problem>) -> Annotat
             message,
         ));
         return Annotations::default();
-    }
-    let Some(file) = single_mapping(files, ANNOTATIONS, problems) else {
+    };
+    let Some(file) = single_mapping(files, name, problems) else {
         return Annotations::default();
     };
     let path = JsonPath::of("annotations");

@@ -68,10 +68,8 @@ rules! {
     // Webhooks of every type.
     WEBHOOK_TYPE = "webhook-type": "the type of a webhook is known";
     WEBHOOK_NAME = "webhook-name": "generateName is a lowercase RFC 1123 subdomain";
-    WEBHOOK_NAME_LENGTH = "webhook-name-length": "generateName of an admission webhook fits in a label value";
     WEBHOOK_NAME_QUALIFIED = "webhook-name-qualified": "generateName of an admission webhook is a domain of at least three segments";
     WEBHOOK_DUPLICATE = "webhook-duplicate": "generateName is unique among webhooks of the same type";
-    WEBHOOK_NAME_REPEATED = "webhook-name-repeated": "generateName is unique among all webhooks";
     WEBHOOK_DEPLOYMENT = "webhook-deployment": "the Deployment of a webhook is in the bundle";
     WEBHOOK_PORT = "webhook-port": "containerPort is between 1 and 65535";
     WEBHOOK_TARGET_PORT = "webhook-target-port": "targetPort is between 1 and 65535, or the name of a port of the Deployment";
@@ -94,6 +92,5 @@ rules! {
     CONVERSION_CRDS_MISSING = "conversion-crds-missing": "a conversion webhook names a CustomResourceDefinition";
     CONVERSION_CRD_DUPLICATE = "conversion-crd-duplicate": "a CustomResourceDefinition has only one conversion webhook";
     CONVERSION_CRD_NOT_OWNED = "conversion-crd-not-owned": "the bundle owns the CustomResourceDefinitions that it converts";
-    CONVERSION_SINGLE_VERSION = "conversion-single-version": "a CustomResourceDefinition with a conversion webhook has more than one version";
     CONVERSION_UNDECLARED = "conversion-undeclared": "conversion is declared in the ClusterServiceVersion, not only in the CustomResourceDefinition";
 }

@@ -70,6 +70,22 @@ fn objects_keep_their_order_and_their_place() {
 }
 
 #[test]
+fn annotations_are_found_under_other_names() {
+    let package = |name: &str, text: &str| {
+        let mut files = with_object("{kind: A}");
+        let annotations = files.remove("metadata/annotations.yaml").unwrap();
+        files.insert(name.to_owned(), annotations);
+        files.insert("metadata/a.yaml".to_owned(), text.into());
+        Bundle::parse(&files).map(|bundle| bundle.package)
+    };
+    for name in ["metadata/annotations.yml", "metadata/bundle.json"] {
+        assert_eq!(package(name, "[]").as_deref(), Ok("sample"), "{name}");
+        assert_eq!(package(name, "a: [").as_deref(), Ok("sample"), "{name}");
+    }
+    assert!(package("elsewhere/annotations.yaml", "{}").is_err());
+}
+
+#[test]
 fn scalars_are_those_of_yaml_1_2() {
     let bundle = Bundle::parse(&with_object(
         "{kind: A, a: yes, b: on, c: true, d: 0o17, e: 1.50, f: ~, g: '1', 1: h, i: !!str 2, j: 9007199254740993}",

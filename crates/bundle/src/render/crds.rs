@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_object::{ca_injectors::OTHER_CA_INJECTORS, json};
+use windlass_object::{ca_injectors::OTHER_CA_INJECTORS, json, object};
 
 use super::{
     error::RenderError, options::CertificateProvider, serving_deployments::ServingDeployment, webhooks,
 };
-use crate::parse::{Bundle, WebhookDefinition, WebhookType};
+use crate::parse::{Bundle, Manifest, WebhookDefinition, WebhookType};
 
 /// Versions of ConversionReview that API servers send.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -149,7 +149,9 @@ pub(super) fn conversions(
 ) -> Result<Vec<Conversion>, Vec<RenderError>> {
     let mut conversions = Vec::new();
     let mut errors = Vec::new();
-    for manifest in &bundle.crds {
+    // Nothing is converted where there is one version: its webhook serves on, but nobody calls it.
+    let converts = |manifest: &&Manifest| object::items(&manifest.object, "/spec/versions").len() > 1;
+    for manifest in bundle.crds.iter().filter(converts) {
         let name = manifest.name();
         let mut declared = serving.iter().flat_map(|deployment| {
             let converts = |webhook: &&WebhookDefinition<'_>| {
@@ -211,6 +213,15 @@ mod tests {
     fn converted(bundle: &Bundle) -> Result<Vec<Conversion>, Vec<String>> {
         conversions(bundle, &ServingDeployment::all(bundle.csv()), "ns")
             .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_definition_of_one_version_is_not_converted() {
+        let mut bundle = sample::bundle();
+        assert_eq!(converted(&bundle).unwrap().len(), 1);
+        let versions = bundle.crds[0].object["spec"]["versions"].as_array_mut().unwrap();
+        versions.truncate(1);
+        assert_eq!(converted(&bundle).unwrap(), []);
     }
 
     #[test]

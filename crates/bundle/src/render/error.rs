@@ -70,11 +70,15 @@ pub enum RenderError {
 #[expect(missing_docs, reason = "the message says what each field is")]
 pub enum TargetNamespacesReason {
     /// None is given, and the bundle can only watch one.
-    #[error("exactly one target namespace must be specified")]
-    ExactlyOne,
+    #[error(
+        "exactly one target namespace must be specified: use --watch-namespace {0}, or spec.watchNamespaces"
+    )]
+    ExactlyOne(String),
     /// None is given, and the bundle can only watch some.
-    #[error("at least one target namespace must be specified")]
-    AtLeastOne,
+    #[error(
+        "at least one target namespace must be specified: use --watch-namespace {0}, or spec.watchNamespaces"
+    )]
+    AtLeastOne(String),
     /// All are given.
     #[error("supported install modes [{0}] do not support targeting all namespaces")]
     All(Supported),

@@ -36,9 +36,15 @@ impl TargetNamespaces {
             return Ok(Self::All);
         }
         let supported = Supported(modes.clone());
+        // What works without knowing anything of the cluster.
+        let example = if supports(InstallMode::OwnNamespace) {
+            own.to_owned()
+        } else {
+            "NAMESPACE".to_owned()
+        };
         let reason = match targets.as_slice() {
-            [] if supports(InstallMode::MultiNamespace) => TargetNamespacesReason::AtLeastOne,
-            [] => TargetNamespacesReason::ExactlyOne,
+            [] if supports(InstallMode::MultiNamespace) => TargetNamespacesReason::AtLeastOne(example),
+            [] => TargetNamespacesReason::ExactlyOne(example),
             [all] if all.is_empty() && supports(InstallMode::AllNamespaces) => return Ok(Self::All),
             [all] if all.is_empty() => TargetNamespacesReason::All(supported),
             [one] if one == own && supports(InstallMode::OwnNamespace) => return Ok(Self::These(targets)),
@@ -107,12 +113,16 @@ mod tests {
             (
                 &[OwnNamespace],
                 &[],
-                Err("[]: exactly one target namespace must be specified"),
+                Err(
+                    "[]: exactly one target namespace must be specified: use --watch-namespace own, or spec.watchNamespaces",
+                ),
             ),
             (
                 &[MultiNamespace],
                 &[],
-                Err("[]: at least one target namespace must be specified"),
+                Err(
+                    "[]: at least one target namespace must be specified: use --watch-namespace NAMESPACE, or spec.watchNamespaces",
+                ),
             ),
             (
                 &[OwnNamespace],

@@ -18,6 +18,7 @@ mod error;
 mod hash;
 mod install_modes;
 pub(super) mod names;
+mod operator_condition;
 mod options;
 mod others;
 mod rbac;

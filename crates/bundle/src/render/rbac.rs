@@ -6,17 +6,27 @@ use serde_json::{Map, Value, json};
 use windlass_object::{ObjectKey, object};
 
 use super::{install_modes::TargetNamespaces, names};
-use crate::parse::{Bundle, Permission};
+use crate::parse::{Bundle, DeploymentSpec, Permission};
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
-/// The ServiceAccounts that permissions are given to, but for `default`, which every namespace has.
+/// The ServiceAccounts that permissions are given to or that pods run as, but for `default`, which every namespace has.
+/// One without permissions may also come along in the bundle.
 pub(super) fn service_accounts(bundle: &Bundle, namespace: &str) -> Vec<Value> {
     let csv = bundle.csv();
+    let is_bundled = |name: &str| {
+        let mut others = bundle.others.iter();
+        others.any(|manifest| manifest.kind() == "ServiceAccount" && manifest.name() == name)
+    };
     let names: BTreeSet<_> = csv
         .permissions()
         .chain(csv.cluster_permissions())
         .map(account)
+        .chain(
+            csv.deployments()
+                .filter_map(pod_account)
+                .filter(|name| !is_bundled(name)),
+        )
         .filter(|name| *name != "default")
         .collect();
     names
@@ -29,6 +39,14 @@ pub(super) fn service_accounts(bundle: &Bundle, namespace: &str) -> Vec<Value> {
             })
         })
         .collect()
+}
+
+/// The ServiceAccount that the pods of a Deployment run as, if it names one.
+fn pod_account(deployment: DeploymentSpec<'_>) -> Option<&str> {
+    let spec = deployment.spec()?;
+    let name = object::text(spec, "/template/spec/serviceAccountName")
+        .or_else(|| object::text(spec, "/template/spec/serviceAccount"));
+    name.filter(|name| !name.is_empty())
 }
 
 /// Roles and bindings. Permissions hold in each target namespace, or, where these are all, in the whole cluster.
@@ -154,6 +172,24 @@ mod tests {
     fn every_account_but_default_is_made() {
         assert_eq!(
             keys(&service_accounts(&bundle(), "ns")),
+            ["ServiceAccount ns/widgets"]
+        );
+    }
+
+    #[test]
+    fn an_account_that_only_pods_name_is_made_unless_it_comes_along() {
+        let mut bundle = bundle();
+        bundle.csv.object["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["serviceAccountName"] =
+            json!("pods");
+        assert_eq!(
+            keys(&service_accounts(&bundle, "ns")),
+            ["ServiceAccount ns/pods", "ServiceAccount ns/widgets"]
+        );
+        bundle.others = vec![sample::manifest(
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "pods"}}),
+        )];
+        assert_eq!(
+            keys(&service_accounts(&bundle, "ns")),
             ["ServiceAccount ns/widgets"]
         );
     }

@@ -12,7 +12,7 @@ use super::{
     deployments,
     error::RenderError,
     install_modes::TargetNamespaces,
-    others, rbac, services,
+    operator_condition, others, rbac, services,
     serving_deployments::ServingDeployment,
     webhooks,
 };
@@ -82,7 +82,13 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
             .iter()
             .map(|certificate| certificate.object(namespace, durations)),
     );
-    objects.extend(deployments::deployments(bundle, &serving, &targets, options));
+    let mut deployments = deployments::deployments(bundle, &serving, &targets, options);
+    if let CertificateProvider::Windlass { .. } = options.certificates {
+        for deployment in &mut deployments {
+            operator_condition::set(deployment, bundle.csv().name());
+        }
+    }
+    objects.extend(deployments);
     let admission = webhooks::configurations(&serving, namespace, &targets, &options.certificates);
 
     errors.extend(webhooks::blocking(bundle, &targets, namespace));

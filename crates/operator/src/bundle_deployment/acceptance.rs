@@ -1,15 +1,20 @@
 //! Whether a bundle is installed at all: everything that speaks against it is found before anything is written.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::{BundleDeployment, BundleStatus, ConversionStatus, WebhookState, WebhookStatus};
+use windlass_api::{BundleDeployment, BundleStatus, ConversionStatus, WebhookState};
 use windlass_bundle::upgrade::{self, Release};
 use windlass_cluster::{apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
 use windlass_object::{ObjectKey, object};
 
-use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport};
+use super::{
+    halt::Halt,
+    memory::Loaded,
+    reconciler::BundleReconciler,
+    report::{InstallReport, webhook_status},
+};
 use crate::install::{
     plan::{Phase, Plan, PreflightObservation, Refusal, dropped_but_stored, preflight},
     status::Milestone,
@@ -155,15 +160,20 @@ fn list_webhooks(plan: &Plan, report: &mut InstallReport) {
         .into_iter()
         .map(|api| conversion_status(api, &known))
         .collect();
-    let known: BTreeMap<_, _> = report
-        .webhooks
-        .drain(..)
-        .map(|known| (known.name, known.state))
-        .collect();
+    let known = std::mem::take(&mut report.webhooks);
     report.webhooks = plan
         .phases
         .of(Phase::Admission)
-        .map(|webhook| webhook_status(webhook, &known))
+        .map(|configuration| {
+            let mut status = webhook_status(configuration, WebhookState::Disarmed);
+            let before = known
+                .iter()
+                .find(|known| (&known.name, &known.webhook_type) == (&status.name, &status.webhook_type));
+            if let Some(before) = before {
+                status.state = before.state;
+            }
+            status
+        })
         .collect();
 }
 
@@ -190,19 +200,6 @@ fn release(bundle: &BundleStatus) -> Release {
         package: bundle.package.clone(),
         name: bundle.name.clone(),
         version: bundle.version.clone(),
-    }
-}
-
-fn webhook_status(configuration: &Value, known: &BTreeMap<String, WebhookState>) -> WebhookStatus {
-    let name = object::text(configuration, "/metadata/name").unwrap_or_default();
-    let webhook_type = match object::text(configuration, "/kind") {
-        Some("MutatingWebhookConfiguration") => "MutatingAdmissionWebhook",
-        _ => "ValidatingAdmissionWebhook",
-    };
-    WebhookStatus {
-        name: name.to_owned(),
-        webhook_type: webhook_type.to_owned(),
-        state: known.get(name).copied().unwrap_or(WebhookState::Disarmed),
     }
 }
 

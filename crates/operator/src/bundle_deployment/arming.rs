@@ -94,8 +94,7 @@ impl BundleReconciler {
             if outcome == Outcome::Written {
                 self.note_disarmed(owner);
             }
-            let name = object::text(configuration, "/metadata/name").unwrap_or_default();
-            report.set_webhook(name, WebhookState::Armed);
+            report.set_webhook(configuration, WebhookState::Armed);
         }
         Ok(())
     }

@@ -6,9 +6,10 @@ use windlass_api::{
     BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, ConversionStatus,
     WebhookState, WebhookStatus,
 };
+use windlass_bundle::WebhookType;
 use windlass_cluster::RequestError;
 use windlass_crd::{storage_migration::Migration, upgrade_safety::Finding};
-use windlass_object::{ObjectKey, names};
+use windlass_object::{ObjectKey, names, object};
 
 use super::{halt::BundleDeploymentError, reconciler::BundleReconciler};
 use crate::{
@@ -98,8 +99,12 @@ impl InstallReport {
     }
 
     /// Notes how far an admission webhook is.
-    pub(super) fn set_webhook(&mut self, name: &str, state: WebhookState) {
-        if let Some(known) = self.webhooks.iter_mut().find(|webhook| webhook.name == name) {
+    pub(super) fn set_webhook(&mut self, configuration: &Value, state: WebhookState) {
+        let WebhookStatus {
+            name, webhook_type, ..
+        } = webhook_status(configuration, state);
+        let is_it = |known: &&mut WebhookStatus| known.name == name && known.webhook_type == webhook_type;
+        if let Some(known) = self.webhooks.iter_mut().find(is_it) {
             known.state = state;
         }
     }
@@ -123,6 +128,20 @@ impl InstallReport {
         conversions
             .chain(webhooks)
             .all(|state| state == WebhookState::Armed)
+    }
+}
+
+/// How a webhook configuration is listed. Two of different types may have one name.
+pub(super) fn webhook_status(configuration: &Value, state: WebhookState) -> WebhookStatus {
+    let name = object::text(configuration, "/metadata/name").unwrap_or_default();
+    let webhook_type = match object::text(configuration, "/kind") {
+        Some("MutatingWebhookConfiguration") => WebhookType::Mutating,
+        _ => WebhookType::Validating,
+    };
+    WebhookStatus {
+        name: name.to_owned(),
+        webhook_type: webhook_type.name().to_owned(),
+        state,
     }
 }
 

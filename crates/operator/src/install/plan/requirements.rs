@@ -172,7 +172,7 @@ impl fmt::Display for Described<'_> {
             return f.write_str(message);
         }
         let listed = |parts: &[Constraint], word: &str| {
-            let parts: Vec<String> = parts.iter().map(|part| Self(part).to_string()).collect();
+            let parts: Vec<String> = parts.iter().map(|part| Described(part).to_string()).collect();
             parts.join(word)
         };
         match &constraint.requirement {
