@@ -22,7 +22,7 @@ const ALIASED: usize = 100_000;
 /// the 2 MiB of an ordinary thread are not enough.
 const STACK: usize = 16 << 20;
 
-/// The documents of a file in YAML 1.2 or JSON; empty and `null` documents are left out, as Kubernetes does.
+/// The documents of a file in YAML 1.2, with octal numbers of YAML 1.1 (`0400`), or JSON; empty and `null` documents are left out, as Kubernetes does.
 ///
 /// # Errors
 ///
@@ -63,6 +63,8 @@ fn options() -> Options {
             max_total_replayed_events: ALIASED,
         },
         duplicate_keys: DuplicateKeyPolicy::Error,
+        // As OLM reads them: a mode of files is written so.
+        legacy_octal_numbers: true,
         strict_booleans: true,
         non_finite_float_policy: NonFiniteFloatPolicy::Reject,
         with_snippet: false,

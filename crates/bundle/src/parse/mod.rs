@@ -16,6 +16,7 @@ pub mod rule;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod yaml_1_1;
 
 pub use cluster_service_version::{
     ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition, WebhookType,

@@ -5,7 +5,7 @@ use windlass_object::{JsonPath, Problem};
 use super::{
     documents, metadata,
     model::{Bundle, Files, Manifest, ParsedBundle},
-    rule, shape,
+    rule, shape, yaml_1_1,
 };
 
 /// The CustomResourceDefinitions in one file outside a bundle; its other objects are passed over.
@@ -64,7 +64,7 @@ impl Bundle {
             .into_iter()
             .partition(|manifest| manifest.kind() == "CustomResourceDefinition");
 
-        let bundle = match csvs.as_mut_slice() {
+        let mut bundle = match csvs.as_mut_slice() {
             [csv] => {
                 metadata::merge_properties(csv, properties, &mut problems);
                 Some(Self {
@@ -101,7 +101,8 @@ impl Bundle {
                 None
             }
         };
-        if let Some(bundle) = &bundle {
+        if let Some(bundle) = &mut bundle {
+            yaml_1_1::read_booleans(bundle);
             shape::check(bundle, &mut problems);
         }
         Problem::sort(&mut problems);

@@ -88,14 +88,50 @@ fn annotations_are_found_under_other_names() {
 #[test]
 fn scalars_are_those_of_yaml_1_2() {
     let bundle = Bundle::parse(&with_object(
-        "{kind: A, a: yes, b: on, c: true, d: 0o17, e: 1.50, f: ~, g: '1', 1: h, i: !!str 2, j: 9007199254740993}",
+        "{kind: A, a: yes, b: on, c: true, d: 0o17, e: 1.50, f: ~, g: '1', 1: h, i: !!str 2, j: 9007199254740993, \
+          k: 0400, l: '0400', m: 0, n: -017, o: 0.5, p: 0x1f, q: 08:00}",
     ))
     .unwrap();
     assert_eq!(
         bundle.others[0].object,
         json!({"kind": "A", "a": "yes", "b": "on", "c": true, "d": 15, "e": 1.5, "f": null, "g": "1", "1": "h",
-               "i": "2", "j": 9_007_199_254_740_993_u64})
+               "i": "2", "j": 9_007_199_254_740_993_u64, "k": 256, "l": "0400", "m": 0, "n": -15, "o": 0.5, "p": 31,
+               "q": "08:00"})
     );
+}
+
+#[test]
+fn booleans_of_yaml_1_1_are_read_where_the_api_has_booleans() {
+    let mut files = with_object(
+        "{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/v1, metadata: {name: a.b, labels: {y: 'yes'}}, \
+          spec: {group: b, scope: Cluster, names: {kind: A, plural: a}, versions: [{name: v1, served: yes, storage: On, \
+          schema: {openAPIV3Schema: {type: object, properties: {y: {type: string, nullable: no, default: on}}}}}]}}",
+    );
+    let csv = format!(
+        "{CSV}spec:\n  installModes: [{{type: AllNamespaces, supported: yes}}, {{type: OwnNamespace, supported: off}}]\n  \
+         install: {{spec: {{deployments: [{{name: a, spec: {{selector: {{}}, template: {{spec: {{hostNetwork: no, \
+         containers: [{{name: yes, volumeMounts: [{{name: a, mountPath: /a, readOnly: on}}]}}]}}}}}}}}]}}}}\n"
+    );
+    files.insert("manifests/csv.yaml".to_owned(), csv.into_bytes());
+    let bundle = Bundle::parse(&files).unwrap();
+    assert_eq!(bundle.csv().install_modes(), [InstallMode::AllNamespaces]);
+    let spec = bundle.csv().deployments().next().unwrap().spec().unwrap();
+    assert_eq!(
+        spec["template"]["spec"],
+        json!({"hostNetwork": false, "containers": [
+            {"name": "yes", "volumeMounts": [{"name": "a", "mountPath": "/a", "readOnly": true}]},
+        ]})
+    );
+    let version = &bundle.crds[0].object["spec"]["versions"][0];
+    assert_eq!(
+        (&version["served"], &version["storage"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(
+        version["schema"]["openAPIV3Schema"]["properties"]["y"],
+        json!({"type": "string", "nullable": false, "default": "on"})
+    );
+    assert_eq!(bundle.crds[0].object["metadata"]["labels"]["y"], "yes");
 }
 
 #[test]

@@ -154,10 +154,10 @@ fn join(folder: &Path, target: &str) -> Option<String> {
 
 /// Adds what each link leads to, as a file of the link's name.
 fn follow(links: &BTreeMap<String, String>, collection: &mut FileCollector) -> Result<(), SourceError> {
+    let ends = ends(links);
     for (file, target) in links {
-        // A chain is at most as long as there are links; a longer one is a circle.
-        let end = (0..links.len()).fold(target, |end, _| links.get(end).unwrap_or(end));
-        let Some(content) = collection.content(end).map(<[u8]>::to_vec) else {
+        let end = ends.get(file.as_str()).copied().flatten();
+        let Some(content) = end.and_then(|end| collection.content(end)).map(<[u8]>::to_vec) else {
             return Err(SourceError::LinkOutside {
                 file: file.clone(),
                 target: target.clone(),
@@ -166,6 +166,29 @@ fn follow(links: &BTreeMap<String, String>, collection: &mut FileCollector) -> R
         collection.add(file, content.len() as u64, content.as_slice())?;
     }
     Ok(())
+}
+
+/// Where each link leads in the end; `None` for those of a circle. Each is followed once.
+fn ends(links: &BTreeMap<String, String>) -> BTreeMap<&str, Option<&str>> {
+    let mut ends: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for file in links.keys() {
+        let mut way = Vec::new();
+        let mut place = file.as_str();
+        let end = loop {
+            if let Some(known) = ends.get(place) {
+                break *known;
+            }
+            let Some(target) = links.get(place) else {
+                break Some(place);
+            };
+            way.push(place);
+            // Whoever comes here again has gone round a circle.
+            ends.insert(place, None);
+            place = target;
+        };
+        ends.extend(way.into_iter().map(|place| (place, end)));
+    }
+    ends
 }
 
 /// The files below the only top folder, where that is not itself a part of the bundle.

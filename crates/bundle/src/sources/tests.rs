@@ -83,6 +83,29 @@ fn an_archive_holds_the_bundle_at_its_top_or_in_one_folder() {
 }
 
 #[test]
+fn long_chains_and_circles_of_links_take_no_time() {
+    let name = |index: usize| format!("manifests/{index}.yaml");
+    let mut entries: Vec<(EntryType, String, String)> = (0..9000)
+        .map(|index| (EntryType::Symlink, name(index), format!("{}.yaml", index + 1)))
+        .collect();
+    entries.push((EntryType::Regular, name(9000), "a".to_owned()));
+    let load = |entries: &[(EntryType, String, String)]| {
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|(kind, name, content)| (*kind, name.as_str(), content.as_str()))
+            .collect();
+        archive::load(tar(&entries).as_slice(), "a.tar")
+    };
+    let started = std::time::Instant::now();
+    assert_eq!(load(&entries).unwrap().len(), 9001);
+    entries[9000] = (EntryType::Symlink, name(9000), "4500.yaml".to_owned());
+    let error = load(&entries).unwrap_err().to_string();
+    assert!(error.contains("is a link to"), "{error}");
+    // Followed one by one to the end, they take many times as long.
+    assert!(started.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
 fn links_within_an_archive_are_followed() {
     let archive = tar(&[
         (EntryType::Symlink, "manifests/a.yaml", "../shared/a.yaml"),
