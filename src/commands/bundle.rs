@@ -32,7 +32,7 @@ pub(super) struct InstallArgs {
 
     /// Who manages the conversion of the bundle's CustomResourceDefinitions [default: managed].
     #[arg(long, value_enum)]
-    pub(super) conversion: Option<Conversion>,
+    pub(super) conversion: Option<ConversionArg>,
 
     /// File with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
@@ -43,7 +43,7 @@ pub(super) struct InstallArgs {
 
 /// Who manages the conversion of CustomResourceDefinitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Conversion {
+pub(super) enum ConversionArg {
     /// Windlass arms what the ClusterServiceVersion declares.
     Managed,
     /// The operator arms its conversion webhooks itself.
@@ -116,8 +116,8 @@ impl InstallArgs {
 
     fn conversion_mode(&self) -> ConversionMode {
         match self.conversion {
-            Some(Conversion::External) => ConversionMode::External,
-            Some(Conversion::Managed) | None => ConversionMode::Managed,
+            Some(ConversionArg::External) => ConversionMode::External,
+            Some(ConversionArg::Managed) | None => ConversionMode::Managed,
         }
     }
 

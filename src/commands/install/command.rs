@@ -15,7 +15,7 @@ use windlass_object::{ObjectKey, names, object, text::OneLine};
 use super::{
     super::{
         arguments,
-        bundle::{Checked, Conversion, InstallArgs, ReadBundle},
+        bundle::{Checked, ConversionArg, InstallArgs, ReadBundle},
         cluster::{ClusterArgs, OperatorArgs, explained},
         follow::{WaitArgs, follow},
     },
@@ -195,8 +195,8 @@ impl Args {
         }
         if let Some(conversion) = self.install.conversion {
             deployment["spec"]["conversion"] = json!(match conversion {
-                Conversion::Managed => windlass_api::ConversionManager::Managed,
-                Conversion::External => windlass_api::ConversionManager::External,
+                ConversionArg::Managed => windlass_api::ConversionManager::Managed,
+                ConversionArg::External => windlass_api::ConversionManager::External,
             });
         }
         if watch.is_written() {

@@ -6,7 +6,7 @@ use windlass_object::{JsonPath, Problem, object};
 use super::webhook_definitions::webhook_definitions;
 use crate::{
     parse::{Bundle, InstallMode, WebhookDefinition, WebhookType, rule},
-    requests::{self, Request, Watched},
+    requests::{self, Request, WatchedNamespaces},
 };
 
 /// Groups whose objects decide which webhooks there are: OLM's, in its old and new spelling, and our own.
@@ -160,12 +160,12 @@ fn check_forbidden(
 /// only, an install refuses.
 fn always_blocked(bundle: &Bundle, webhook: WebhookDefinition<'_>, rule: &Value) -> Option<Request> {
     let watched = |mode: &InstallMode| match mode {
-        InstallMode::AllNamespaces => Watched::ALL,
-        InstallMode::OwnNamespace => Watched {
+        InstallMode::AllNamespaces => WatchedNamespaces::ALL,
+        InstallMode::OwnNamespace => WatchedNamespaces {
             all: false,
             own: true,
         },
-        InstallMode::SingleNamespace | InstallMode::MultiNamespace => Watched {
+        InstallMode::SingleNamespace | InstallMode::MultiNamespace => WatchedNamespaces {
             all: false,
             own: false,
         },

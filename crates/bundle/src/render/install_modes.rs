@@ -3,7 +3,7 @@
 use super::error::{RenderError, Supported, TargetNamespacesReason};
 use crate::{
     parse::{ClusterServiceVersion, InstallMode},
-    requests::Watched,
+    requests::WatchedNamespaces,
 };
 
 /// The namespaces that an operator watches.
@@ -67,10 +67,10 @@ impl TargetNamespaces {
     }
 
     /// Where webhooks are called, for an operator in the namespace `own`.
-    pub(super) fn watched(&self, own: &str) -> Watched {
+    pub(super) fn watched(&self, own: &str) -> WatchedNamespaces {
         match self {
-            Self::All => Watched::ALL,
-            Self::These(names) => Watched {
+            Self::All => WatchedNamespaces::ALL,
+            Self::These(names) => WatchedNamespaces {
                 all: false,
                 own: names.iter().any(|name| name == own),
             },

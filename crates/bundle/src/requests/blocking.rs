@@ -7,7 +7,7 @@ use windlass_object::object;
 
 use super::{
     needed::needed,
-    request::{Place, Request, Watched},
+    request::{Place, Request, WatchedNamespaces},
 };
 use crate::parse::{Bundle, WebhookDefinition};
 
@@ -17,7 +17,7 @@ pub(crate) fn blocked(
     bundle: &Bundle,
     webhook: WebhookDefinition<'_>,
     rule: &Value,
-    watched: Watched,
+    watched: WatchedNamespaces,
 ) -> Option<Request> {
     if object::text(webhook.0, "/failurePolicy") == Some("Ignore") {
         return None;
@@ -75,7 +75,7 @@ mod tests {
     use crate::render::sample;
 
     /// What an install needs that a webhook with these fields and this rule blocks.
-    fn blocks(bundle: &Bundle, webhook: Value, rule: &Value, watched: Watched) -> Option<String> {
+    fn blocks(bundle: &Bundle, webhook: Value, rule: &Value, watched: WatchedNamespaces) -> Option<String> {
         blocked(bundle, WebhookDefinition(&webhook), rule, watched).map(|request| request.to_string())
     }
 
@@ -136,14 +136,22 @@ mod tests {
             (rule("", "pods", "DELETE"), None),
             (rule("apps", "pods", "CREATE"), None),
         ] {
-            let found = blocks(&bundle, json!({}), &rule, Watched::ALL);
+            let found = blocks(&bundle, json!({}), &rule, WatchedNamespaces::ALL);
             assert_eq!(found.as_deref(), expected, "{rule}");
-            let ignored = blocks(&bundle, json!({"failurePolicy": "Ignore"}), &rule, Watched::ALL);
+            let ignored = blocks(
+                &bundle,
+                json!({"failurePolicy": "Ignore"}),
+                &rule,
+                WatchedNamespaces::ALL,
+            );
             assert_eq!(ignored, None, "{rule}");
         }
         let without = sample::bundle();
         let config_maps = rule("", "configmaps", "*");
-        assert_eq!(blocks(&without, json!({}), &config_maps, Watched::ALL), None);
+        assert_eq!(
+            blocks(&without, json!({}), &config_maps, WatchedNamespaces::ALL),
+            None
+        );
     }
 
     const RBAC: &str = "rbac.authorization.k8s.io";
@@ -174,7 +182,7 @@ mod tests {
                 &bundle,
                 webhook.clone(),
                 &rule(group, resource, "*"),
-                Watched::ALL,
+                WatchedNamespaces::ALL,
             );
             assert_eq!(found.is_some(), expected, "{resource} {webhook}: {found:?}");
         }
@@ -183,11 +191,11 @@ mod tests {
     #[test]
     fn only_watched_namespaces_are_asked_about_but_always_the_cluster() {
         let bundle = bundle();
-        let own = Watched {
+        let own = WatchedNamespaces {
             all: false,
             own: true,
         };
-        let others = Watched {
+        let others = WatchedNamespaces {
             all: false,
             own: false,
         };

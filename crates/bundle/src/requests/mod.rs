@@ -6,4 +6,4 @@ mod needed;
 mod request;
 
 pub(crate) use blocking::{blocked, blocking_message};
-pub(crate) use request::{Request, Watched};
+pub(crate) use request::{Request, WatchedNamespaces};

@@ -5,7 +5,7 @@ use windlass_object::{names, object};
 
 use super::{
     known_labels::KnownLabels,
-    request::{Place, Request, Watched},
+    request::{Place, Request, WatchedNamespaces},
 };
 use crate::{
     kinds::BundledKind,
@@ -19,7 +19,7 @@ const APPLY: &[&str] = &["CREATE", "UPDATE"];
 
 /// What Windlass writes for `bundle`, and what Kubernetes then does until its pods are ready and found: a webhook that is
 /// asked about one of these, must answer, and does not run, never runs again. What pods need first comes first.
-pub(crate) fn needed(bundle: &Bundle, watched: Watched) -> Vec<Request> {
+pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request> {
     let mut requests = Vec::new();
     for deployment in bundle.csv().deployments() {
         of_deployment(deployment, &mut requests);
@@ -122,7 +122,7 @@ fn of_serving(requests: &mut Vec<Request>) {
 }
 
 /// ServiceAccounts, roles and bindings. Where the operator watches all namespaces, all of them are in the cluster.
-fn of_permissions(csv: ClusterServiceVersion<'_>, watched: Watched, requests: &mut Vec<Request>) {
+fn of_permissions(csv: ClusterServiceVersion<'_>, watched: WatchedNamespaces, requests: &mut Vec<Request>) {
     let labels = installed(None);
     let namespaced = csv.permissions().next().is_some();
     let in_cluster = csv.cluster_permissions().next().is_some() || (namespaced && watched.all);

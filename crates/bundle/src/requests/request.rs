@@ -34,16 +34,16 @@ pub(crate) enum Place {
 
 /// The namespaces that an operator watches, and so those in which its webhooks are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedNamespaces {
     /// All of them.
     pub(crate) all: bool,
     /// At least its own.
     pub(crate) own: bool,
 }
 
-// === impl Watched ===
+// === impl WatchedNamespaces ===
 
-impl Watched {
+impl WatchedNamespaces {
     /// Every namespace.
     pub(crate) const ALL: Self = Self { all: true, own: true };
 

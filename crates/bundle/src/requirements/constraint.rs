@@ -27,7 +27,7 @@ pub struct RequiredPackage {
 
 /// One thing that a bundle requires.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Constraint {
+pub struct Dependency {
     /// Where the bundle says so, for messages: `spec.nativeAPIs`.
     pub source: String,
     /// What the author says where it is not met.
@@ -46,11 +46,11 @@ pub enum Requirement {
     /// A CEL expression is true of the properties that there are.
     Rule(CelRule),
     /// Each of these is met.
-    All(Vec<Constraint>),
+    All(Vec<Dependency>),
     /// One of these is met.
-    Any(Vec<Constraint>),
+    Any(Vec<Dependency>),
     /// None of these is met.
-    Not(Vec<Constraint>),
+    Not(Vec<Dependency>),
 }
 
 // === impl RequiredApi ===

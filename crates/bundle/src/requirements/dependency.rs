@@ -5,7 +5,7 @@ use windlass_object::{JsonPath, object};
 
 use super::{
     cel_rule::CelRule,
-    constraint::{Constraint, RequiredApi, RequiredPackage, Requirement},
+    constraint::{Dependency, RequiredApi, RequiredPackage, Requirement},
 };
 use crate::upgrade::VersionRange;
 
@@ -116,7 +116,7 @@ fn nested(value: &Value, depth: usize) -> Result<Requirement, Wrong> {
         let parts = parts.iter().enumerate().map(|(index, part)| {
             let requirement =
                 nested(part, left).map_err(|(path, message)| within(&list.item(index), &path, message))?;
-            Ok(Constraint {
+            Ok(Dependency {
                 source: format!("{kind}[{index}]"),
                 failure_message: failure_message(part),
                 requirement,

@@ -13,5 +13,5 @@ mod reading;
 mod tests;
 
 pub use cel_rule::{CelError, CelRule};
-pub use constraint::{Constraint, RequiredApi, RequiredPackage, Requirement};
+pub use constraint::{Dependency, RequiredApi, RequiredPackage, Requirement};
 pub use reading::Requirements;

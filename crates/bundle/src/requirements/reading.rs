@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
 
 use super::{
-    constraint::{Constraint, RequiredApi, Requirement},
+    constraint::{Dependency, RequiredApi, Requirement},
     dependency::{self, Wrong},
 };
 use crate::parse::{Bundle, Manifest, rule};
@@ -18,7 +18,7 @@ pub struct Requirements {
     /// The oldest version of Kubernetes.
     pub min_kube_version: Option<String>,
     /// Everything else, each on its own.
-    pub constraints: Vec<Constraint>,
+    pub constraints: Vec<Dependency>,
     /// The kinds that the bundle brings itself, in the versions that it serves: it needs nobody for them.
     pub provided: Vec<RequiredApi>,
 }
@@ -83,7 +83,7 @@ fn defined(manifest: &Manifest) -> Vec<RequiredApi> {
 
 /// Reads the places in which bundles say what they require.
 struct Reader {
-    constraints: Vec<Constraint>,
+    constraints: Vec<Dependency>,
     problems: Vec<Problem>,
 }
 
@@ -91,7 +91,7 @@ struct Reader {
 
 impl Reader {
     fn add(&mut self, source: &str, message: Option<String>, requirement: Requirement) {
-        self.constraints.push(Constraint {
+        self.constraints.push(Dependency {
             source: source.to_owned(),
             failure_message: message,
             requirement,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use serde_json::{Value, json};
 use windlass_bundle::{
-    requirements::{Constraint, RequiredApi, Requirement, Requirements},
+    requirements::{Dependency, RequiredApi, Requirement, Requirements},
     upgrade::Version,
 };
 
@@ -105,7 +105,7 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     fn is_met(&self, requirement: &Requirement) -> Met {
-        let of = |parts: &[Constraint]| -> Vec<Met> {
+        let of = |parts: &[Dependency]| -> Vec<Met> {
             parts.iter().map(|part| self.is_met(&part.requirement)).collect()
         };
         match requirement {
@@ -161,7 +161,7 @@ fn not(part: Met) -> Met {
 }
 
 /// A constraint in words: those of its author, if there are any.
-struct Described<'a>(&'a Constraint);
+struct Described<'a>(&'a Dependency);
 
 // === impl Described ===
 
@@ -171,7 +171,7 @@ impl fmt::Display for Described<'_> {
         if let Some(message) = &constraint.failure_message {
             return f.write_str(message);
         }
-        let listed = |parts: &[Constraint], word: &str| {
+        let listed = |parts: &[Dependency], word: &str| {
             let parts: Vec<String> = parts.iter().map(|part| Described(part).to_string()).collect();
             parts.join(word)
         };
@@ -201,8 +201,8 @@ mod tests {
         }
     }
 
-    fn constraint(requirement: Requirement) -> Constraint {
-        Constraint {
+    fn constraint(requirement: Requirement) -> Dependency {
+        Dependency {
             source: "metadata/dependencies.yaml".into(),
             failure_message: None,
             requirement,
