@@ -30,6 +30,7 @@ mod rights;
 mod rotation;
 mod schemas;
 mod secrets;
+mod self_managed;
 mod service;
 mod traffic;
 mod upgrade;
@@ -171,6 +172,7 @@ scenarios! {
     adoption::what_a_bundle_deployment_has_is_adopted_by_no_other,
     absences::what_has_no_place_yet_is_left_out_and_comes_later,
     absences::a_bundle_waits_for_what_it_requires,
+    self_managed::a_conversion_of_the_operators_own_is_left_alone,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
     kubectl::get_shows_what_the_objects_say,
