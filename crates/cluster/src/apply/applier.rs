@@ -5,17 +5,20 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use thiserror::Error;
+use tokio::time::Instant;
 use tracing::info;
 use windlass_crd::claims::{self, AppliedAs, LivingDeployments, foreign};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{self, guarded, release},
 };
+use windlass_trust::injection::last_writer;
 
 use super::{
     applicant::Applicant,
     body::owned,
     difference::{body_hash, covers},
+    repairs::{RepairContest, Repairs},
 };
 use crate::{
     index::Index,
@@ -29,6 +32,7 @@ pub struct Applier {
     cluster: Cluster,
     index: Arc<Index>,
     memory: Mutex<HashMap<ObjectKey, Memory>>,
+    repairs: Repairs,
 }
 
 /// What became of an object.
@@ -38,6 +42,8 @@ pub enum Outcome {
     Unchanged,
     /// It was written.
     Written,
+    /// It is otherwise, since somebody else changes it again and again: it is put back later.
+    Contested,
 }
 
 /// Why an object was not applied.
@@ -86,6 +92,7 @@ impl Applier {
             cluster,
             index,
             memory: Mutex::default(),
+            repairs: Repairs::default(),
         }
     }
 
@@ -99,15 +106,16 @@ impl Applier {
         let body = owned(desired, owner, &Value::Null);
         let Some(live) = self.live(&key, &body).await? else {
             let create = self.create(&key, &body, owner);
-            return create.await;
+            return self.bounded(&key, &body, &Value::Null, owner, create).await;
         };
         let live = self.take_over(&key, live, owner).await?;
         let body = owned(desired, owner, &live);
         if self.holds(&key, &body, &live) {
+            self.repairs.settled(&key);
             return Ok(Outcome::Unchanged);
         }
         let write = self.write(&key, &body, &live, owner);
-        write.await
+        self.bounded(&key, &body, &live, owner, write).await
     }
 
     /// Sees to it that an object which sends API traffic to a webhook is there: `armed` is all of it, with its CA
@@ -135,15 +143,16 @@ impl Applier {
                 if !patch::applied_by(&live, names::INSTALL) {
                     write.await?
                 } else if self.holds(&key, &body, &live) {
+                    self.repairs.settled(&key);
                     self.release(&key, &live, names::INSTALL).await?;
                     return Ok(Outcome::Unchanged);
                 } else {
-                    write.await?
+                    self.bounded(&key, &body, &live, owner, write).await?
                 }
             }
             None => {
                 let create = self.create_armed(&key, armed, &body, owner);
-                create.await?
+                self.bounded(&key, &body, &Value::Null, owner, create).await?
             }
         };
         if outcome == Outcome::Written {
@@ -207,6 +216,13 @@ impl Applier {
     /// Forgets what is remembered of objects that are gone.
     pub fn forget(&self, key: &ObjectKey) {
         self.memory.lock().remove(key);
+        self.repairs.forget(key);
+    }
+
+    /// The objects of a BundleDeployment that others change again and again: of each, how long until it is put back
+    /// again, and whether its repairs have doubled since this was asked.
+    pub fn contested(&self, bundle_deployment: &str) -> Vec<RepairContest> {
+        self.repairs.contested(bundle_deployment, Instant::now())
     }
 
     /// The object as it is: from the index where a watch sees it whole, else from the API server. For kinds that the
@@ -285,6 +301,34 @@ impl Applier {
             .iter()
             .filter_map(|seen| Some((text(seen, "/metadata/name")?, text(seen, "/metadata/uid")?)));
         seen.chain([own]).collect()
+    }
+
+    /// Writes an object that does not hold `body`, now or later: what was applied before as it is to be is put back,
+    /// and that less and less often.
+    async fn bounded(
+        &self,
+        key: &ObjectKey,
+        body: &Value,
+        live: &Value,
+        owner: &Applicant,
+        write: impl Future<Output = Result<Outcome, ApplyError>>,
+    ) -> Result<Outcome, ApplyError> {
+        let hash = body_hash(body);
+        let known = self.memory.lock().get(key).map(|memory| memory.hash.clone());
+        let applied = object::annotation(live, names::APPLIED_HASH);
+        if ![known.as_deref(), applied].contains(&Some(&hash)) {
+            return write.await;
+        }
+        let owner = &owner.bundle_deployment;
+        if !self
+            .repairs
+            .may_repair(key, owner, last_writer(live), Instant::now())
+        {
+            return Ok(Outcome::Contested);
+        }
+        let written = write.await?;
+        self.repairs.repaired(key, Instant::now());
+        Ok(written)
     }
 
     /// Sees to it that `live` may be written. The garbage collector would take what is adopted with its former owner:

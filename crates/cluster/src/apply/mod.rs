@@ -8,6 +8,7 @@ mod applicant;
 mod applier;
 mod body;
 mod difference;
+mod repairs;
 pub(crate) mod replicas;
 #[cfg(test)]
 mod tests;
@@ -15,3 +16,4 @@ mod tests;
 pub use applicant::Applicant;
 pub use applier::{Applier, ApplyError, Outcome};
 pub use difference::{body_hash, covers};
+pub use repairs::RepairContest;

@@ -109,3 +109,31 @@ async fn a_lost_label_is_put_back_and_a_copy_is_not_touched() {
     assert!(matches!(error, ApplyError::Foreign { .. }), "{error}");
     assert_eq!(requests.lock().len(), 1);
 }
+
+#[tokio::test]
+async fn repairs_end_in_a_contest_that_names_the_other_writer() {
+    let mut answers = vec![(404, status(404)), (201, made(&desired()))];
+    for _ in 0..30 {
+        let mut theirs = made(&desired());
+        theirs["data"]["a"] = "c".into();
+        let entry = json!({"manager": "fighter", "operation": "Update", "time": "2026-01-01T00:00:00Z"});
+        theirs["metadata"]["managedFields"]
+            .as_array_mut()
+            .unwrap()
+            .push(entry);
+        answers.extend([(200, theirs), (200, made(&desired()))]);
+    }
+    let (applier, _) = applier(answers);
+    let mut outcomes = Vec::new();
+    for _ in 0..21 {
+        outcomes.push(applier.ensure(&desired(), &applicant()).await.unwrap());
+    }
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Written));
+    let last = applier.ensure(&desired(), &applicant()).await.unwrap();
+    assert_eq!(last, Outcome::Contested);
+    let contested = applier.contested("a");
+    assert_eq!(contested.len(), 1);
+    assert_eq!(contested[0].by.as_deref(), Some("fighter"));
+    assert!(contested[0].is_news && contested[0].wait.is_some());
+    assert_eq!(applier.contested("b"), []);
+}

@@ -1,7 +1,14 @@
 //! For whom objects are applied, and what stays theirs though others change it.
 
+use std::time::Duration;
+
+use serde_json::Value;
 use windlass_api::{BundleDeployment, WebhookState};
-use windlass_cluster::{apply::Applicant, kinds};
+use windlass_cluster::{
+    apply::{Applicant, RepairContest},
+    kinds,
+    worker::Action,
+};
 use windlass_crd::claims::{self, Adoption};
 
 use super::reconciler::BundleReconciler;
@@ -35,5 +42,81 @@ impl BundleReconciler {
             namespace: deployment.spec.namespace.clone(),
             adopt,
         }
+    }
+
+    /// Says of the objects of a BundleDeployment that somebody else changes them again and again; then `next`, or when
+    /// the first of them is to be put back again.
+    pub(super) async fn announce_contested(&self, deployment: &Value, name: &str, next: Action) -> Action {
+        let contested = self.context.applier.contested(name);
+        for object in contested.iter().filter(|object| object.is_news) {
+            let note = contest(object);
+            self.context
+                .events
+                .warn_of(deployment, &object.object, "Repair", "ObjectContested", &note)
+                .await;
+        }
+        contested
+            .iter()
+            .filter_map(|object| object.wait)
+            .fold(next, earlier)
+    }
+}
+
+/// What an event says of an object that somebody else changes again and again.
+fn contest(object: &RepairContest) -> String {
+    let by = object.by.as_deref().map_or_else(
+        || "somebody".to_owned(),
+        |manager| format!("field manager {manager}"),
+    );
+    format!(
+        "{by} has changed or deleted {} {} times, and it was restored each time, from now on less often; configure {by} to leave it alone, or change the bundle or spec.config",
+        object.object, object.repairs
+    )
+}
+
+fn earlier(next: Action, wait: Duration) -> Action {
+    match next {
+        Action::Requeue(after) => Action::Requeue(after.min(wait)),
+        Action::AwaitChange => Action::Requeue(wait),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_contested_object_is_looked_at_when_it_may_be_put_back() {
+        let seconds = Duration::from_secs;
+        assert_eq!(
+            earlier(Action::AwaitChange, seconds(2)),
+            Action::Requeue(seconds(2))
+        );
+        assert_eq!(
+            earlier(Action::Requeue(seconds(5)), seconds(2)),
+            Action::Requeue(seconds(2))
+        );
+        assert_eq!(
+            earlier(Action::Requeue(seconds(1)), seconds(2)),
+            Action::Requeue(seconds(1))
+        );
+    }
+
+    #[test]
+    fn an_event_names_the_other_writer() {
+        let mut object = RepairContest {
+            object: kinds::SERVICE.object(Some("n"), "s"),
+            by: Some("argocd-controller".to_owned()),
+            repairs: 8,
+            wait: None,
+            is_news: true,
+        };
+        let note = contest(&object);
+        assert!(
+            note.starts_with("field manager argocd-controller has changed or deleted Service n/s 8 times"),
+            "{note}"
+        );
+        object.by = None;
+        assert!(contest(&object).starts_with("somebody has"));
     }
 }

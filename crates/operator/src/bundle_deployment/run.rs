@@ -95,6 +95,6 @@ impl BundleReconciler {
             }
         };
         self.report(&object, &deployment, &report, &outcome).await?;
-        result
+        Ok(self.announce_contested(&object, &name, result?).await)
     }
 }

@@ -174,6 +174,7 @@ scenarios! {
     ownership::what_a_bundle_deployment_that_is_gone_left_behind_is_had,
     ownership::replicas_are_left_to_whoever_scales,
     ownership::a_kind_in_another_version_comes_once_and_goes,
+    ownership::who_answers_every_repair_of_an_object_is_named_and_slowed_down,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
     kubectl::get_shows_what_the_objects_say,

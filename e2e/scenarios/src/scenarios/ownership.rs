@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{foreign, rights};
 use crate::{
-    request::text,
+    request::{self, text},
     sample::{self, NAMESPACE},
     steps::{
         self, BUNDLE_DEPLOYMENTS, CRDS, MUTATING, PATIENCE, VALIDATING, check, delete, get, gone, list,
@@ -318,5 +318,53 @@ pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
         &cluster.client,
         &format!("{CRDS}/consoleplugins.console.openshift.io"),
     )
+    .await
+}
+
+/// How long somebody answers each repair.
+const FIGHT: Duration = Duration::from_secs(15);
+
+pub(super) async fn who_answers_every_repair_of_an_object_is_named_and_slowed_down(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let theirs = json!({"data": {"color": "red"}});
+    let path = format!("{CONFIG_MAP}?fieldManager=fighter");
+    let started = tokio::time::Instant::now();
+    while started.elapsed() < FIGHT {
+        let there = get(&cluster.client, CONFIG_MAP).await?.context("gone")?;
+        if there["data"]["color"] == "red" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        } else {
+            request::send(&cluster.client, "PATCH", &path, Some(&theirs)).await?;
+        }
+    }
+    let write = format!("PATCH {CONFIG_MAP}");
+    let repairs = proxy.log().iter().filter(|line| **line == write).count();
+    anyhow::ensure!((20..=27).contains(&repairs), "{repairs} writes within {FIGHT:?}");
+    let events = list(
+        &cluster.client,
+        "/apis/events.k8s.io/v1/namespaces/default/events",
+    )
+    .await?;
+    let said: Vec<_> = events
+        .iter()
+        .filter(|event| event["reason"] == "ObjectContested")
+        .map(|event| text(event, "/note"))
+        .collect();
+    anyhow::ensure!(
+        said.iter()
+            .any(|note| note.contains("fighter") && note.contains("sample-operator-config")),
+        "{said:?}"
+    );
+    // It comes back once it is left alone.
+    until("the ConfigMap is as it was", PATIENCE, async || {
+        let there = get(&cluster.client, CONFIG_MAP).await?.context("gone")?;
+        Ok(check(there["data"]["color"] == "blue", || {
+            there["data"].to_string()
+        }))
+    })
     .await
 }

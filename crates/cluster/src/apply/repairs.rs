@@ -1,0 +1,281 @@
+//! Objects that somebody else changes or deletes again and again, and how fast they are put back.
+//!
+//! The first [`BURST`] repairs of an object are made at once; each is forgotten after [`FORGOTTEN`]. Beyond that each repair
+//! waits twice as long as the one before, up to [`LAST_PAUSE`]. So whoever writes now and then finds each write undone at once,
+//! for ever, and two controllers that answer each other's writes cannot keep an API server busy.
+
+use std::{collections::HashMap, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use windlass_object::ObjectKey;
+
+/// How many repairs are made at once.
+const BURST: u32 = 20;
+
+/// After what time a repair is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(120);
+
+/// How long the first repair waits that comes after the burst.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest that a repair waits.
+const LAST_PAUSE: Duration = Duration::from_secs(300);
+
+/// From which repair on it is spoken of; then of each that doubles their number.
+const NOTABLE: u64 = 8;
+
+/// An object that somebody else changes again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairContest {
+    /// The object.
+    pub object: ObjectKey,
+    /// Who changed it last, as far as its managed fields tell.
+    pub by: Option<String>,
+    /// How often it was put back.
+    pub repairs: u64,
+    /// How long until it is put back again; nothing, if that was done or can be done now.
+    pub wait: Option<Duration>,
+    /// Whether that is worth an event: the repairs have doubled.
+    pub is_news: bool,
+}
+
+/// The repairs of every object.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    objects: Mutex<HashMap<ObjectKey, RepairedObject>>,
+}
+
+/// The repairs of one object.
+#[derive(Debug)]
+struct RepairedObject {
+    owner: String,
+    by: Option<String>,
+    repairs: u64,
+    /// How many are not forgotten, as of the last.
+    recent: u32,
+    last: Instant,
+    /// Whether a repair is waiting.
+    waits: bool,
+    /// How many there were when that was told.
+    told: u64,
+}
+
+// === impl Repairs ===
+
+impl Repairs {
+    /// Whether `object`, which `by` has changed, may be put back now.
+    pub(super) fn may_repair(&self, object: &ObjectKey, owner: &str, by: Option<&str>, now: Instant) -> bool {
+        let mut objects = self.objects.lock();
+        let repaired = objects
+            .entry(object.clone())
+            .or_insert_with(|| RepairedObject::new(owner, now));
+        // Who deletes an object leaves no trace in it.
+        if let Some(by) = by {
+            repaired.by = Some(by.to_owned());
+        }
+        repaired.waits = !repaired.wait(now).is_zero();
+        !repaired.waits
+    }
+
+    /// The object was put back.
+    pub(super) fn repaired(&self, object: &ObjectKey, now: Instant) {
+        if let Some(repaired) = self.objects.lock().get_mut(object) {
+            repaired.recent = repaired.recent_at(now) + 1;
+            repaired.repairs += 1;
+            repaired.last = now;
+        }
+    }
+
+    /// The object is as it should be.
+    pub(super) fn settled(&self, object: &ObjectKey) {
+        if let Some(repaired) = self.objects.lock().get_mut(object) {
+            repaired.waits = false;
+        }
+    }
+
+    /// The object is not applied any more.
+    pub(super) fn forget(&self, object: &ObjectKey) {
+        self.objects.lock().remove(object);
+    }
+
+    /// The objects of `owner` that are contested. What is news is so only once.
+    pub(super) fn contested(&self, owner: &str, now: Instant) -> Vec<RepairContest> {
+        let mut objects = self.objects.lock();
+        objects.retain(|_, repaired| repaired.recent_at(now) > 0);
+        let own = objects.iter_mut().filter(|(_, repaired)| repaired.owner == owner);
+        let mut contested: Vec<_> = own
+            .filter_map(|(object, repaired)| {
+                let is_news = repaired.repairs >= NOTABLE && repaired.repairs >= 2 * repaired.told;
+                if is_news {
+                    repaired.told = repaired.repairs;
+                }
+                // What is due is either put back now, or something else is waited for first.
+                let wait = repaired.waits.then(|| repaired.wait(now));
+                let wait = wait.filter(|wait| !wait.is_zero());
+                (is_news || wait.is_some()).then(|| RepairContest {
+                    object: object.clone(),
+                    by: repaired.by.clone(),
+                    repairs: repaired.repairs,
+                    wait,
+                    is_news,
+                })
+            })
+            .collect();
+        contested.sort_by(|one, other| one.object.cmp(&other.object));
+        contested
+    }
+}
+
+// === impl RepairedObject ===
+
+impl RepairedObject {
+    fn new(owner: &str, now: Instant) -> Self {
+        Self {
+            owner: owner.to_owned(),
+            by: None,
+            repairs: 0,
+            recent: 0,
+            last: now,
+            waits: false,
+            told: 0,
+        }
+    }
+
+    fn recent_at(&self, now: Instant) -> u32 {
+        let passed = now.saturating_duration_since(self.last);
+        let forgotten = u32::try_from(passed.as_secs() / FORGOTTEN.as_secs()).unwrap_or(u32::MAX);
+        self.recent.saturating_sub(forgotten)
+    }
+
+    fn wait(&self, now: Instant) -> Duration {
+        let Some(beyond) = self.recent.checked_sub(BURST) else {
+            return Duration::ZERO;
+        };
+        let pause = FIRST_PAUSE.saturating_mul(1 << beyond.min(16)).min(LAST_PAUSE);
+        (self.last + pause).saturating_duration_since(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use windlass_object::ObjectKey;
+
+    use super::*;
+    use crate::kind::kinds;
+
+    fn object() -> ObjectKey {
+        kinds::SERVICE.object(Some("n"), "s")
+    }
+
+    /// The moments at which an object is repaired that somebody changes so long after each repair.
+    fn fight(repairs: &Repairs, pause: Duration, lasts: Duration) -> Vec<Duration> {
+        let start = Instant::now();
+        let mut now = start;
+        let mut times = Vec::new();
+        while now - start < lasts {
+            while !repairs.may_repair(&object(), "a", Some("m"), now) {
+                let contested = repairs.contested("a", now);
+                now += contested[0].wait.unwrap().max(Duration::from_millis(1));
+            }
+            repairs.repaired(&object(), now);
+            times.push(now - start);
+            now += pause;
+        }
+        times
+    }
+
+    #[test]
+    fn whoever_writes_now_and_then_is_answered_at_once_for_ever() {
+        let repairs = Repairs::default();
+        let pause = FORGOTTEN;
+        let times = fight(&repairs, pause, Duration::from_hours(24));
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] == pause));
+    }
+
+    #[test]
+    fn whoever_answers_each_repair_is_answered_slower_and_slower() {
+        let repairs = Repairs::default();
+        let times = fight(&repairs, Duration::from_millis(5), Duration::from_hours(10));
+        let (burst, rest) = times.split_at(BURST as usize);
+        assert!(*burst.last().unwrap() < Duration::from_secs(1));
+        assert!(rest.len() <= 10 * 3600 / 60, "{}", rest.len());
+        let last = rest.len() - 1;
+        assert!(rest[last] - rest[last - 1] >= Duration::from_secs(60));
+    }
+
+    #[test]
+    fn it_is_spoken_of_when_the_repairs_have_doubled() {
+        let repairs = Repairs::default();
+        let start = Instant::now();
+        let mut news = Vec::new();
+        for number in 1..=70_u32 {
+            let now = start + LAST_PAUSE * number;
+            assert!(repairs.may_repair(&object(), "a", None, now));
+            repairs.repaired(&object(), now);
+            repairs.settled(&object());
+            assert_eq!(repairs.contested("b", now), []);
+            // Once in five minutes is forgotten before the next, but counted while anything is remembered.
+            news.extend(
+                repairs
+                    .contested("a", now)
+                    .into_iter()
+                    .map(|contested| contested.repairs),
+            );
+        }
+        assert_eq!(news, [8, 16, 32, 64]);
+    }
+
+    #[test]
+    fn quiet_heals() {
+        let repairs = Repairs::default();
+        fight(&repairs, Duration::from_millis(5), Duration::from_secs(60));
+        let later = Instant::now() + Duration::from_hours(2);
+        repairs.settled(&object());
+        assert_eq!(repairs.contested("a", later), []);
+        assert!(repairs.may_repair(&object(), "a", None, later));
+        assert_eq!(repairs.contested("a", later), []);
+    }
+
+    #[test]
+    fn nothing_is_waited_for_that_is_due() {
+        let repairs = Repairs::default();
+        fight(&repairs, Duration::from_millis(5), Duration::from_secs(60));
+        let now = Instant::now() + Duration::from_secs(62);
+        assert!(!repairs.may_repair(&object(), "a", None, now));
+        let wait = repairs.contested("a", now)[0].wait.unwrap();
+        assert_eq!(repairs.contested("a", now + wait), []);
+    }
+
+    #[test]
+    fn a_repair_that_fails_is_none() {
+        let repairs = Repairs::default();
+        for _ in 0..=2 * BURST {
+            assert!(repairs.may_repair(&object(), "a", Some("m"), Instant::now()));
+        }
+        assert_eq!(repairs.contested("a", Instant::now()), []);
+    }
+
+    proptest! {
+        #[test]
+        fn repairs_are_bounded_and_never_stop(pauses in prop::collection::vec(0_u64..90_000, 1..300)) {
+            let repairs = Repairs::default();
+            let start = Instant::now();
+            let mut now = start;
+            let mut count = 0_u64;
+            for pause in pauses {
+                while !repairs.may_repair(&object(), "a", None, now) {
+                    let wait = repairs.contested("a", now)[0].wait.unwrap();
+                    prop_assert!(wait <= LAST_PAUSE && !wait.is_zero());
+                    now += wait;
+                }
+                repairs.repaired(&object(), now);
+                count += 1;
+                now += Duration::from_millis(pause);
+            }
+            let bound = u64::from(BURST) + 10 + (now - start).as_secs() / 60;
+            prop_assert!(count <= bound, "{count} in {:?}", now - start);
+        }
+    }
+}
