@@ -18,7 +18,7 @@ use super::{
     applicant::Applicant,
     body::owned,
     difference::{body_hash, covers},
-    repairs::{ContestedObject, Repairs},
+    repairs::{RepairContest, Repairs},
 };
 use crate::{
     index::Index,
@@ -208,7 +208,7 @@ impl Applier {
 
     /// The objects of a BundleDeployment that others change again and again: of each, how long until it is put back
     /// again, and whether its repairs have doubled since this was asked.
-    pub fn contested(&self, bundle_deployment: &str) -> Vec<ContestedObject> {
+    pub fn contested(&self, bundle_deployment: &str) -> Vec<RepairContest> {
         self.repairs.contested(bundle_deployment, Instant::now())
     }
 

@@ -18,4 +18,4 @@ pub use applicant::Applicant;
 pub use applier::{Applier, ApplyError, Outcome};
 pub use body::body_of;
 pub use difference::{body_hash, covers};
-pub use repairs::ContestedObject;
+pub use repairs::RepairContest;

@@ -27,7 +27,7 @@ const NOTABLE: u64 = 8;
 
 /// An object that somebody else changes again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContestedObject {
+pub struct RepairContest {
     /// The object.
     pub object: ObjectKey,
     /// Who changed it last, as far as its managed fields tell.
@@ -100,7 +100,7 @@ impl Repairs {
     }
 
     /// The objects of `owner` that are contested. What is news is so only once.
-    pub(super) fn contested(&self, owner: &str, now: Instant) -> Vec<ContestedObject> {
+    pub(super) fn contested(&self, owner: &str, now: Instant) -> Vec<RepairContest> {
         let mut objects = self.objects.lock();
         objects.retain(|_, repaired| repaired.recent_at(now) > 0);
         let own = objects.iter_mut().filter(|(_, repaired)| repaired.owner == owner);
@@ -113,7 +113,7 @@ impl Repairs {
                 // What is due is either put back now, or something else is waited for first.
                 let wait = repaired.waits.then(|| repaired.wait(now));
                 let wait = wait.filter(|wait| !wait.is_zero());
-                (is_news || wait.is_some()).then(|| ContestedObject {
+                (is_news || wait.is_some()).then(|| RepairContest {
                     object: object.clone(),
                     by: repaired.by.clone(),
                     repairs: repaired.repairs,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_api::{BundleDeployment, WebhookState};
 use windlass_cluster::{
-    apply::{Applicant, ContestedObject},
+    apply::{Applicant, RepairContest},
     kinds,
     worker::Action,
 };
@@ -63,7 +63,7 @@ impl BundleReconciler {
 }
 
 /// What an event says of an object that somebody else changes again and again.
-fn contest(object: &ContestedObject) -> String {
+fn contest(object: &RepairContest) -> String {
     let by = object.by.as_deref().map_or_else(
         || "somebody".to_owned(),
         |manager| format!("field manager {manager}"),
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_event_names_the_other_writer() {
-        let mut object = ContestedObject {
+        let mut object = RepairContest {
             object: kinds::SERVICE.object(Some("n"), "s"),
             by: Some("argocd-controller".to_owned()),
             repairs: 8,
