@@ -2,8 +2,9 @@
 
 mod conversion;
 mod handshake;
+mod post;
 mod trust;
 
-pub use conversion::ConversionWebhook;
 pub use handshake::{Presented, ProbeError, Prober};
+pub use post::WebhookAddress;
 pub use trust::{TrustAnchors, TrustAnchorsError};

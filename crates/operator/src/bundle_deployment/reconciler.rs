@@ -27,6 +27,8 @@ pub struct Delays {
     pub stored: Duration,
     /// How often to re-check what no watch reports.
     pub recheck: Duration,
+    /// How often to look for a first real object, where an invented one proved nothing.
+    pub doubtful: Duration,
 }
 
 // === impl Delays ===
@@ -40,6 +42,7 @@ impl Default for Delays {
             // `customresource_handler.go` waits for them).
             stored: Duration::from_secs(70),
             recheck: Duration::from_secs(5),
+            doubtful: Duration::from_secs(60),
         }
     }
 }

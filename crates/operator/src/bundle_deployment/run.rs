@@ -84,6 +84,10 @@ impl BundleReconciler {
         };
         let (outcome, result) = match walked {
             Ok(next) if removing => return Ok(next),
+            // No watch tells of the first real object.
+            Ok(Action::AwaitChange) if self.proofs.are_doubtful(&name) => {
+                (InstallOutcome::Done, Ok(Action::Requeue(self.timing.doubtful)))
+            }
             Ok(next) => (InstallOutcome::Done, Ok(next)),
             Err(Halt::Gate(outcome)) => (outcome, Ok(Action::Requeue(self.timing.recheck))),
             Err(Halt::Later(outcome, after)) => (outcome, Ok(Action::Requeue(after))),

@@ -3,6 +3,7 @@
 
 mod conversion;
 mod gate;
+mod incumbents;
 mod prove;
 mod revisions;
 mod servers;
