@@ -1,5 +1,6 @@
 //! Proof: what an endpoint really presents and answers, seen by dialling it as the API server would.
 
+mod admission;
 mod conversion;
 mod handshake;
 mod post;

@@ -1,6 +1,7 @@
 //! Proof before arming: every ready endpoint is of the newest revision, presents a certificate that verifies under the
-//! trust bundle, and converts.
+//! trust bundle, and answers what the API server will ask it.
 
+mod admission;
 mod conversion;
 mod gate;
 mod incumbents;

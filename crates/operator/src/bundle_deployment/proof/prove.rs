@@ -8,7 +8,7 @@ use super::{
     super::{halt::Halt, reconciler::BundleReconciler, trust::TrustBundles},
     servers::CalledService,
 };
-use crate::install::plan::Plan;
+use crate::install::plan::{Phase, Plan};
 
 /// What keeps endpoints from being called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,12 @@ impl BundleReconciler {
                 }));
             }
         }
-        Ok(None)
+        let configurations: Vec<_> = plan.phases.of(Phase::Admission).cloned().collect();
+        let problems = self.ask_to_admit(name, plan, servers, &configurations).await?;
+        Ok((!problems.is_empty()).then(|| FailedProof {
+            reason: "NotAdmitting",
+            message: problems.join("; "),
+        }))
     }
 
     /// What is wrong with the certificates that a server's endpoints present.

@@ -31,7 +31,7 @@ pub struct Plan {
 // === impl Plan ===
 
 impl Plan {
-    /// The plan of an install; `canary`: whether it is desired, where the bundle converts.
+    /// The plan of an install; `canary`: whether it is desired, where the bundle has webhooks.
     pub fn new(rendered: Rendered, csv: ClusterServiceVersion<'_>, canary: bool) -> Self {
         let Rendered {
             namespace,
@@ -40,13 +40,14 @@ impl Plan {
             conversions,
             certificates,
         } = rendered;
+        let has_webhooks = !(admission.is_empty() && conversions.is_empty());
         objects.extend(admission);
         let deployments = objects
             .iter_mut()
             .filter(|object| object::text(object, "/kind") == Some("Deployment"));
         deployments.for_each(canary::stamp);
         Self {
-            canary: canary && !conversions.is_empty(),
+            canary: canary && has_webhooks,
             examples: csv.examples(),
             namespace,
             phases: Phases::new(objects),
