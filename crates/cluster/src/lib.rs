@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod clock;
+mod dry_run;
 pub mod endpoints;
 pub mod events;
 mod identity;

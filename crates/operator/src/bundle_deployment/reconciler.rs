@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials};
+use super::memory::{Disarmed, Loader, Proofs, Seats, StorageVersionHistories, Trials};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
@@ -10,6 +10,7 @@ pub(super) struct BundleReconciler {
     pub(super) context: Arc<Context>,
     pub(super) loader: Loader,
     pub(super) proofs: Proofs,
+    pub(super) seats: Seats,
     pub(super) trials: Trials,
     pub(super) disarmed: Disarmed,
     pub(super) histories: Arc<StorageVersionHistories>,

@@ -18,7 +18,7 @@ use windlass_object::object;
 use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt},
-    memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials},
+    memory::{Disarmed, Loader, Proofs, Seats, StorageVersionHistories, Trials},
     reconciler::{BundleReconciler, Delays},
     report::InstallReport,
     triggers,
@@ -48,6 +48,7 @@ pub fn run(
             context: context.clone(),
             loader: Loader::default(),
             proofs: Proofs::default(),
+            seats: Seats::default(),
             trials: Trials::default(),
             disarmed: Disarmed::new(context.clock.now()),
             histories,
@@ -67,6 +68,8 @@ impl BundleReconciler {
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
             self.proofs.forget(&name);
+            self.seats.forget(&name);
+            self.withdraw_probes(&name).await?;
             self.trials.forget(&name);
             self.disarmed.forget(&name);
             self.announced.forget(&key);
@@ -98,7 +101,16 @@ impl BundleReconciler {
                 (outcome, Err(error))
             }
         };
+        // Where only conversions are armed, the status says first that they are: whoever starts again then need not ask.
+        let is_first = outcome == InstallOutcome::Done && !report.webhooks.is_empty();
+        if is_first {
+            self.withdraw_probes(&name).await?;
+        }
         self.report(&object, &deployment, &report, &outcome).await?;
+        // Where an error says nothing of what is needed, what is asked stays for the next try.
+        if !is_first && result.is_ok() {
+            self.withdraw_probes(&name).await?;
+        }
         result
     }
 }

@@ -1,5 +1,5 @@
 //! Proof before arming: every ready endpoint is of the newest revision, presents a certificate that verifies under the
-//! trust bundle, and answers what the API server will ask it.
+//! trust bundle, and answers what the API server will ask it; and the API server reaches it.
 
 mod admission;
 mod conversion;
@@ -7,6 +7,7 @@ mod gate;
 mod incumbents;
 mod prove;
 mod revisions;
+mod seat;
 mod servers;
 
 pub(super) use servers::{CalledService, called};

@@ -17,6 +17,8 @@ pub(in crate::bundle_deployment) struct FailedProof {
     pub(in crate::bundle_deployment) reason: &'static str,
     /// What each of them answered.
     pub(in crate::bundle_deployment) message: String,
+    /// The first server with an endpoint that was not reached at all.
+    pub(super) out_of_reach: Option<usize>,
 }
 
 // === impl BundleReconciler ===
@@ -34,8 +36,17 @@ impl BundleReconciler {
             return Ok(());
         }
         self.gate_on_revisions(plan, &servers).await?;
-        let problem = self.ask_servers(name, plan, &servers, &plan.conversions).await?;
-        problem.map_or(Ok(()), |problem| Err(gate(problem.reason, problem.message)))
+        if let Some(problem) = self.ask_servers(name, plan, &servers, &plan.conversions).await? {
+            if let Some(server) = problem.out_of_reach.and_then(|index| servers.get(index)) {
+                self.halt_out_of_reach(name, plan, server, &problem.message)
+                    .await?;
+            }
+            return Err(gate(problem.reason, problem.message));
+        }
+        for server in &servers {
+            self.prove_from_api_server(name, plan, server).await?;
+        }
+        Ok(())
     }
 
     /// What is wrong with the endpoints of `servers`, each asked for its certificate and then for `conversions`.
@@ -47,13 +58,19 @@ impl BundleReconciler {
         conversions: &[Conversion],
     ) -> Result<Option<FailedProof>, Halt> {
         let mut problems = Vec::new();
-        for server in servers {
-            problems.extend(self.ask_for_certificates(name, plan, server).await);
+        let mut out_of_reach = None;
+        for (index, server) in servers.iter().enumerate() {
+            let (words, reached) = self.ask_for_certificates(name, plan, server).await;
+            if !reached && out_of_reach.is_none() {
+                out_of_reach = Some(index);
+            }
+            problems.extend(words);
         }
         if !problems.is_empty() {
             return Ok(Some(FailedProof {
                 reason: "NotServed",
                 message: problems.join("; "),
+                out_of_reach,
             }));
         }
         for conversion in conversions {
@@ -68,6 +85,7 @@ impl BundleReconciler {
                 return Ok(Some(FailedProof {
                     reason: "NotConverting",
                     message: problems.join("; "),
+                    out_of_reach: None,
                 }));
             }
         }
@@ -76,13 +94,20 @@ impl BundleReconciler {
         Ok((!problems.is_empty()).then(|| FailedProof {
             reason: "NotAdmitting",
             message: problems.join("; "),
+            out_of_reach: None,
         }))
     }
 
-    /// What is wrong with the certificates that a server's endpoints present.
-    async fn ask_for_certificates(&self, name: &str, plan: &Plan, server: &CalledService) -> Vec<String> {
+    /// What is wrong with the certificates that a server's endpoints present, and whether each was reached.
+    async fn ask_for_certificates(
+        &self,
+        name: &str,
+        plan: &Plan,
+        server: &CalledService,
+    ) -> (Vec<String>, bool) {
         let server_name = format!("{}.{}.svc", server.service, plan.namespace);
         let mut problems = Vec::new();
+        let mut reached = true;
         for endpoint in &server.endpoints {
             let fact = server.fact(endpoint, server_name.clone());
             if self.proofs.holds(name, &fact) {
@@ -97,9 +122,12 @@ impl BundleReconciler {
             self.context.metrics.probed("handshake", proven.is_ok());
             match proven {
                 Ok(()) => self.proofs.add(name, fact),
-                Err(error) => problems.push(chain(&error)),
+                Err(error) => {
+                    reached &= !error.is_unreachable();
+                    problems.push(chain(&error));
+                }
             }
         }
-        problems
+        (problems, reached)
     }
 }
