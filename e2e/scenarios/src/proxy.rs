@@ -17,7 +17,7 @@ use anyhow::Context;
 use axum::{
     Router,
     extract::{Request, State},
-    http::{Method, StatusCode},
+    http::{Method, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use http_body_util::BodyExt;
@@ -208,20 +208,27 @@ impl std::fmt::Debug for Rival {
     }
 }
 
-/// Whether a request changes an object that matters: events and leases are not part of the state.
-fn is_write(method: &Method, path: &str) -> bool {
+/// Whether a request changes an object that matters: events and leases are not part of the state, and a dry run changes
+/// nothing.
+fn is_write(method: &Method, uri: &Uri) -> bool {
+    let path = uri.path();
+    let is_dry_run = uri.query().is_some_and(|query| query.contains("dryRun=All"));
     let changes = matches!(
         *method,
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE
     );
-    changes && !path.contains("/events") && !path.contains("/leases") && !path.contains("reviews")
+    changes
+        && !is_dry_run
+        && !path.contains("/events")
+        && !path.contains("/leases")
+        && !path.contains("reviews")
 }
 
 async fn forward(State(upstream): State<Upstream>, request: Request) -> Response {
     let shared = &upstream.shared;
     let right = Right::needed(request.method(), request.uri());
     *shared.requests.lock().entry(right).or_default() += 1;
-    let write = is_write(request.method(), request.uri().path());
+    let write = is_write(request.method(), request.uri());
     let number = if write {
         shared.writes.fetch_add(1, Ordering::SeqCst) + 1
     } else {
