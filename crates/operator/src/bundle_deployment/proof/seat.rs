@@ -222,22 +222,11 @@ impl BundleReconciler {
             Ok(_) => Ok(SeatAnswer::Passed),
             // Somebody has stored it: that is found out after all webhooks are called.
             Err(error) if error.is_conflict() => Ok(SeatAnswer::Passed),
-            Err(RequestError::Refused {
-                operation,
-                object,
-                status,
-            }) => match SeatAnswer::of(&probe.webhook_name(part), &status.message) {
-                // It may be gone at the next try, unless the API server does not want the object.
-                SeatAnswer::Unrelated { .. } if status.code == 429 || status.code >= 500 => {
-                    Err(RequestError::Refused {
-                        operation,
-                        object,
-                        status,
-                    }
-                    .into())
-                }
-                answer => Ok(answer),
-            },
+            Err(RequestError::Refused { status, .. })
+                if !SeatAnswer::is_missing(status.code, &status.message) =>
+            {
+                Ok(SeatAnswer::of(&probe.webhook_name(part), &status.message))
+            }
             Err(error) => Err(error.into()),
         }
     }

@@ -92,6 +92,12 @@ const WORDS: [(&str, Obstacle); 22] = [
 // === impl SeatAnswer ===
 
 impl SeatAnswer {
+    /// Whether a refusal is none that answers the question: the API server has other troubles, which may be gone at the
+    /// next try.
+    pub fn is_missing(code: u16, message: &str) -> bool {
+        (code == 429 || code >= 500) && !message.contains("webhook")
+    }
+
     /// What the API server's refusal of an object, in its `message`, says of the webhook of that name.
     pub fn of(webhook: &str, message: &str) -> Self {
         let words = |text: &str| shortened(tidied(text), LONGEST_WORDS);
@@ -278,6 +284,23 @@ mod tests {
                 matches!(SeatAnswer::of("w", message), SeatAnswer::Unrelated { .. }),
                 "{message}"
             );
+        }
+    }
+
+    #[test]
+    fn other_troubles_of_the_api_server_are_no_answer() {
+        for (code, message, is_missing) in [
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"w\": EOF",
+                false,
+            ),
+            (500, "etcdserver: request timed out", true),
+            (429, "too many requests", true),
+            (403, "configmaps is forbidden", false),
+            (422, "invalid", false),
+        ] {
+            assert_eq!(SeatAnswer::is_missing(code, message), is_missing, "{message}");
         }
     }
 
