@@ -123,6 +123,7 @@ impl Args {
                 disarmed: wait(self.disarm_delay),
                 stored: wait(self.storage_delay),
                 recheck: wait(self.recheck_interval),
+                doubtful: wait(self.recheck_interval) * 12,
             },
             rotation,
         })

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_crd::{
     claims::Adoption,
+    round_trip::ConversionException,
     storage_migration::Migration,
     upgrade_safety::{Exception, Policy},
 };
@@ -62,7 +63,7 @@ pub struct BundleDeploymentSpec {
     /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity, annotations. The additional field `windlass` has `readinessProbe`, `preStop`, `rollingUpdate` and
     /// `canary`, each true by default. The first three keep webhooks available while a Deployment rolls out. With
-    /// `canary`, a new revision of a bundle with conversion webhooks is first tested in a single separate pod, before
+    /// `canary`, a new revision of a bundle with webhooks is first tested in a single separate pod, before
     /// the Deployment is changed. That pod runs the operator's program alongside the installed one: turn it off for an
     /// operator without leader election, or both will reconcile. `replicas` of `windlass` is how many replicas
     /// Deployments that serve webhooks have, unless an autoscaler or `kubectl scale` has set it.
@@ -85,6 +86,12 @@ pub struct BundleDeploymentSpec {
     /// How upgrades are done.
     #[serde(default, skip_serializing_if = "UpgradeSettings::is_default")]
     pub upgrade: UpgradeSettings,
+    /// Fields that conversion webhooks may lose or change when they convert an object to another version and back. A
+    /// webhook that loses others, which those of the installed bundle do not lose, is not armed; the condition says
+    /// which field of which object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    pub conversion_exceptions: Vec<ConversionException>,
     /// Existing objects of the bundle to take over from their creator, such as another installer or a user. An install
     /// that would change such objects is refused unless they are listed here. Stop their other writers first, or both
     /// will keep overwriting each other. Objects of another BundleDeployment cannot be taken over before that one is

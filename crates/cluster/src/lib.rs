@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod clock;
 mod discovery;
+mod dry_run;
 pub mod endpoints;
 pub mod events;
 mod identity;

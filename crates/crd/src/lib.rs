@@ -36,7 +36,7 @@ pub mod storage_migration;
 pub mod upgrade_safety;
 mod versions;
 
-pub use sample::sample_object;
+pub use sample::{SAMPLE_NAME, Sample, sample_object, sample_of_version};
 pub use versions::{
     is_converting, is_served, is_storage, reachable_version, storage_version, stored_versions, version,
     version_name, versions,

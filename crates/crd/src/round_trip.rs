@@ -1,9 +1,11 @@
-//! What an object has lost in a conversion there and back.
+//! What an object has lost in a conversion there and back, and whether that is news.
 
 use std::{collections::BTreeSet, fmt};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_object::{GoDuration, JsonPath};
+use windlass_object::{GoDuration, JsonPath, path::is_within};
 
 /// Something that did not come back as it was sent. Never shows a value: objects may hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +14,31 @@ pub struct Loss {
     pub field: String,
     /// Whether the field is gone; else it came back with another value.
     pub is_gone: bool,
+}
+
+/// A field that conversions of a CustomResourceDefinition may lose or change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversionException {
+    /// Name of the CustomResourceDefinition.
+    #[schemars(length(min = 1, max = 253))]
+    pub crd: String,
+    /// Field as reported, for example `spec.replicas`; also matches everything below it, and all items of a list.
+    #[schemars(length(min = 1, max = 4096))]
+    pub field: String,
+    /// Why this is acceptable, for whoever reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub reason: Option<String>,
+}
+
+// === impl ConversionException ===
+
+impl ConversionException {
+    /// Whether it allows this loss of an object of `crd`.
+    pub fn allows(&self, crd: &str, loss: &Loss) -> bool {
+        self.crd == crd && is_within(&loss.field, &self.field)
+    }
 }
 
 // === impl Loss ===
@@ -51,6 +78,16 @@ pub fn losses(sent: &Value, back: &Value) -> Vec<Loss> {
         }
     }
     found
+}
+
+/// Those of `found` that are news: neither `known`, as what the installed revision loses too, nor allowed by an exception.
+pub fn news(found: Vec<Loss>, known: &[Loss], crd: &str, exceptions: &[ConversionException]) -> Vec<Loss> {
+    let mut news = found;
+    news.retain(|loss| {
+        let is_known = known.iter().any(|known| is_within(&loss.field, &known.field));
+        !is_known && !exceptions.iter().any(|exception| exception.allows(crd, loss))
+    });
+    news
 }
 
 fn compare(path: &JsonPath, sent: &Value, back: Option<&Value>, found: &mut Vec<Loss>) {
@@ -221,6 +258,47 @@ mod tests {
             let of = |text| json!({"spec": {"a": text}});
             assert_eq!(found(of(sent), of(back)), ["spec.a changed"], "{sent} {back}");
         }
+    }
+
+    #[test]
+    fn what_is_lost_already_or_allowed_is_no_news() {
+        let loss = |field: &str| Loss {
+            field: field.into(),
+            is_gone: true,
+        };
+        let exception = |crd: &str, field: &str| ConversionException {
+            crd: crd.into(),
+            field: field.into(),
+            reason: None,
+        };
+        let found = || vec![loss("spec.size"), loss("spec.list[1].a"), loss("status")];
+        let fields = |known: &[Loss], exceptions: &[ConversionException]| {
+            let news = news(found(), known, "widgets.example.com", exceptions);
+            news.into_iter()
+                .map(|loss| loss.field)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(fields(&[], &[]), "spec.size spec.list[1].a status");
+        assert_eq!(
+            fields(&[loss("spec.size"), loss("status")], &[]),
+            "spec.list[1].a"
+        );
+        assert_eq!(fields(&[loss("spec")], &[]), "status");
+        assert_eq!(
+            fields(&[loss("status.ready")], &[]),
+            "spec.size spec.list[1].a status"
+        );
+        let allowed = |crd, field| fields(&[], &[exception(crd, field)]);
+        assert_eq!(allowed("widgets.example.com", "spec.list"), "spec.size status");
+        assert_eq!(
+            allowed("widgets.example.com", "spec.siz"),
+            "spec.size spec.list[1].a status"
+        );
+        assert_eq!(
+            allowed("gadgets.example.com", "spec"),
+            "spec.size spec.list[1].a status"
+        );
     }
 
     fn value() -> impl Strategy<Value = Value> {

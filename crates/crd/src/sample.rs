@@ -6,6 +6,19 @@ use windlass_object::object;
 
 use crate::{storage_version, version_name, versions};
 
+/// An object to ask a webhook about where nothing is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The object. It is never stored, so its name and uid name nothing.
+    pub object: Value,
+    /// Whether it is no example of the author's but the smallest that the schema takes: what a webhook that reads more
+    /// into it than its schema says makes of it, proves nothing.
+    pub is_invented: bool,
+}
+
+/// The name of an object to ask a webhook about that nobody has stored.
+pub const SAMPLE_NAME: &str = "windlass-proof";
+
 /// Below this depth nothing more is filled in; a schema that demands more has no small object.
 const DEEPEST: usize = 12;
 
@@ -35,7 +48,7 @@ fn minimal_object(crd: &Value, version: &str) -> Value {
 
 fn metadata(crd: &Value) -> Value {
     let mut metadata = json!({
-        "name": "windlass-proof",
+        "name": SAMPLE_NAME,
         "uid": "00000000-0000-4000-8000-000000000000",
         "creationTimestamp": "2000-01-01T00:00:00Z",
     });
@@ -47,21 +60,37 @@ fn metadata(crd: &Value) -> Value {
 
 /// An object to prove a conversion with where nothing is stored: one of the author's examples, best of the version that
 /// objects are stored in, else the smallest that the schema takes.
-pub fn sample_object(crd: &Value, examples: &[Value]) -> Value {
+pub fn sample_object(crd: &Value, examples: &[Value]) -> Sample {
     let storage = storage_version(crd).unwrap_or_default();
     let versions = versions(crd).iter().map(version_name);
     let others = versions.filter(|version| *version != storage);
+    let example = std::iter::once(storage)
+        .chain(others)
+        .find_map(|version| example(crd, version, examples));
+    sample(crd, storage, example)
+}
+
+/// The same in one version.
+pub fn sample_of_version(crd: &Value, version: &str, examples: &[Value]) -> Sample {
+    sample(crd, version, example(crd, version, examples))
+}
+
+/// An example of a CustomResourceDefinition in one of its versions.
+fn example<'a>(crd: &Value, version: &str, examples: &'a [Value]) -> Option<&'a Value> {
     let group = object::text(crd, "/spec/group").unwrap_or_default();
     let kind = object::text(crd, "/spec/names/kind");
-    let example = std::iter::once(storage).chain(others).find_map(|version| {
-        let api_version = format!("{group}/{version}");
-        examples.iter().find(|example| {
-            object::text(example, "/kind") == kind
-                && object::text(example, "/apiVersion") == Some(&api_version)
-        })
-    });
+    let api_version = format!("{group}/{version}");
+    examples.iter().find(|example| {
+        object::text(example, "/kind") == kind && object::text(example, "/apiVersion") == Some(&api_version)
+    })
+}
+
+fn sample(crd: &Value, version: &str, example: Option<&Value>) -> Sample {
     let Some(example) = example else {
-        return minimal_object(crd, storage);
+        return Sample {
+            object: minimal_object(crd, version),
+            is_invented: true,
+        };
     };
     let mut sample = example.clone();
     let mut metadata = metadata(crd);
@@ -71,7 +100,10 @@ pub fn sample_object(crd: &Value, examples: &[Value]) -> Value {
         }
     }
     sample["metadata"] = metadata;
-    sample
+    Sample {
+        object: sample,
+        is_invented: false,
+    }
 }
 
 /// The smallest value of a schema: what it requires, filled with its own defaults where it has some.
@@ -190,13 +222,30 @@ mod tests {
             (&all[3..], Value::Null),
             (&[], Value::Null),
         ] {
-            let sample = sample_object(&crd, examples);
+            let Sample {
+                object: sample,
+                is_invented,
+            } = sample_object(&crd, examples);
+            assert_eq!(is_invented, expected.is_null());
             assert_eq!(sample["spec"]["of"], expected);
             assert_eq!(sample["metadata"]["name"], "windlass-proof");
             assert_eq!(sample["kind"], "Widget");
         }
-        assert_eq!(sample_object(&crd, &[])["apiVersion"], "example.com/v1");
-        assert_eq!(sample_object(&crd, &all)["metadata"]["labels"], json!({"a": "b"}));
+        assert_eq!(sample_object(&crd, &[]).object["apiVersion"], "example.com/v1");
+        assert_eq!(
+            sample_object(&crd, &all).object["metadata"]["labels"],
+            json!({"a": "b"})
+        );
+        for (version, expected) in [
+            ("v1beta1", json!("v1beta1")),
+            ("v1", json!("v1")),
+            ("v0", Value::Null),
+        ] {
+            let sample = sample_of_version(&crd, version, &all);
+            assert_eq!(sample.object["spec"]["of"], expected);
+            assert_eq!(sample.object["apiVersion"], format!("example.com/{version}"));
+            assert_eq!(sample.is_invented, expected.is_null());
+        }
     }
 
     proptest! {

@@ -37,6 +37,11 @@ pub const HELD: &str = "windlass.dev/held";
 /// Label on the pod in which a new revision is tried out, the revision; and annotation, the name of the Deployment.
 pub const CANARY: &str = "windlass.dev/canary";
 
+/// Label on a ValidatingWebhookConfiguration by which the API server is asked whether it reaches a Service: the
+/// BundleDeployment for which it is asked. It is not installed for it, and so does not carry [`BUNDLE_DEPLOYMENT`]. And label
+/// on the ConfigMaps that it is asked with, which are never stored: which webhook they are for.
+pub const PROBE: &str = "windlass.dev/probe";
+
 /// Annotation on an object that stayed behind when its BundleDeployment went (a CustomResourceDefinition with its
 /// objects): the name of that BundleDeployment. Such an object may be taken over, unless another installer has taken it.
 pub const RELEASED_BY: &str = "windlass.dev/released-by";

@@ -50,8 +50,9 @@ pub struct Args {
     #[arg(long)]
     pub stand_in: bool,
 
-    /// Do something wrong: never-ready, wrong-certificate, slow=DURATION, not-found, error, wrong-version, lose-field
-    /// or crash; may be repeated.
+    /// Do something wrong: never-ready, wrong-certificate, slow=DURATION, not-found, error, wrong-version, lose-field,
+    /// refuse-conversion, crash, or admission-not-found, admission-error, admission-garbage or admission-silent; may be
+    /// repeated.
     #[arg(long = "fault", value_name = "FAULT")]
     pub faults: Vec<Misbehavior>,
 }
@@ -84,8 +85,25 @@ pub enum Misbehavior {
     WrongVersion,
     /// Conversion loses the size.
     LoseField,
+    /// Conversion webhooks answer that they cannot convert.
+    RefuseConversion,
     /// The process ends at once with an error.
     Crash,
+    /// Admission webhooks do this, and conversion goes on.
+    Admission(AdmissionFault),
+}
+
+/// What an admission webhook does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdmissionFault {
+    /// It answers 404.
+    NotFound,
+    /// It answers 500.
+    Error,
+    /// It answers what is no AdmissionReview.
+    Garbage,
+    /// It never answers.
+    Silent,
 }
 
 // === impl Args ===
@@ -157,7 +175,12 @@ impl FromStr for Misbehavior {
             "error" => Self::Error,
             "wrong-version" => Self::WrongVersion,
             "lose-field" => Self::LoseField,
+            "refuse-conversion" => Self::RefuseConversion,
             "crash" => Self::Crash,
+            "admission-not-found" => Self::Admission(AdmissionFault::NotFound),
+            "admission-error" => Self::Admission(AdmissionFault::Error),
+            "admission-garbage" => Self::Admission(AdmissionFault::Garbage),
+            "admission-silent" => Self::Admission(AdmissionFault::Silent),
             _ => {
                 let duration = text
                     .strip_prefix("slow=")
@@ -222,7 +245,12 @@ mod tests {
             Ok(Misbehavior::Slow(Duration::from_millis(250)))
         );
         assert_eq!("slow=2m".parse(), Ok(Misbehavior::Slow(Duration::from_secs(120))));
+        assert_eq!(
+            "admission-silent".parse(),
+            Ok(Misbehavior::Admission(AdmissionFault::Silent))
+        );
         for wrong in [
+            "admission-",
             "slow",
             "slow=",
             "slow=5",

@@ -25,7 +25,7 @@ use self::{
     service::Service,
 };
 
-pub use args::{Args, Misbehavior, SampleVersion};
+pub use args::{AdmissionFault, Args, Misbehavior, SampleVersion};
 
 /// Serves until SIGTERM or SIGINT, then lets requests in flight end.
 ///

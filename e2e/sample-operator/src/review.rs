@@ -69,6 +69,16 @@ pub(crate) fn answer(body: &[u8], duty: Duty, converter: &Converter) -> Result<V
     Ok(json!({"apiVersion": api_version, "kind": kind, "response": response}))
 }
 
+/// Answers a ConversionReview as a webhook does that cannot convert any of its objects.
+pub(crate) fn refuse_to_convert(body: &[u8]) -> Value {
+    let review: Value = serde_json::from_slice(body).unwrap_or_default();
+    let result = json!({"status": "Failure", "message": "cannot convert, as --fault refuse-conversion asks"});
+    json!({
+        "apiVersion": review["apiVersion"], "kind": review["kind"],
+        "response": {"uid": review["request"]["uid"], "convertedObjects": [], "result": result},
+    })
+}
+
 fn admit(request: &Value, uid: &str, duty: Duty) -> Value {
     let object = &request["object"];
     if duty == Duty::Validate

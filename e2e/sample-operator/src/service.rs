@@ -10,7 +10,7 @@ use hyper::{
 };
 
 use crate::{
-    args::{Args, Misbehavior},
+    args::{AdmissionFault, Args, Misbehavior},
     conversion::Converter,
     review::{self, Duty},
 };
@@ -77,6 +77,16 @@ impl Service {
                 "failing, as --fault error asks",
             ));
         }
+        if matches!(duty, Duty::Mutate | Duty::Validate)
+            && let Some(fault) = self.admission_fault()
+        {
+            return Ok(misjudged(fault).await);
+        }
+        if matches!(duty, Duty::Convert) && self.faults.contains(&Misbehavior::RefuseConversion) {
+            let body = request.into_body().collect().await?.to_bytes();
+            let refused = review::refuse_to_convert(&body);
+            return Ok(respond(StatusCode::OK, "application/json", refused.to_string()));
+        }
         let body = request.into_body().collect().await?.to_bytes();
         Ok(match review::answer(&body, duty, &self.converter) {
             Ok(answer) => respond(StatusCode::OK, "application/json", answer.to_string()),
@@ -84,6 +94,13 @@ impl Service {
                 tracing::warn!(path, %error, "Refused a request");
                 text(StatusCode::BAD_REQUEST, &error.to_string())
             }
+        })
+    }
+
+    fn admission_fault(&self) -> Option<AdmissionFault> {
+        self.faults.iter().find_map(|fault| match fault {
+            Misbehavior::Admission(fault) => Some(*fault),
+            _ => None,
         })
     }
 
@@ -95,6 +112,22 @@ impl Service {
                 None
             }
         })
+    }
+}
+
+/// What is answered instead of an AdmissionReview, if anything.
+async fn misjudged(fault: AdmissionFault) -> Response<Full<Bytes>> {
+    match fault {
+        AdmissionFault::NotFound => text(
+            StatusCode::NOT_FOUND,
+            "no such path, as --fault admission-not-found asks",
+        ),
+        AdmissionFault::Error => text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "failing, as --fault admission-error asks",
+        ),
+        AdmissionFault::Garbage => text(StatusCode::OK, "<html>no review</html>"),
+        AdmissionFault::Silent => std::future::pending().await,
     }
 }
 

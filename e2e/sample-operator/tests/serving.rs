@@ -224,6 +224,30 @@ async fn a_certificate_of_a_stranger_is_served_on_demand() {
 }
 
 #[tokio::test]
+async fn a_fault_of_admission_leaves_conversion_alone() {
+    let folder = TempDir::new().unwrap();
+    let authority = Authority::new();
+    authority.issue(folder.path());
+    for (fault, expected) in [
+        ("admission-not-found", StatusCode::NOT_FOUND),
+        ("admission-error", StatusCode::INTERNAL_SERVER_ERROR),
+        ("admission-garbage", StatusCode::OK),
+    ] {
+        let server = start(folder.path(), &[&format!("--fault={fault}")]).await;
+        for path in ["/mutate", "/validate"] {
+            let stream = authority.connect(server.address).await.unwrap();
+            let (status, answer) = post(stream, path, &json!({})).await;
+            assert_eq!((status, answer), (expected, Value::Null), "{fault} {path}");
+        }
+        let stream = authority.connect(server.address).await.unwrap();
+        let (status, answer) = post(stream, "/convert", &conversion()).await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(answer["response"]["result"]["status"], "Success");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_stand_in_speaks_tls_and_plain_http_on_one_port() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     authority.issue(folder.path());

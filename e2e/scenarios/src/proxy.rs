@@ -212,14 +212,16 @@ impl std::fmt::Debug for Rival {
 /// nothing.
 fn is_write(method: &Method, uri: &Uri) -> bool {
     let path = uri.path();
-    if uri.query().is_some_and(|query| query.contains("dryRun=All")) {
-        return false;
-    }
+    let is_dry_run = uri.query().is_some_and(|query| query.contains("dryRun=All"));
     let changes = matches!(
         *method,
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE
     );
-    changes && !path.contains("/events") && !path.contains("/leases") && !path.contains("reviews")
+    changes
+        && !is_dry_run
+        && !path.contains("/events")
+        && !path.contains("/leases")
+        && !path.contains("reviews")
 }
 
 async fn forward(State(upstream): State<Upstream>, request: Request) -> Response {

@@ -6,6 +6,7 @@ use rustls::pki_types::ServerName;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use windlass_crd::conversion_review::ConversionProblem;
 
 use super::trust::{Recorder, TrustAnchors};
 
@@ -61,11 +62,13 @@ pub enum ProbeError {
     /// TLS cannot be set up on our side.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// The request was cut off.
-    #[error("{address}: the request failed")]
+    /// The request was cut off: a server that panics closes its connection without an answer.
+    #[error("{address} gave no HTTP answer to {path}")]
     Http {
         /// The endpoint.
         address: SocketAddr,
+        /// The path.
+        path: String,
         /// What went wrong.
         source: hyper::Error,
     },
@@ -81,14 +84,39 @@ pub enum ProbeError {
         /// The beginning of what it said beside that.
         words: String,
     },
-    /// The endpoint answered what is no ConversionReview or one that the API server would refuse.
-    #[error("{address}: {problem}")]
-    Conversion {
+    /// The endpoint answered what nobody can read.
+    #[error("{address} {problem}")]
+    Answer {
         /// The endpoint.
         address: SocketAddr,
         /// What is wrong with the answer.
         problem: String,
     },
+    /// The endpoint answered what is no ConversionReview or one that the API server would refuse.
+    #[error("{address}: {problem}")]
+    Conversion {
+        /// The endpoint.
+        address: SocketAddr,
+        /// What is wrong with the answer; said with the address wherever this is said.
+        problem: ConversionProblem,
+    },
+}
+
+// === impl ProbeError ===
+
+impl ProbeError {
+    /// Whether nobody was there to speak to, rather than somebody who says the wrong thing: what a firewall does.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Timeout { .. } | Self::Connect { .. })
+    }
+
+    /// Whether the webhook has answered, and says itself that it cannot convert what it was sent.
+    pub fn is_refusal(&self) -> bool {
+        let Self::Conversion { problem, .. } = self else {
+            return false;
+        };
+        matches!(problem, ConversionProblem::Failed { .. })
+    }
 }
 
 // === impl Presented ===

@@ -1,9 +1,11 @@
 //! Proof: what an endpoint really presents and answers, seen by dialling it as the API server would.
 
+mod admission;
 mod conversion;
 mod handshake;
+mod post;
 mod trust;
 
-pub use conversion::ConversionWebhook;
 pub use handshake::{Presented, ProbeError, Prober};
+pub use post::WebhookAddress;
 pub use trust::{TrustAnchors, TrustAnchorsError};

@@ -26,7 +26,8 @@ use crate::install::{
 
 impl BundleReconciler {
     /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration that is not there or
-    /// differs, a conversion that is not in place or was never proven, a version that is not served or stored yet.
+    /// differs, a conversion that is not in place, was never proven or only with an invented object, a version that is not
+    /// served or stored yet.
     pub(super) fn is_anything_unarmed(
         &self,
         owner: &Applicant,
@@ -49,7 +50,8 @@ impl BundleReconciler {
             self.crd_seen(name)
                 .is_none_or(|live| waits_for_proof(desired, &live))
         });
-        report.installing.is_some() || admission || conversions || versions
+        let doubtful = self.proofs.are_doubtful(&owner.bundle_deployment);
+        report.installing.is_some() || admission || conversions || versions || doubtful
     }
 
     /// Arms everything: from then on, webhooks call whom `armament` says. What is in place already is not written again.

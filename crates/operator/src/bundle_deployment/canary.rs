@@ -114,9 +114,11 @@ impl BundleReconciler {
                 }
             };
             let address = address.map_err(|finding| self.judged(desired, &pod, finding))?;
+            // A canary is called by the names that OLM gives, as if it were the only pod.
+            let called = Traffic::new(plan, &BTreeMap::new());
             let servers = servers(plan, desired, &pod, address, &trust_bundles)?;
             let name = &owner.bundle_deployment;
-            if let Some(problem) = self.ask_servers(name, plan, &servers, &plan.conversions).await? {
+            if let Some(problem) = self.ask_servers(name, plan, &servers, &called).await? {
                 let finding = Finding::fails("CanaryFailed", format!("failed: {}", problem.message));
                 return Err(self.judged(desired, &pod, finding));
             }

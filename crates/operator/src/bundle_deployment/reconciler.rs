@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::memory::{Disarmed, DryRuns, Loader, Proofs, Reported, StorageVersionHistories, Trials};
+use super::memory::{Disarmed, DryRuns, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
@@ -10,6 +10,7 @@ pub(super) struct BundleReconciler {
     pub(super) context: Arc<Context>,
     pub(super) loader: Loader,
     pub(super) proofs: Proofs,
+    pub(super) seats: Seats,
     pub(super) trials: Trials,
     pub(super) dry_runs: DryRuns,
     pub(super) disarmed: Disarmed,
@@ -29,6 +30,8 @@ pub struct Delays {
     pub stored: Duration,
     /// How often to re-check what no watch reports.
     pub recheck: Duration,
+    /// How often to look for a first real object, where an invented one proved nothing.
+    pub doubtful: Duration,
 }
 
 // === impl Delays ===
@@ -42,6 +45,7 @@ impl Default for Delays {
             // `customresource_handler.go` waits for them).
             stored: Duration::from_secs(70),
             recheck: Duration::from_secs(5),
+            doubtful: Duration::from_secs(60),
         }
     }
 }

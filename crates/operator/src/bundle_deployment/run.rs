@@ -18,7 +18,9 @@ use windlass_object::object;
 use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt},
-    memory::{Disarmed, DryRuns, Loader, Proofs, Reported, StorageVersionHistories, Trials, status_of},
+    memory::{
+        Disarmed, DryRuns, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials, status_of,
+    },
     pause::paused_by,
     polling,
     reconciler::{BundleReconciler, Delays},
@@ -62,6 +64,7 @@ pub fn run(
                 context: context.clone(),
                 loader: Loader::default(),
                 proofs: Proofs::default(),
+                seats: Seats::default(),
                 trials: Trials::default(),
                 dry_runs: DryRuns::default(),
                 disarmed: Disarmed::new(since),
@@ -90,6 +93,8 @@ impl BundleReconciler {
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
             self.proofs.forget(&name);
+            self.seats.forget(&name);
+            self.withdraw_probes(&name).await?;
             self.trials.forget(&name);
             self.dry_runs.forget(&name);
             self.disarmed.forget(&name);
@@ -113,6 +118,10 @@ impl BundleReconciler {
         };
         let (outcome, result) = match walked {
             Ok(next) if removing => return Ok(next),
+            // No watch tells of the first real object.
+            Ok(Action::AwaitChange) if self.proofs.are_doubtful(&name) => {
+                (InstallOutcome::Done, Ok(Action::Requeue(self.timing.doubtful)))
+            }
             Ok(next) => (InstallOutcome::Done, Ok(next)),
             Err(Halt::Gate(outcome)) => (outcome, Ok(Action::Requeue(self.timing.recheck))),
             Err(Halt::Later(outcome, after)) => (outcome, Ok(Action::Requeue(after))),
@@ -123,7 +132,16 @@ impl BundleReconciler {
                 (outcome, Err(error))
             }
         };
+        // Where only conversions are armed, the status says first that they are: whoever starts again then need not ask.
+        let is_first = outcome == InstallOutcome::Done && !report.webhooks.is_empty();
+        if is_first {
+            self.withdraw_probes(&name).await?;
+        }
         self.report(&object, &deployment, &report, &outcome).await?;
+        // Where an error says nothing of what is needed, what is asked stays for the next try.
+        if !is_first && result.is_ok() {
+            self.withdraw_probes(&name).await?;
+        }
         Ok(self.announce_contested(&object, &name, result?).await)
     }
 

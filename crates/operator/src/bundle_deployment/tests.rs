@@ -14,7 +14,7 @@ use windlass_cluster::{
 use windlass_object::names;
 
 use super::{
-    memory::{Disarmed, DryRuns, Loader, Proofs, Trials},
+    memory::{Disarmed, DryRuns, Loader, Proofs, Seats, Trials},
     reconciler::{BundleReconciler, Delays},
 };
 use crate::{context::Context, reporting::Announced};
@@ -96,6 +96,7 @@ impl Server {
             context: Arc::new(context),
             loader: Loader::default(),
             proofs: Proofs::default(),
+            seats: Seats::default(),
             trials: Trials::default(),
             dry_runs: DryRuns::default(),
             disarmed: Disarmed::new(Leadership::always().acquired().await),

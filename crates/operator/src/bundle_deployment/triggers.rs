@@ -154,6 +154,12 @@ fn add_all(index: &Index, queue: &Queue<String>) {
             queue.add(name.to_owned());
         }
     }
+    // What was asked for a BundleDeployment that is gone is taken back.
+    for configuration in index.objects(&kinds::VALIDATING_WEBHOOK_CONFIGURATION) {
+        if let Some(name) = object::label(&configuration, names::PROBE) {
+            queue.add(name.to_owned());
+        }
+    }
 }
 
 /// How long a change can wait.
@@ -171,6 +177,12 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         names.extend(object::label(version, names::BUNDLE_DEPLOYMENT).map(str::to_owned));
     }
     let kind = Kind::of(&change.key);
+    // One that appears is not needed for ever; that it goes is no news.
+    if kind == kinds::VALIDATING_WEBHOOK_CONFIGURATION
+        && let Some(after) = &change.after
+    {
+        names.extend(object::label(after, names::PROBE).map(str::to_owned));
+    }
     if kind == kinds::BUNDLE_DEPLOYMENT {
         names.insert(change.key.name.clone());
         // Others may wait for a claim that it made, or for it to say what it claims.

@@ -4,6 +4,7 @@
 //! started yet, and an empty bundle folder.
 
 mod absences;
+mod admission_proof;
 mod adoption;
 mod claims;
 mod commands;
@@ -32,6 +33,7 @@ mod removal;
 mod rights;
 mod rotation;
 mod schemas;
+mod seat;
 mod secrets;
 mod self_managed;
 mod service;
@@ -109,6 +111,14 @@ scenarios! {
     commands::the_command_installs_nothing_of_a_broken_bundle,
     commands::the_command_ends_when_the_operator_refuses,
     upgrade::a_broken_revision_is_stopped_at_its_canary,
+    admission_proof::a_revision_that_does_not_answer_admission_is_never_armed,
+    admission_proof::a_bundle_without_conversion_is_tried_out_too,
+    admission_proof::a_lossy_conversion_is_allowed_by_an_exception_and_is_then_no_news,
+    admission_proof::an_invented_object_that_does_not_convert_keeps_nothing_disarmed,
+    seat::the_api_server_is_asked_once_for_each_server,
+    seat::a_question_that_a_crash_leaves_behind_goes,
+    seat::what_only_the_operator_reaches_is_not_armed,
+    seat::what_only_the_api_server_reaches_is_not_armed,
     upgrade::a_canary_that_cannot_start_says_why,
     upgrade::removal_during_a_canary_leaves_nothing_behind,
     upgrade::without_a_canary_a_broken_revision_can_be_set_back,

@@ -227,7 +227,7 @@ pub(super) async fn a_downgrade_never_loses_stored_objects(cluster: &TestCluster
 }
 
 /// The newer sample with a fault: its folder.
-fn broken(cluster: &TestCluster, fault: &str) -> anyhow::Result<String> {
+pub(super) fn broken(cluster: &TestCluster, fault: &str) -> anyhow::Result<String> {
     let name = format!("sample.v2-{fault}");
     let folder = cluster.add_bundle(&sample::bundle("sample.v2"), &name)?;
     let image = format!("image: {}:v2", sample::IMAGE);
@@ -267,7 +267,7 @@ pub(super) async fn stopped(cluster: &TestCluster, reason: &str, words: &str) ->
 }
 
 /// What serves: the Deployment's pods, its template and whether the CRD serves the version of the newer bundle.
-async fn serving(cluster: &TestCluster) -> anyhow::Result<Value> {
+pub(super) async fn serving(cluster: &TestCluster) -> anyhow::Result<Value> {
     let deployment = get(&cluster.client, sample::DEPLOYMENT)
         .await?
         .context("no Deployment")?;
@@ -293,7 +293,7 @@ pub(super) fn serves(crd: &Value, version: &str) -> bool {
     })
 }
 
-async fn no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
     until("no canary is left", PATIENCE, async || {
         let left = list(&cluster.client, CANARIES).await?;
         let names: Vec<_> = left.iter().map(|pod| text(pod, "/metadata/name")).collect();
@@ -303,7 +303,7 @@ async fn no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// Lets traffic go on for a while. For how long.
-async fn hold(load: &Load) -> anyhow::Result<Duration> {
+pub(super) async fn hold(load: &Load) -> anyhow::Result<Duration> {
     let (started, duration) = (Instant::now(), duration_in(HOLD, SHORT_HOLD)?);
     while started.elapsed() < duration {
         load.at_least(10).await?;

@@ -6,6 +6,7 @@ mod histories;
 mod loader;
 mod proofs;
 mod reported;
+mod seats;
 mod trials;
 
 pub(super) use disarmed::Disarmed;
@@ -14,4 +15,5 @@ pub(super) use histories::StorageVersionHistories;
 pub(super) use loader::{LoadOutcome, Loaded, Loader};
 pub(super) use proofs::{Fact, Proofs};
 pub(super) use reported::{Reported, status_of};
+pub(super) use seats::Seats;
 pub(super) use trials::{CrdChange, LatestTrial, Trials};

@@ -9,6 +9,8 @@ use windlass_cluster::endpoints::Endpoint;
 #[derive(Default)]
 pub(in crate::bundle_deployment) struct Proofs {
     known: Mutex<HashMap<String, HashSet<Fact>>>,
+    /// The CustomResourceDefinitions whose conversion was asked for with an invented object that proved nothing.
+    doubtful: Mutex<HashMap<String, HashSet<String>>>,
 }
 
 /// One thing that was seen of one endpoint.
@@ -27,6 +29,7 @@ impl Proofs {
     /// Forgets a BundleDeployment that is gone.
     pub(in crate::bundle_deployment) fn forget(&self, name: &str) {
         self.known.lock().remove(name);
+        self.doubtful.lock().remove(name);
     }
 
     /// Whether it has been seen.
@@ -40,5 +43,29 @@ impl Proofs {
     /// Notes that it was seen.
     pub(in crate::bundle_deployment) fn add(&self, name: &str, fact: Fact) {
         self.known.lock().entry(name.to_owned()).or_default().insert(fact);
+    }
+
+    /// Notes that the conversion of a CustomResourceDefinition is to be proven with a real object, once there is one.
+    pub(in crate::bundle_deployment) fn doubt(&self, name: &str, crd: &str) {
+        let mut doubtful = self.doubtful.lock();
+        doubtful
+            .entry(name.to_owned())
+            .or_default()
+            .insert(crd.to_owned());
+    }
+
+    /// Notes that it was proven.
+    pub(in crate::bundle_deployment) fn settle(&self, name: &str, crd: &str) {
+        if let Some(doubtful) = self.doubtful.lock().get_mut(name) {
+            doubtful.remove(crd);
+        }
+    }
+
+    /// Whether a conversion is to be proven with a real object, once there is one.
+    pub(in crate::bundle_deployment) fn are_doubtful(&self, name: &str) -> bool {
+        self.doubtful
+            .lock()
+            .get(name)
+            .is_some_and(|doubtful| !doubtful.is_empty())
     }
 }

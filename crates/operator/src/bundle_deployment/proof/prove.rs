@@ -1,6 +1,5 @@
 //! Asks every server for proof.
 
-use windlass_bundle::render::Conversion;
 use windlass_cluster::telemetry::chain;
 
 use super::gate::gate;
@@ -8,7 +7,7 @@ use super::{
     super::{halt::Halt, objects::Armament, reconciler::BundleReconciler},
     servers::CalledService,
 };
-use crate::install::plan::Plan;
+use crate::install::{plan::Plan, traffic::Traffic};
 
 /// What keeps endpoints from being called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +16,8 @@ pub(in crate::bundle_deployment) struct FailedProof {
     pub(in crate::bundle_deployment) reason: &'static str,
     /// What each of them answered.
     pub(in crate::bundle_deployment) message: String,
+    /// The first server with an endpoint that was not reached at all.
+    pub(super) out_of_reach: Option<usize>,
 }
 
 // === impl BundleReconciler ===
@@ -38,31 +39,44 @@ impl BundleReconciler {
             return Ok(());
         }
         self.gate_on_revisions(plan, &servers).await?;
-        let problem = self
-            .ask_servers(name, plan, &servers, &traffic.conversions)
-            .await?;
-        problem.map_or(Ok(()), |problem| Err(gate(problem.reason, problem.message)))
+        if let Some(problem) = self.ask_servers(name, plan, &servers, traffic).await? {
+            if let Some(server) = problem.out_of_reach.and_then(|index| servers.get(index)) {
+                self.halt_out_of_reach(name, plan, server, &problem.message)
+                    .await?;
+            }
+            return Err(gate(problem.reason, problem.message));
+        }
+        for server in &servers {
+            self.prove_from_api_server(name, plan, traffic, server).await?;
+        }
+        Ok(())
     }
 
-    /// What is wrong with the endpoints of `servers`, each asked for its certificate and then for `conversions`.
+    /// What is wrong with the endpoints of `servers`, each asked for its certificate, and then for what `traffic` sends there.
     pub(in crate::bundle_deployment) async fn ask_servers(
         &self,
         name: &str,
         plan: &Plan,
         servers: &[CalledService],
-        conversions: &[Conversion],
+        traffic: &Traffic,
     ) -> Result<Option<FailedProof>, Halt> {
         let mut problems = Vec::new();
-        for server in servers {
-            problems.extend(self.ask_for_certificates(name, plan, server).await);
+        let mut out_of_reach = None;
+        for (index, server) in servers.iter().enumerate() {
+            let (words, reached) = self.ask_for_certificates(name, plan, server).await;
+            if !reached && out_of_reach.is_none() {
+                out_of_reach = Some(index);
+            }
+            problems.extend(words);
         }
         if !problems.is_empty() {
             return Ok(Some(FailedProof {
                 reason: "NotServed",
                 message: problems.join("; "),
+                out_of_reach,
             }));
         }
-        for conversion in conversions {
+        for conversion in &traffic.conversions {
             let of = |server: &&CalledService| {
                 server.service == conversion.service && server.port == conversion.port
             };
@@ -74,16 +88,28 @@ impl BundleReconciler {
                 return Ok(Some(FailedProof {
                     reason: "NotConverting",
                     message: problems.join("; "),
+                    out_of_reach: None,
                 }));
             }
         }
-        Ok(None)
+        let problems = self.ask_to_admit(name, plan, servers, &traffic.admission).await?;
+        Ok((!problems.is_empty()).then(|| FailedProof {
+            reason: "NotAdmitting",
+            message: problems.join("; "),
+            out_of_reach: None,
+        }))
     }
 
-    /// What is wrong with the certificates that a server's endpoints present.
-    async fn ask_for_certificates(&self, name: &str, plan: &Plan, server: &CalledService) -> Vec<String> {
+    /// What is wrong with the certificates that a server's endpoints present, and whether each was reached.
+    async fn ask_for_certificates(
+        &self,
+        name: &str,
+        plan: &Plan,
+        server: &CalledService,
+    ) -> (Vec<String>, bool) {
         let server_name = format!("{}.{}.svc", server.service, plan.namespace);
         let mut problems = Vec::new();
+        let mut reached = true;
         for endpoint in &server.endpoints {
             let fact = server.fact(endpoint, server_name.clone());
             if self.proofs.holds(name, &fact) {
@@ -98,9 +124,12 @@ impl BundleReconciler {
             self.context.metrics.probed("handshake", proven.is_ok());
             match proven {
                 Ok(()) => self.proofs.add(name, fact),
-                Err(error) => problems.push(chain(&error)),
+                Err(error) => {
+                    reached &= !error.is_unreachable();
+                    problems.push(chain(&error));
+                }
             }
         }
-        problems
+        (problems, reached)
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct CalledService {
     pub(super) port: i64,
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) anchors: TrustAnchors,
+    /// The trust bundle of the Service.
+    pub(super) pem: Vec<u8>,
     trust: [u8; 32],
 }
 
@@ -41,6 +43,7 @@ impl CalledService {
             port,
             endpoints,
             anchors: bundle.anchors.clone(),
+            pem: bundle.pem.clone(),
             trust: Sha256::digest(&bundle.pem).into(),
         })
     }

@@ -1,0 +1,30 @@
+//! Requests of which nothing comes but the answer (KEP-576).
+
+use kube::api::PostParams;
+use serde_json::Value;
+use windlass_object::ObjectKey;
+
+use crate::{
+    kind::Kind,
+    requests::{Cluster, RequestError},
+};
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// What the API server would answer if `object` were created: everything is asked and checked, nothing is stored.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::create`].
+    pub async fn try_create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
+        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let requests = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let params = PostParams {
+            dry_run: true,
+            field_manager: Some(manager.to_owned()),
+        };
+        let request = requests.create(&params, object.to_string().into_bytes());
+        self.send("try to create", &key.to_string(), request).await
+    }
+}

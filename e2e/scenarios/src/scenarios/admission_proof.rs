@@ -1,0 +1,203 @@
+//! Webhooks that do not answer as the API server wants it: found before they are armed, while the revision before goes on
+//! serving.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::{
+    traffic,
+    upgrade::{broken, hold, no_canary, serving, stopped},
+};
+use crate::{
+    request::text,
+    sample,
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, MUTATING, PATIENCE, VALIDATING, check, conditions, current, get, list,
+        ready, set_source, succeed, until,
+    },
+    test_cluster::TestCluster,
+};
+
+/// What the new revision answers on its admission paths, and words of the condition's message.
+const FAULTS: [(&str, &str); 4] = [
+    ("admission-not-found", "HTTP 404: no such path"),
+    (
+        "admission-error",
+        "HTTP 500: failing, as --fault admission-error asks",
+    ),
+    ("admission-garbage", "answered /validate with what is not JSON"),
+    ("admission-silent", "did not answer within 10s"),
+];
+
+/// The webhooks that were installed.
+const INSTALLED: &str = "labelSelector=windlass.dev/bundle-deployment";
+
+pub(super) async fn a_revision_that_does_not_answer_admission_is_never_armed(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    let before = (serving(cluster).await?, armed(cluster).await?);
+    for (fault, words) in FAULTS {
+        let broken = broken(cluster, fault)?;
+        sample::set_source(cluster, &broken).await?;
+        let status = stopped(cluster, "CanaryFailed", words).await?;
+        tracing::info!(fault, words = conditions(&status), "Stopped");
+        // It names the webhook and its path.
+        stopped(
+            cluster,
+            "CanaryFailed",
+            "admission webhook vwidget.sample.windlass.dev",
+        )
+        .await?;
+        stopped(cluster, "CanaryFailed", " on /validate: ").await?;
+        hold(&load).await?;
+        anyhow::ensure!(
+            (serving(cluster).await?, armed(cluster).await?) == before,
+            "the revision before was touched by one with --fault {fault}"
+        );
+        sample::set_source(cluster, "sample.v1").await?;
+        ready(&cluster.client, "sample", PATIENCE).await?;
+        no_canary(cluster).await?;
+        load.lap()
+            .check()
+            .with_context(|| format!("a revision with --fault {fault} was noticed"))?;
+    }
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+pub(super) async fn a_bundle_without_conversion_is_tried_out_too(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    cluster.bundle("own-namespace")?;
+    let mut object = steps::bundle_deployment("own", "own-system", "own-namespace");
+    object["spec"]["watchNamespaces"] = json!(["own-system"]);
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    let before = armed(cluster).await?;
+    newer(cluster, "own-namespace", "admission-error")?;
+    set_source(&cluster.client, "own", "own-namespace-newer").await?;
+    says(cluster, "own", "CanaryFailed", "answered /validate with HTTP 500").await?;
+    says(
+        cluster,
+        "own",
+        "CanaryFailed",
+        "asked to CREATE the Trinket of the bundle's alm-examples",
+    )
+    .await?;
+    anyhow::ensure!(armed(cluster).await? == before, "the webhooks were touched");
+    set_source(&cluster.client, "own", "own-namespace").await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    Ok(())
+}
+
+/// What a conversion loses stops it once, is allowed by an exception, and is no news to the next revision.
+pub(super) async fn a_lossy_conversion_is_allowed_by_an_exception_and_is_then_no_news(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    newer(cluster, "conversion-only", "lose-field")?;
+    let object = steps::bundle_deployment("gadgets", "gadgets-system", "conversion-only-newer");
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    says(cluster, "gadgets", "NotConverting", "spec.size was lost").await?;
+    says(cluster, "gadgets", "NotConverting", "spec.conversionExceptions").await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/gadgets");
+    let exceptions = |list: Value| json!({"spec": {"conversionExceptions": list}});
+    let allowed =
+        exceptions(json!([{"crd": "gadgets.sample.windlass.dev", "field": "spec.size", "reason": "old"}]));
+    succeed(&cluster.client, "PATCH", &path, Some(&allowed)).await?;
+    ready(&cluster.client, "gadgets", PATIENCE).await?;
+    let next = cluster.add_bundle(
+        &cluster.operator.bundle_dir.join("conversion-only-newer"),
+        "conversion-only-next",
+    )?;
+    cluster.edit(&next, "1.0.1", "1.0.2")?;
+    let mut change = exceptions(Value::Null);
+    change["spec"]["source"] = json!({"directory": {"path": "conversion-only-next"}});
+    succeed(&cluster.client, "PATCH", &path, Some(&change)).await?;
+    let upgraded = ready(&cluster.client, "gadgets", PATIENCE).await?;
+    anyhow::ensure!(
+        text(&upgraded, "/status/bundle/version") == "1.0.2",
+        "the status names {}",
+        upgraded["status"]["bundle"]
+    );
+    Ok(())
+}
+
+/// An invented object that a webhook does not convert says nothing: the first real one does.
+pub(super) async fn an_invented_object_that_does_not_convert_keeps_nothing_disarmed(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let folder = newer(cluster, "conversion-only", "refuse-conversion")?;
+    cluster.edit(&folder, "\"kind\": \"Gadget\"", "\"kind\": \"Another\"")?;
+    let object = steps::bundle_deployment("gadgets", "gadgets-system", "conversion-only-newer");
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(&cluster.client, "gadgets", PATIENCE).await?;
+    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    let gadget = json!({
+        "apiVersion": "sample.windlass.dev/v1", "kind": "Gadget", "metadata": {"name": "first"}, "spec": {"size": 7},
+    });
+    let gadgets = format!(
+        "/apis/{}/v1/namespaces/{}/gadgets",
+        sample::GROUP,
+        traffic::NAMESPACE
+    );
+    succeed(&cluster.client, "POST", &gadgets, Some(&gadget)).await?;
+    says(
+        cluster,
+        "gadgets",
+        "NotConverting",
+        "as --fault refuse-conversion asks",
+    )
+    .await
+}
+
+/// A copy of a bundle of version 1.0.0, `NAME-newer`, of the next version and with a fault.
+fn newer(cluster: &TestCluster, name: &str, fault: &str) -> anyhow::Result<std::path::PathBuf> {
+    let folder = cluster.add_bundle(&sample::bundle(name), &format!("{name}-newer"))?;
+    cluster.edit(&folder, "1.0.0", "1.0.1")?;
+    let image = format!("image: {}:v1", sample::IMAGE);
+    let faulty = format!("{image}\n                args: [--fault={fault}]");
+    cluster.edit(&folder, &image, &faulty)?;
+    Ok(folder)
+}
+
+/// The webhooks that are armed: what they call, and how often that was written.
+async fn armed(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
+    let mut armed = Vec::new();
+    for collection in [VALIDATING, MUTATING] {
+        let configurations = list(&cluster.client, &format!("{collection}?{INSTALLED}")).await?;
+        armed.extend(configurations.into_iter().map(|configuration| {
+            json!([
+                configuration["metadata"]["uid"],
+                configuration["metadata"]["generation"]
+            ])
+        }));
+    }
+    anyhow::ensure!(!armed.is_empty(), "no webhook is armed");
+    Ok(armed)
+}
+
+/// Waits until a BundleDeployment is not ready for `reason`, in these words.
+async fn says(cluster: &TestCluster, name: &str, reason: &str, words: &str) -> anyhow::Result<()> {
+    let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
+    until(
+        &format!("{name} is stopped by {reason}: {words}"),
+        PATIENCE,
+        async || {
+            let object = get(&cluster.client, &path)
+                .await?
+                .context("no BundleDeployment")?;
+            let is_said = current(&object, "Ready", "False").is_some_and(|condition| {
+                condition["reason"] == reason && text(condition, "/message").contains(words)
+            });
+            Ok(check(is_said, || conditions(&object)))
+        },
+    )
+    .await
+}
