@@ -5,6 +5,7 @@
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod bundle_deployment;
+mod revision_status;
 mod schemas;
 #[expect(
     unreachable_pub,
@@ -20,6 +21,7 @@ pub use bundle_deployment::{
     CertificateStatus, ConfigMapName, ConversionManager, ConversionStatus, CrdUpgradeSafety, DeletionPolicy,
     DirectorySource, ImageSource, Source, WebhookState, WebhookStatus,
 };
+pub use revision_status::{BundleRevision, InstalledRevision, NextRevision};
 pub use serving_certificate::{
     CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, PrivateKeyAlgorithm,
     PrivateKeySpec, Reload, ReloadStrategy, ServingCertificate, ServingCertificatePhase,

@@ -51,7 +51,7 @@ impl BundleReconciler {
                 .is_none_or(|live| waits_for_proof(desired, &live))
         });
         let doubtful = self.proofs.are_doubtful(&owner.bundle_deployment);
-        report.installing.is_some() || admission || conversions || versions || doubtful
+        report.next.is_some() || admission || conversions || versions || doubtful
     }
 
     /// Arms everything: from then on, webhooks call whom `armament` says. What is in place already is not written again.
@@ -126,7 +126,7 @@ impl BundleReconciler {
                 .swing_conversion(&live, &stanza, &body)
                 .await?;
             let was_armed = report.conversion(&conversion.crd) == WebhookState::Armed;
-            if was_armed && report.installing.is_none() {
+            if was_armed && report.next.is_none() {
                 self.announce_overwrite(owner, &live).await;
             }
             // What converted before may be asked for a while yet.
@@ -137,7 +137,7 @@ impl BundleReconciler {
     }
 
     /// Says of a conversion that was armed and no longer was, who had changed it.
-    async fn announce_overwrite(&self, owner: &Applicant, live: &Value) {
+    pub(super) async fn announce_overwrite(&self, owner: &Applicant, live: &Value) {
         let (Some(deployment), Some(crd)) = (
             self.context
                 .index

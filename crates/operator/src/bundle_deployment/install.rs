@@ -22,60 +22,86 @@ const LAG: Duration = Duration::from_millis(100);
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Walks the pipeline as far as it is open.
+    /// Walks the pipeline as far as it is open; while it is closed at its beginning, the installed revision is kept.
     pub(super) async fn install(
         &self,
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
-        let name = deployment.metadata.name.clone().unwrap_or_default();
         let owner = self.owner(deployment);
-        let loaded = self.accepted(&owner, deployment, report).await?;
+        match self.restore_conversions(deployment, &owner).await {
+            // What is waited for is waited for below, too.
+            Err(Halt::Gate(_) | Halt::Later(..)) | Ok(()) => {}
+            Err(error) => return Err(error),
+        }
+        let accepted = match self.accepted(&owner, deployment, report).await {
+            Ok(loaded) => self.record(deployment, &loaded, report).await.map(|()| loaded),
+            refused => refused,
+        };
+        let loaded = match accepted {
+            Ok(loaded) => loaded,
+            Err(refusal) => return Err(self.keep_installed(deployment, &owner, refusal, report).await),
+        };
+        let walked = self.keep(deployment, &owner, &loaded, report).await;
+        report.standing = self.standing_beside(deployment, report).await;
+        walked
+    }
+
+    /// Walks the plan of an accepted or installed revision. What is there already costs no write.
+    pub(super) async fn keep(
+        &self,
+        deployment: &BundleDeployment,
+        owner: &Applicant,
+        loaded: &Loaded,
+        report: &mut InstallReport,
+    ) -> Result<Action, Halt> {
         let plan = &loaded.plan;
-        report.begin(&loaded.bundle);
         report.certificates = self.certificates(plan);
 
         report.at = Milestone::Installed;
-        self.ensure_namespace(&owner, plan).await?;
-        let traffic = self.traffic(&owner, plan)?;
-        let called_elsewhere = self.is_called_elsewhere(&owner, &traffic);
+        self.ensure_namespace(owner, plan).await?;
+        let traffic = self.traffic(owner, plan)?;
+        let called_elsewhere = self.is_called_elsewhere(owner, &traffic);
         let in_transition = self.is_in_transition(plan, called_elsewhere);
-        self.try_out(deployment, &owner, plan, &traffic, report).await?;
-        self.prepare(&owner, plan, &traffic, in_transition).await?;
+        self.try_out(deployment, owner, plan, &traffic, report).await?;
+        self.prepare(owner, plan, &traffic, in_transition).await?;
         let trust_bundles = self.trust_bundles(plan)?;
         let armament = Armament {
             traffic: &traffic,
             trust_bundles: &trust_bundles,
         };
-        self.ensure_crds(&owner, plan, &armament, Stage::Rollout, report)
+        self.ensure_crds(owner, plan, &armament, Stage::Rollout, report)
             .await?;
-        let rollouts = self.roll_out(&owner, plan, &traffic, called_elsewhere).await?;
-        self.dismiss_canaries(&owner, &[]).await?;
+        let rollouts = self.roll_out(owner, plan, &traffic, called_elsewhere).await?;
+        self.dismiss_canaries(owner, &[]).await?;
 
         report.at = Milestone::Available;
-        self.gate_on_new_pods(&owner, plan, &rollouts).await?;
-        let settled = !self.is_anything_unarmed(&owner, plan, &traffic, report);
-        self.ensure_services(&owner, &traffic.services, settled).await?;
+        self.gate_on_new_pods(owner, plan, &rollouts).await?;
+        let settled = !self.is_anything_unarmed(owner, plan, &traffic, report);
+        self.ensure_services(owner, &traffic.services, settled).await?;
 
         report.at = Milestone::Armed;
         if !settled {
-            self.prove(&name, plan, &armament).await?;
+            self.prove(&owner.bundle_deployment, plan, &armament).await?;
         }
-        self.arm(&owner, plan, &armament, report).await?;
-        self.disarm_dropped(&owner, plan, &armament, report).await?;
+        self.arm(owner, plan, &armament, report).await?;
+        self.disarm_dropped(owner, plan, &armament, report).await?;
         if in_transition {
-            return Err(self.released(&owner, &rollouts));
+            return Err(self.released(owner, &rollouts));
         }
 
-        if report.installing.is_some() {
+        if report.next.is_some() {
             self.gate_on_old_pods(plan).await?;
-            self.delete_orphans(&owner, &plan.namespace).await?;
+            self.delete_orphans(owner, &plan.namespace).await?;
         }
-        self.settle(&owner, plan, &armament, report).await?;
-        report.at = Milestone::Migrated;
-        self.migrate_storage(&owner, plan, &traffic, report).await?;
-        self.remove_dropped(&owner, plan, &traffic).await?;
+        self.settle(owner, plan, &armament, report).await?;
         report.finish();
+        self.note_inventory(deployment, plan, report).await?;
+
+        report.at = Milestone::Migrated;
+        self.migrate_storage(owner, plan, &traffic, report).await?;
+        self.remove_dropped(owner, plan, &traffic).await?;
+        self.settle_records(deployment, plan, report).await?;
         Ok(Action::AwaitChange)
     }
 
@@ -144,7 +170,7 @@ impl BundleReconciler {
             .await
     }
 
-    /// The bundle and its plan, if nothing speaks against it; what stands meanwhile is looked after.
+    /// The bundle and its plan, if nothing speaks against it.
     async fn accepted(
         &self,
         owner: &Applicant,
@@ -166,9 +192,6 @@ impl BundleReconciler {
             // What was tried out is not asked for any more.
             self.dismiss_canaries(owner, &[]).await?;
         }
-        match accepted {
-            Err(Halt::Gate(outcome)) => Err(self.migrate_meanwhile(owner, outcome, report).await),
-            accepted => accepted,
-        }
+        accepted
     }
 }

@@ -8,8 +8,14 @@ use std::{
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName};
-use windlass_bundle::{Files, check, render, requirements::Requirements, sources, upgrade::Predecessors};
+use tokio::task::JoinError;
+use windlass_api::{BundleDeployment, BundleStatus, ConfigMapName, Source};
+use windlass_bundle::{
+    Files, check, render,
+    requirements::Requirements,
+    sources::{self, StoredBundle},
+    upgrade::Predecessors,
+};
 use windlass_cluster::kinds;
 use windlass_object::{
     object,
@@ -22,7 +28,8 @@ use super::{
     reconciler::BundleReconciler,
 };
 use crate::install::{
-    plan::{Plan, conversion_mode, install_options},
+    plan::Plan,
+    revision::InstallSettings,
     status::{InstallOutcome, Milestone},
 };
 
@@ -38,63 +45,95 @@ const PROBLEMS: Listing = Listing {
 impl BundleReconciler {
     /// Reads the source, checks what it holds, and plans its install.
     pub(super) async fn load(&self, deployment: &BundleDeployment) -> Result<Arc<Loaded>, Halt> {
-        let name = deployment.metadata.name.clone().unwrap_or_default();
-        let spec = &deployment.spec;
-        let source = &spec.source;
-        if let Some(outcome) = self.find_unread(&name, spec) {
-            return outcome.map_err(|(reason, message)| refused(reason, message));
+        let name = deployment.metadata.name.as_deref().unwrap_or_default();
+        let source = &deployment.spec.source;
+        let settings = InstallSettings::of(&deployment.spec);
+        let outcome = match self.find_unread(name, source, &settings) {
+            Some(outcome) => outcome,
+            None => self.load_anew(deployment, name, &settings).await?,
+        };
+        let loaded = outcome.map_err(|(reason, message)| refused(reason, message))?;
+        let digest = &loaded.bundle.digest;
+        if let Some(pinned) = source.digest.as_ref().filter(|pinned| *pinned != digest) {
+            let message = format!(
+                "the source has {digest} but spec.source.digest pins {pinned}: change the source back, or pin what it has"
+            );
+            return Err(refused("DigestMismatch", message));
         }
-        let (files, objects) = match (&source.directory, &source.config_maps, &source.image) {
-            (Some(directory), None, None) => (self.read_directory(&directory.path).await?, None),
-            (None, Some(config_maps), None) => self.read_config_maps(config_maps).await?,
+        Ok(loaded)
+    }
+
+    async fn load_anew(
+        &self,
+        deployment: &BundleDeployment,
+        name: &str,
+        settings: &InstallSettings,
+    ) -> Result<LoadOutcome, Halt> {
+        let source = &deployment.spec.source;
+        let (files, objects) = self.read(source).await?;
+        let digest = digest(&files);
+        if source.directory.is_some() && !self.has_settled(deployment, name, &digest) {
+            let latest = self.loader.latest(name, settings);
+            return latest.map(Ok).ok_or_else(|| self.changing());
+        }
+        if let Some(objects) = objects {
+            self.loader.stamp(name, objects, &digest);
+        }
+        self.loader.note_source(name, settings.clone(), &digest);
+        Ok(self.planned(name, files, digest, settings.clone()).await?)
+    }
+
+    /// The plan of a bundle with these files, which have this digest; else a reason and a message.
+    pub(super) async fn planned(
+        &self,
+        name: &str,
+        files: Files,
+        digest: String,
+        settings: InstallSettings,
+    ) -> Result<LoadOutcome, JoinError> {
+        if let Some(outcome) = self.loader.find(name, &digest, &settings) {
+            return Ok(outcome);
+        }
+        let (owner, of, asked) = (name.to_owned(), digest.clone(), settings.clone());
+        let planned = tokio::task::spawn_blocking(move || plan(&owner, &files, of, asked));
+        let outcome = planned.await?.map(Arc::new);
+        self.loader.keep(name, digest, settings, outcome.clone());
+        Ok(outcome)
+    }
+
+    /// What a source holds, and from which ConfigMaps it was read.
+    async fn read(&self, source: &Source) -> Result<(Files, Option<String>), Halt> {
+        match (&source.directory, &source.config_maps, &source.image) {
+            (Some(directory), None, None) => Ok((self.read_directory(&directory.path).await?, None)),
+            (None, Some(config_maps), None) => {
+                let names: Vec<_> = config_maps
+                    .iter()
+                    .map(|ConfigMapName { name }| name.clone())
+                    .collect();
+                let (files, objects) = self.read_config_maps(&names).await?;
+                Ok((files, Some(objects)))
+            }
             (None, None, Some(image)) => {
                 let message = format!(
                     "pulling {} is not supported in this release: use --bundle-dir or ConfigMaps instead",
                     image.reference
                 );
-                return Err(refused("SourceUnsupported", message));
+                Err(refused("SourceUnsupported", message))
             }
-            _ => return Err(refused("SourceInvalid", "specify exactly one source")),
-        };
-        let digest = digest(&files);
-        if source.directory.is_some() && !self.has_settled(deployment, &name, &digest) {
-            return self.loader.latest(&name, spec).ok_or_else(|| self.changing());
+            _ => Err(refused("SourceInvalid", "specify exactly one source")),
         }
-        if let Some(objects) = objects {
-            self.loader.stamp(&name, objects, &digest);
-        }
-        let outcome = match self.loader.find(&name, &digest, spec) {
-            Some(outcome) => outcome,
-            None => self.plan(name, digest, files, spec).await?,
-        };
-        outcome.map_err(|(reason, message)| refused(reason, message))
-    }
-
-    /// Plans what was read, and remembers what came of it.
-    async fn plan(
-        &self,
-        name: String,
-        digest: String,
-        files: Files,
-        spec: &BundleDeploymentSpec,
-    ) -> Result<LoadOutcome, Halt> {
-        let (asked, of, owner) = (spec.clone(), digest.clone(), name.clone());
-        let planned = tokio::task::spawn_blocking(move || plan(&owner, &files, of, &asked));
-        let outcome = planned.await?.map(Arc::new);
-        self.loader.keep(name, digest, spec.clone(), outcome.clone());
-        Ok(outcome)
     }
 
     /// What came of it last, where the ConfigMaps are, as their watches show them, what was read then.
-    fn find_unread(&self, name: &str, spec: &BundleDeploymentSpec) -> Option<LoadOutcome> {
-        let names = spec.source.config_maps.as_ref()?;
+    fn find_unread(&self, name: &str, source: &Source, settings: &InstallSettings) -> Option<LoadOutcome> {
+        let names = source.config_maps.as_ref()?;
         let seen = names.iter().map(|ConfigMapName { name }| {
             let key = kinds::CONFIG_MAP.object(Some(&self.context.namespace), name);
             self.context.index.find(&key)
         });
         let seen: Vec<_> = seen.collect::<Option<_>>()?;
         let objects = stamp(seen.iter().map(AsRef::as_ref));
-        self.loader.find_unread(name, &objects, spec)
+        self.loader.find_unread(name, &objects, settings)
     }
 
     /// Whether what a folder holds is believed: it is what was installed or loaded before, the spec asks for it anew, or
@@ -102,11 +141,15 @@ impl BundleReconciler {
     fn has_settled(&self, deployment: &BundleDeployment, name: &str, digest: &str) -> bool {
         let status = deployment.status.clone().unwrap_or_default();
         let is_asked_anew = status.observed_generation != deployment.metadata.generation;
-        let reported = [&status.bundle, &status.installing];
-        let is_reported = reported.into_iter().flatten().any(|known| known.digest == digest);
+        let installed = status
+            .installed
+            .as_ref()
+            .map(|installed| &installed.bundle.digest);
+        let next = status.next.as_ref().and_then(|next| next.digest.as_ref());
+        let is_reported = installed.into_iter().chain(next).any(|known| known == digest);
         let pause = self.timing.recheck / 2;
         let has_settled = self.loader.has_settled(name, digest, Instant::now(), pause);
-        status.bundle.is_none() || is_asked_anew || is_reported || has_settled
+        installed.is_none() || is_asked_anew || is_reported || has_settled
     }
 
     fn changing(&self) -> Halt {
@@ -128,10 +171,10 @@ impl BundleReconciler {
         read.await?.map_err(|problem| refused("SourceInvalid", problem))
     }
 
-    /// What the ConfigMaps hold, and which they are.
-    async fn read_config_maps(&self, names: &[ConfigMapName]) -> Result<(Files, Option<String>), Halt> {
+    /// The files of a bundle whose archive is in ConfigMaps in the operator's namespace, and which these are.
+    pub(super) async fn read_config_maps(&self, names: &[String]) -> Result<(Files, String), Halt> {
         let mut config_maps = Vec::new();
-        for ConfigMapName { name } in names {
+        for name in names {
             let key = kinds::CONFIG_MAP.object(Some(&self.context.namespace), name);
             let Some(config_map) = self.context.cluster.read(&key).await? else {
                 // Whoever makes the BundleDeployment may make its ConfigMaps next.
@@ -148,7 +191,7 @@ impl BundleReconciler {
         let files = read
             .await?
             .map_err(|error| refused("SourceInvalid", format!("{}: {error}", error.file())))?;
-        Ok((files, Some(objects)))
+        Ok((files, objects))
     }
 }
 
@@ -175,7 +218,7 @@ pub(super) fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
 }
 
 /// `sha256:…` over the names and contents of all files.
-fn digest(files: &Files) -> String {
+pub(super) fn digest(files: &Files) -> String {
     let mut hash = Sha256::new();
     for (name, content) in files {
         // Lengths first, so that no two sets of files read alike.
@@ -192,11 +235,13 @@ fn plan(
     name: &str,
     files: &Files,
     digest: String,
-    spec: &BundleDeploymentSpec,
+    settings: InstallSettings,
 ) -> Result<Loaded, (&'static str, String)> {
-    let bundle = check::parse_for(files, conversion_mode(spec))
+    let bundle = check::parse_for(files, settings.conversion_mode())
         .map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
-    let options = install_options(spec).map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?;
+    let options = settings
+        .options()
+        .map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?;
     let rendered =
         render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.of(&errors)))?;
     let csv = bundle.csv();
@@ -211,6 +256,8 @@ fn plan(
         plan: Plan::new(rendered, csv, name, options.config.serving),
         predecessors: Predecessors::of(csv),
         requirements: Requirements::read(&bundle).0,
+        stored: StoredBundle::of(files).map_err(|error| ("SourceInvalid", error.to_string()))?,
+        settings,
     })
 }
 

@@ -10,6 +10,9 @@
 //!        what is dropped is removed <- stored objects rewritten, a page at a time <- old pods end, what they lived on changes
 //! ```
 //!
+//! A revision is recorded before its first object is written. While the next one is refused, the installed one is walked
+//! instead, from its record.
+//!
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
 //! missing, so walking again costs nothing.
 
@@ -24,6 +27,7 @@ mod dry_run;
 mod finalizer;
 mod halt;
 mod install;
+mod keeping;
 mod leaving;
 mod loading;
 mod lookup;
@@ -35,12 +39,16 @@ mod pause;
 mod polling;
 mod proof;
 mod reconciler;
+mod record_upkeep;
+mod records;
 mod removal;
 mod report;
 mod requirements;
+mod restoring;
 mod roll_out;
 pub(super) mod rollout;
 mod run;
+mod standing;
 mod storage;
 #[cfg(test)]
 mod tests;

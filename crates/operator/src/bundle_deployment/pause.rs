@@ -2,14 +2,14 @@
 //! certificates and CA bundles are kept by the rotation, as ever, and conversions here.
 
 use serde_json::Value;
-use windlass_api::{BundleDeployment, BundleDeploymentStatus, WebhookState};
-use windlass_cluster::{apply::Applicant, lease::NotLeading, worker::Action};
+use windlass_api::{BundleDeployment, BundleDeploymentStatus};
+use windlass_cluster::{lease::NotLeading, worker::Action};
 use windlass_object::{names, object};
 
 use super::{
     halt::{BundleDeploymentError, Halt},
     reconciler::BundleReconciler,
-    report::{InstallReport, PAUSED},
+    report::PAUSED,
 };
 use crate::install::status::{ConditionUpdate, Conditions};
 
@@ -31,7 +31,8 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         why: &str,
     ) -> Result<Action, BundleDeploymentError> {
-        let restored = self.restore_conversions(deployment).await;
+        let owner = self.owner(deployment);
+        let restored = self.restore_conversions(deployment, &owner).await;
         let known = deployment.status.clone().unwrap_or_default();
         let now = self.context.clock.now();
         let status = paused(known, deployment.metadata.generation, why, now);
@@ -47,45 +48,6 @@ impl BundleReconciler {
             Err(Halt::Gate(_) | Halt::Later(..)) => Ok(Action::Requeue(self.timing.recheck)),
             Ok(()) => Ok(Action::AwaitChange),
         }
-    }
-
-    /// Puts back the conversions that are armed and that somebody changed: as the installed bundle has them, if the
-    /// source still is that.
-    async fn restore_conversions(&self, deployment: &BundleDeployment) -> Result<(), Halt> {
-        let report = InstallReport::new(deployment);
-        let is_armed = |crd: &str| report.conversion(crd) == WebhookState::Armed;
-        if !report
-            .conversions
-            .iter()
-            .any(|conversion| is_armed(&conversion.crd))
-        {
-            return Ok(());
-        }
-        let loaded = self.load(deployment).await?;
-        if report.bundle.as_ref() != Some(&loaded.bundle) {
-            return Ok(());
-        }
-        let owner = self.owner(deployment);
-        let plan = &loaded.plan;
-        let mut lost = plan
-            .conversions
-            .iter()
-            .filter(|conversion| is_armed(&conversion.crd))
-            .filter_map(|conversion| {
-                let live = self.crd_seen(&conversion.crd)?;
-                let in_place = live
-                    .pointer("/spec/conversion")
-                    .is_some_and(|live| conversion.is_in(live));
-                let is_ours = Applicant::of(&live) == Some(&owner.bundle_deployment);
-                (is_ours && !in_place).then_some((conversion, live))
-            });
-        let Some(first) = lost.next() else { return Ok(()) };
-        let trust_bundles = self.trust_bundles(plan)?;
-        for (conversion, live) in std::iter::once(first).chain(lost) {
-            let stanza = trust_bundles.stanza(conversion);
-            self.context.applier.set_conversion(&live, &stanza).await?;
-        }
-        Ok(())
     }
 }
 

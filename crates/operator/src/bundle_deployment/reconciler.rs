@@ -2,13 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::memory::{Disarmed, DryRuns, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials};
+use super::memory::{
+    Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
+};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
 pub(super) struct BundleReconciler {
     pub(super) context: Arc<Context>,
     pub(super) loader: Loader,
+    pub(super) ledgers: Ledgers,
     pub(super) proofs: Proofs,
     pub(super) seats: Seats,
     pub(super) trials: Trials,

@@ -31,7 +31,8 @@ impl BundleReconciler {
         if found.missing.is_empty() {
             return Ok(());
         }
-        if report.bundle.as_ref() == Some(&loaded.bundle) {
+        let installed = report.installed.as_ref().map(|installed| &installed.bundle);
+        if installed == Some(&loaded.bundle) {
             report.notices.extend(found.missing);
             return Ok(());
         }
@@ -75,7 +76,7 @@ impl BundleReconciler {
             }
         }
         for deployment in index.objects(&kinds::BUNDLE_DEPLOYMENT) {
-            let text = |field: &str| object::text(&deployment, &format!("/status/bundle/{field}"));
+            let text = |field: &str| object::text(&deployment, &format!("/status/installed/{field}"));
             if let (Some(package), Some(version)) = (text("package"), text("version")) {
                 facts.packages.push((package.to_owned(), version.to_owned()));
             }

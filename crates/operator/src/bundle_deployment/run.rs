@@ -19,7 +19,8 @@ use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt},
     memory::{
-        Disarmed, DryRuns, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials, status_of,
+        Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
+        status_of,
     },
     pause::paused_by,
     polling,
@@ -63,6 +64,7 @@ pub fn run(
             let reconciler = Arc::new(BundleReconciler {
                 context: context.clone(),
                 loader: Loader::default(),
+                ledgers: Ledgers::default(),
                 proofs: Proofs::default(),
                 seats: Seats::default(),
                 trials: Trials::default(),
@@ -92,6 +94,7 @@ impl BundleReconciler {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
+            self.ledgers.forget(&name);
             self.proofs.forget(&name);
             self.seats.forget(&name);
             self.withdraw_probes(&name).await?;
@@ -112,6 +115,7 @@ impl BundleReconciler {
         let mut report = InstallReport::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {
+            report.next = None;
             self.remove(&object, &deployment, &mut report).await
         } else {
             self.hold_and_install(&object, &deployment, &mut report).await

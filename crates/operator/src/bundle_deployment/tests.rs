@@ -14,7 +14,7 @@ use windlass_cluster::{
 use windlass_object::names;
 
 use super::{
-    memory::{Disarmed, DryRuns, Loader, Proofs, Seats, Trials},
+    memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials},
     reconciler::{BundleReconciler, Delays},
 };
 use crate::{context::Context, reporting::Announced};
@@ -95,6 +95,7 @@ impl Server {
         Arc::new(BundleReconciler {
             context: Arc::new(context),
             loader: Loader::default(),
+            ledgers: Ledgers::default(),
             proofs: Proofs::default(),
             seats: Seats::default(),
             trials: Trials::default(),

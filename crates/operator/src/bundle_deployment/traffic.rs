@@ -72,7 +72,7 @@ impl BundleReconciler {
     }
 
     /// Whether a live Service leads to the pods of the plan, or did before somebody changed it.
-    fn leads_to_revision(&self, owner: &Applicant, plan: &Plan, desired: &Value) -> bool {
+    pub(super) fn leads_to_revision(&self, owner: &Applicant, plan: &Plan, desired: &Value) -> bool {
         let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
         match live {
             Some(live) if object::annotation(&live, names::APPLIED_HASH).is_some() => {

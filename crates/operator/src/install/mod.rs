@@ -1,7 +1,9 @@
-//! What is decided of an install, without IO: the plan and what speaks against it, canaries, proof, conditions.
+//! What is decided of an install, without IO: the plan and what speaks against it, recorded revisions, canaries, proof,
+//! conditions.
 
 pub mod canary;
 pub mod plan;
 pub mod proof;
+pub mod revision;
 pub mod status;
 pub mod traffic;

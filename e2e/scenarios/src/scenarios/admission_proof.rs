@@ -121,7 +121,7 @@ pub(super) async fn a_lossy_conversion_is_allowed_by_an_exception_and_is_then_no
     succeed(&cluster.client, "PATCH", &path, Some(&change)).await?;
     let upgraded = ready(&cluster.client, "gadgets", PATIENCE).await?;
     anyhow::ensure!(
-        text(&upgraded, "/status/bundle/version") == "1.0.2",
+        text(&upgraded, "/status/installed/version") == "1.0.2",
         "the status names {}",
         upgraded["status"]["bundle"]
     );

@@ -16,8 +16,9 @@ use windlass_crd::{
     upgrade_safety::{Finding, compare, is_refused},
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_operator::install::plan::{
-    Plan, PreflightObservation, Stage, install_options, preflight, staged,
+use windlass_operator::install::{
+    plan::{Plan, PreflightObservation, Stage, preflight, staged},
+    revision::InstallSettings,
 };
 
 use super::{
@@ -228,7 +229,9 @@ impl Preview {
 /// The plan that the operator makes of a bundle.
 fn plan(bundle: &Bundle, deployment: &BundleDeployment) -> anyhow::Result<Plan> {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
-    let options = install_options(&deployment.spec).map_err(|problems| anyhow!("{}", problems[0]))?;
+    let options = InstallSettings::of(&deployment.spec)
+        .options()
+        .map_err(|problems| anyhow!("{}", problems[0]))?;
     let rendered = render(bundle, &options).map_err(|errors| anyhow!("{}", errors[0]))?;
     Ok(Plan::new(rendered, bundle.csv(), name, options.config.serving))
 }

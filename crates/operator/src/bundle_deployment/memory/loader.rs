@@ -7,21 +7,25 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use windlass_api::{BundleDeploymentSpec, BundleStatus};
-use windlass_bundle::{requirements::Requirements, upgrade::Predecessors};
+use windlass_api::BundleStatus;
+use windlass_bundle::{requirements::Requirements, sources::StoredBundle, upgrade::Predecessors};
 
-use crate::install::plan::Plan;
+use crate::install::{plan::Plan, revision::InstallSettings};
 
 /// Remembers what was loaded last for each BundleDeployment: planning a large bundle takes a while.
 #[derive(Default)]
 pub(in crate::bundle_deployment) struct Loader {
-    remembered: Mutex<HashMap<String, Remembered>>,
+    remembered: Mutex<HashMap<String, Vec<Remembered>>>,
+    sources: Mutex<HashMap<String, (InstallSettings, String)>>,
     stamps: Mutex<HashMap<String, Stamp>>,
     sightings: Mutex<HashMap<String, Sighting>>,
 }
 
+/// How many revisions of a BundleDeployment are remembered: the installed one and the next one.
+const REMEMBERED: usize = 2;
+
 struct Remembered {
-    spec: BundleDeploymentSpec,
+    settings: InstallSettings,
     digest: String,
     outcome: LoadOutcome,
 }
@@ -41,42 +45,53 @@ struct Sighting {
     since: Instant,
 }
 
-/// What a source holds.
+/// A bundle, and the plan of its install.
 #[derive(Clone)]
 pub(in crate::bundle_deployment) struct Loaded {
     pub(in crate::bundle_deployment) bundle: BundleStatus,
+    /// What decided with the bundle what the plan is.
+    pub(in crate::bundle_deployment) settings: InstallSettings,
     pub(in crate::bundle_deployment) plan: Plan,
     /// Which bundles it may follow.
     pub(in crate::bundle_deployment) predecessors: Predecessors,
     /// What it requires of the cluster.
     pub(in crate::bundle_deployment) requirements: Requirements,
+    /// Its bytes, as they are recorded.
+    pub(in crate::bundle_deployment) stored: StoredBundle,
 }
 
 // === impl Loader ===
 
 impl Loader {
-    /// What came of it when files with this digest were loaded for `spec`, if they were the last.
+    /// What came of it when files with this digest were loaded with these settings.
     pub(in crate::bundle_deployment) fn find(
         &self,
         name: &str,
         digest: &str,
-        spec: &BundleDeploymentSpec,
+        settings: &InstallSettings,
     ) -> Option<LoadOutcome> {
-        let remembered = self.remembered.lock();
-        let found = remembered.get(name)?;
-        (found.digest == digest && found.spec == *spec).then(|| found.outcome.clone())
+        let mut remembered = self.remembered.lock();
+        let all = remembered.get_mut(name)?;
+        let place = all
+            .iter()
+            .position(|known| known.digest == digest && known.settings == *settings)?;
+        // What was asked for last goes last.
+        let found = all.remove(place);
+        let outcome = found.outcome.clone();
+        all.push(found);
+        Some(outcome)
     }
 
-    /// What came of it last, if that was for `spec` and read from `objects` as they are.
+    /// What came of it last, if that was for these settings and read from `objects` as they are.
     pub(in crate::bundle_deployment) fn find_unread(
         &self,
         name: &str,
         objects: &str,
-        spec: &BundleDeploymentSpec,
+        settings: &InstallSettings,
     ) -> Option<LoadOutcome> {
         let stamps = self.stamps.lock();
         let stamp = stamps.get(name).filter(|stamp| stamp.objects == objects)?;
-        self.find(name, &stamp.digest, spec)
+        self.find(name, &stamp.digest, settings)
     }
 
     /// Notes which objects were read, and the digest of what they held.
@@ -87,15 +102,26 @@ impl Loader {
             .insert(name.to_owned(), Stamp { objects, digest });
     }
 
-    /// What was loaded last for `spec`, if that can be installed.
+    /// Notes what the source held last.
+    pub(in crate::bundle_deployment) fn note_source(
+        &self,
+        name: &str,
+        settings: InstallSettings,
+        digest: &str,
+    ) {
+        let latest = (settings, digest.to_owned());
+        self.sources.lock().insert(name.to_owned(), latest);
+    }
+
+    /// What the source held last, with these settings, if that can be installed.
     pub(in crate::bundle_deployment) fn latest(
         &self,
         name: &str,
-        spec: &BundleDeploymentSpec,
+        settings: &InstallSettings,
     ) -> Option<Arc<Loaded>> {
-        let remembered = self.remembered.lock();
-        let found = remembered.get(name).filter(|found| found.spec == *spec)?;
-        found.outcome.clone().ok()
+        let sources = self.sources.lock();
+        let (_, digest) = sources.get(name).filter(|(known, _)| known == settings)?;
+        self.find(name, digest, settings)?.ok()
     }
 
     /// Whether a folder that changes under its name is believed to have changed to `digest`: it was seen so before, and
@@ -111,7 +137,7 @@ impl Loader {
             .remembered
             .lock()
             .get(name)
-            .is_some_and(|known| known.digest == digest);
+            .is_some_and(|all| all.iter().any(|known| known.digest == digest));
         let mut sightings = self.sightings.lock();
         if is_known {
             sightings.remove(name);
@@ -127,25 +153,30 @@ impl Loader {
         }
     }
 
-    /// Keeps what came of loading files with this digest for `spec`.
+    /// Keeps what came of loading files with this digest with these settings.
     pub(in crate::bundle_deployment) fn keep(
         &self,
-        name: String,
+        name: &str,
         digest: String,
-        spec: BundleDeploymentSpec,
+        settings: InstallSettings,
         outcome: LoadOutcome,
     ) {
-        let remembered = Remembered {
-            spec,
+        let mut remembered = self.remembered.lock();
+        let all = remembered.entry(name.to_owned()).or_default();
+        all.push(Remembered {
+            settings,
             digest,
             outcome,
-        };
-        self.remembered.lock().insert(name, remembered);
+        });
+        if all.len() > REMEMBERED {
+            all.remove(0);
+        }
     }
 
     /// Forgets a BundleDeployment that is gone.
     pub(in crate::bundle_deployment) fn forget(&self, name: &str) {
         self.remembered.lock().remove(name);
+        self.sources.lock().remove(name);
         self.stamps.lock().remove(name);
         self.sightings.lock().remove(name);
     }
@@ -157,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    fn spec(namespace: &str) -> BundleDeploymentSpec {
-        serde_json::from_value(json!({"namespace": namespace, "source": {}})).unwrap()
+    fn spec(namespace: &str) -> InstallSettings {
+        serde_json::from_value(json!({ "namespace": namespace })).unwrap()
     }
 
     fn refusal(word: &str) -> LoadOutcome {
@@ -173,7 +204,7 @@ mod tests {
     fn config_maps_that_are_as_they_were_read_are_not_read_again() {
         let loader = Loader::default();
         loader.stamp("a", "u/1".to_owned(), "first");
-        loader.keep("a".to_owned(), "first".to_owned(), spec("n"), refusal("one"));
+        loader.keep("a", "first".to_owned(), spec("n"), refusal("one"));
         assert_eq!(
             said(loader.find_unread("a", "u/1", &spec("n"))),
             Some("one".to_owned())
@@ -190,7 +221,7 @@ mod tests {
         // Read anew, and not loaded yet.
         loader.stamp("a", "u/2".to_owned(), "second");
         assert!(loader.find_unread("a", "u/2", &spec("n")).is_none());
-        loader.keep("a".to_owned(), "second".to_owned(), spec("n"), refusal("two"));
+        loader.keep("a", "second".to_owned(), spec("n"), refusal("two"));
         assert_eq!(
             said(loader.find_unread("a", "u/2", &spec("n"))),
             Some("two".to_owned())
@@ -203,7 +234,7 @@ mod tests {
     fn a_folder_is_believed_when_two_looks_agree() {
         let (loader, start, pause) = (Loader::default(), Instant::now(), Duration::from_secs(2));
         let at = |second| start + Duration::from_secs(second);
-        loader.keep("a".to_owned(), "old".to_owned(), spec("n"), refusal(""));
+        loader.keep("a", "old".to_owned(), spec("n"), refusal(""));
         assert!(loader.has_settled("a", "old", at(0), pause));
         assert!(!loader.has_settled("a", "half", at(1), pause));
         assert!(

@@ -3,6 +3,7 @@
 mod disarmed;
 mod dry_runs;
 mod histories;
+mod ledgers;
 mod loader;
 mod proofs;
 mod reported;
@@ -12,6 +13,7 @@ mod trials;
 pub(super) use disarmed::Disarmed;
 pub(super) use dry_runs::DryRuns;
 pub(super) use histories::StorageVersionHistories;
+pub(super) use ledgers::{Ledgers, RecordVersions};
 pub(super) use loader::{LoadOutcome, Loaded, Loader};
 pub(super) use proofs::{Fact, Proofs};
 pub(super) use reported::{Reported, status_of};
