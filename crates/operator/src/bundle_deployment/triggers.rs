@@ -365,6 +365,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_for_a_bundle_deployment_concerns_it_until_it_goes() {
+        let kind = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
+        let probe = json!({
+            "apiVersion": kind.api_version, "kind": kind.kind,
+            "metadata": {"name": "windlass-probe-gone-0", "labels": {names::PROBE: "gone"}},
+        });
+        assert_eq!(names_of(&change(None, Some(probe.clone()))), ["gone"]);
+        assert_eq!(names_of(&change(Some(probe), None)), [""; 0]);
+    }
+
+    #[test]
     fn a_change_of_trust_alone_can_wait() {
         let crd = |bundle: &str, label: &str| {
             json!({
