@@ -350,9 +350,10 @@ mod tests {
         assert!(!watches.are_complete(), "the other has its time, too");
         assert!(watches.awaited().is_some_and(|left| left <= PATIENCE));
         // Its time is over.
-        let mut running = watches.shared.running.lock();
-        running.get_mut(&strange).unwrap().awaited = Some(Instant::now());
-        drop(running);
+        {
+            let mut running = watches.shared.running.lock();
+            running.get_mut(&strange).unwrap().awaited = Some(Instant::now());
+        }
         assert!(watches.are_complete());
         let completed = tokio::time::timeout(Duration::from_secs(10), watches.completed());
         completed.await.unwrap();
