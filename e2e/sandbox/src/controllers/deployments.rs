@@ -6,9 +6,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
+    claims,
     client::ControllerClient,
     objects::{
-        controller_reference, is_controlled_by, is_deleting, is_finished, name, namespace, number, short_hash,
+        controller_reference, is_controlled_by, is_deleting, is_finished, metadata, name, namespace, number,
+        short_hash,
     },
     rollout::{Limits, Set},
 };
@@ -16,6 +18,7 @@ use crate::server::{condition, now, set_condition};
 
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
+const MIN_READY_SECONDS: &str = "/spec/minReadySeconds";
 
 /// One pass over all Deployments.
 pub(super) async fn pass(client: &ControllerClient) {
@@ -23,7 +26,10 @@ pub(super) async fn pass(client: &ControllerClient) {
         if is_deleting(&deployment) {
             continue;
         }
-        let sets = Sets::of(client, &deployment);
+        let sets = Sets::claim(client, &deployment).await;
+        if let Some(set) = &sets.new {
+            bring_up_to_date(client, set, &deployment, &sets.old).await;
+        }
         if deployment["spec"]["paused"] != true {
             roll(client, &deployment, &sets).await;
         }
@@ -37,16 +43,30 @@ struct Sets {
     old: Vec<Arc<Value>>,
 }
 
+// === impl Sets ===
+
 impl Sets {
+    async fn claim(client: &ControllerClient, deployment: &Value) -> Self {
+        let all = claims::claim(client, deployment, ("apps", "replicasets"), |_| true).await;
+        Self::new(all, deployment)
+    }
+
     fn of(client: &ControllerClient, deployment: &Value) -> Self {
-        let owned = client.list("apps", "replicasets", Some(namespace(deployment)));
+        let mut all = client.list("apps", "replicasets", Some(namespace(deployment)));
+        all.retain(|set| is_controlled_by(set, deployment));
+        Self::new(all, deployment)
+    }
+
+    /// The new one is the oldest of those that have the Deployment's template (`FindNewReplicaSet`).
+    fn new(mut all: Vec<Arc<Value>>, deployment: &Value) -> Self {
         let wanted = template(&deployment["spec"]["template"]);
-        let (mut new, old): (Vec<_>, Vec<_>) = owned
-            .into_iter()
-            .filter(|set| is_controlled_by(set, deployment) && !is_deleting(set))
-            .partition(|set| template(&set["spec"]["template"]) == wanted);
-        new.truncate(1);
-        Self { new: new.pop(), old }
+        all.retain(|set| !is_deleting(set));
+        all.sort_by(|a, b| metadata(a, "creationTimestamp").cmp(metadata(b, "creationTimestamp")));
+        let new = all
+            .iter()
+            .position(|set| template(&set["spec"]["template"]) == wanted)
+            .map(|index| all.remove(index));
+        Self { new, old: all }
     }
 }
 
@@ -83,10 +103,7 @@ async fn roll(client: &ControllerClient, deployment: &Value, sets: &Sets) {
     };
     match &sets.new {
         None => create(client, deployment, &sets.old, wanted_new).await,
-        Some(set) => {
-            revise(client, set, &sets.old).await;
-            scale(client, set, wanted_new).await;
-        }
+        Some(set) => scale(client, set, wanted_new).await,
     }
     for (set, wanted) in sets.old.iter().zip(wanted_old) {
         scale(client, set, wanted).await;
@@ -134,7 +151,7 @@ async fn create(client: &ControllerClient, deployment: &Value, old: &[Arc<Value>
         },
         "spec": {
             "replicas": replicas,
-            "minReadySeconds": number(deployment, "/spec/minReadySeconds"),
+            "minReadySeconds": number(deployment, MIN_READY_SECONDS),
             "selector": selector,
             "template": template,
         },
@@ -147,11 +164,19 @@ async fn create(client: &ControllerClient, deployment: &Value, old: &[Arc<Value>
         .await;
 }
 
-/// A ReplicaSet that is used again becomes the newest revision.
-async fn revise(client: &ControllerClient, set: &Value, old: &[Arc<Value>]) {
+/// The new ReplicaSet of a Deployment follows its `minReadySeconds`, and becomes the newest revision when it is used
+/// again; old ones keep what they have (`getNewReplicaSet` of `pkg/controller/deployment/sync.go`).
+async fn bring_up_to_date(client: &ControllerClient, set: &Value, deployment: &Value, old: &[Arc<Value>]) {
+    let mut patch = json!({});
     let newest = old.iter().map(|set| revision(set)).max().unwrap_or(0);
     if revision(set) <= newest {
-        let patch = json!({"metadata": {"annotations": {REVISION: (newest + 1).to_string()}}});
+        patch["metadata"]["annotations"][REVISION] = json!((newest + 1).to_string());
+    }
+    let seconds = number(deployment, MIN_READY_SECONDS);
+    if number(set, MIN_READY_SECONDS) != seconds {
+        patch["spec"]["minReadySeconds"] = json!(seconds);
+    }
+    if patch != json!({}) {
         client.merge(&path(set), &patch).await;
     }
 }

@@ -3,6 +3,7 @@
 //! Each is level-triggered: a pass looks at everything that is there and makes the writes that are missing. A pass
 //! follows every change of a resource that the controller watches, and a second without any.
 
+mod claims;
 mod client;
 mod deployments;
 mod endpoints;
@@ -13,5 +14,8 @@ mod objects;
 mod replica_sets;
 mod rollout;
 mod service_accounts;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use manager::start;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
+    claims,
     client::ControllerClient,
     objects::{
         controller_reference, is_available, is_controlled_by, is_deleting, is_finished, is_ready, name,
@@ -21,11 +22,11 @@ pub(super) async fn pass(client: &ControllerClient) {
 }
 
 async fn replicate(client: &ControllerClient, set: &Value) {
-    let pods = client.list("", "pods", Some(namespace(set)));
+    let pods = claims::claim(client, set, ("", "pods"), |pod| !is_finished(pod)).await;
     let mut active: Vec<&Value> = pods
         .iter()
         .map(AsRef::as_ref)
-        .filter(|pod| is_controlled_by(pod, set) && !is_deleting(pod) && !is_finished(pod))
+        .filter(|pod| !is_deleting(pod) && !is_finished(pod))
         .collect();
     let wanted = usize::try_from(number(set, "/spec/replicas")).unwrap_or(0);
     let collection = format!("/api/v1/namespaces/{}/pods", namespace(set));
