@@ -13,5 +13,5 @@ pub(super) use self::{
     change::BundleChange,
     controller_runtime::a_server_of_controller_runtime_is_upgraded_again_and_again,
     neighbours::bundles_whose_pods_look_alike_answer_only_their_own_calls,
-    there_and_back::{each_resumes_from_every_write, is_carried_through},
+    there_and_back::{an_upgrade_that_changes_everything_resumes_from_every_write, is_carried_through},
 };

@@ -81,17 +81,17 @@ pub(in super::super) async fn is_carried_through(
     outcome.check()
 }
 
-/// The operator is killed at every write of an upgrade with each of those changes that are asked for.
-pub(in super::super) async fn each_resumes_from_every_write(
+/// The operator is killed at every write of an upgrade that changes everything, or of each that is asked for.
+pub(in super::super) async fn an_upgrade_that_changes_everything_resumes_from_every_write(
     cluster: &TestCluster,
-    changes: impl IntoIterator<Item = BundleChange>,
 ) -> anyhow::Result<()> {
-    let asked = std::env::var(CRASHED).unwrap_or_else(|_| "Selector".to_owned());
+    let asked = std::env::var(CRASHED).unwrap_or_else(|_| format!("{:?}", BundleChange::Everything));
     let is_asked = |change: &BundleChange| {
         let mut names = asked.split(',');
         names.any(|name| name == "all" || name == format!("{change:?}"))
     };
-    for change in changes.into_iter().filter(is_asked) {
+    let changes = BundleChange::EACH.into_iter().chain([BundleChange::Everything]);
+    for change in changes.filter(is_asked) {
         let empty = cluster.inventory().await?;
         let upgrade = Operation::Change(change);
         crash::resumes(cluster, upgrade)
