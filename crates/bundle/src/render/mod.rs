@@ -27,6 +27,7 @@ mod rollout;
 mod sample;
 mod services;
 mod serving_deployments;
+mod termination;
 #[cfg(test)]
 mod tests;
 mod webhooks;
