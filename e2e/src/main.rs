@@ -60,6 +60,7 @@ impl Program {
 
     async fn start(self) -> anyhow::Result<ExitCode> {
         match self {
+            Self::Demo(arguments) if arguments.needs_control_plane() => Err(real::beside_a_control_plane()),
             Self::Demo(arguments) => {
                 let report = windlass_demo::run(arguments, std::env::current_exe()?).await?;
                 println!("{}", windlass_demo::summary(&report));

@@ -1,6 +1,11 @@
 //! Every scenario on clusters that are there already, on each of them one after the other. `e2e/real` starts some.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    sync::Arc,
+};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -9,6 +14,7 @@ use windlass_scenarios::{
     audit,
     cluster::{Access, Disruption},
     cluster_pool::{ClusterPool, Existing},
+    sample,
     scenarios::{SCENARIOS, Scenario},
     trial,
 };
@@ -52,6 +58,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let can = |disruption: &Disruption| match disruption {
         Disruption::Restart | Disruption::Pause => clusters.iter().all(Existing::may_be_killed),
         Disruption::Faults => false,
+        Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
     };
     let did_everything = selected.len() == SCENARIOS.len();
     let pool = Arc::new(ClusterPool::new(clusters.clone()));
@@ -85,6 +92,21 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(conclusion.exit_code())
 }
 
+/// Runs this program anew, with the same arguments, beside a control plane that is started for it. Returns only when that
+/// fails.
+pub(crate) fn beside_a_control_plane() -> anyhow::Error {
+    let start = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane/run");
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return error.into(),
+    };
+    let error = Command::new(&start)
+        .arg(program)
+        .args(std::env::args_os().skip(1))
+        .exec();
+    anyhow::Error::new(error).context(format!("cannot start {}", start.display()))
+}
+
 /// The clusters that are named.
 fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
     if !arguments.control_planes.is_empty() {
@@ -112,6 +134,9 @@ fn why_not(disruption: Disruption) -> &'static str {
             "nothing says where the etcd and kube-apiserver of this cluster run: --control-planes does"
         }
         Disruption::Faults => "only the sandbox misbehaves when it is told to",
+        Disruption::ControllerRuntime => {
+            "E2E_WEBHOOK_SERVER names no program: e2e/webhook-server/build builds it"
+        }
     }
 }
 

@@ -63,6 +63,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             given => given.to_vec(),
         };
         let progress = StepPrinter::start();
+        progress.say(&arguments.ground());
         let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
         let first = parsed.first().context("no bundle given")?;
         let options = options(&arguments, program);
@@ -92,8 +93,10 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         let outcome = demo.go(&bundles, &parsed, &arguments).await;
         if let Err(error) = &outcome {
             eprintln!(
-                "{error:?}\n\nLast lines of the operator's log:\n{}",
-                demo.cluster.log_tail()
+                "{error:?}\n\nLast lines of the operator's log:\n{}\n\nWhat containers printed last:\n{}\n{}",
+                demo.cluster.log_tail(),
+                demo.cluster.last_words(),
+                arguments.hint().trim_start_matches(". "),
             );
         }
         let stopped = running.stop().await;

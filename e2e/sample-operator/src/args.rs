@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
 };
@@ -41,6 +41,32 @@ pub struct Args {
     #[arg(long, env = "RELOAD", value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
           require_equals = true, action = ArgAction::Set)]
     pub reload: bool,
+
+    /// How long a connection without a request is kept when the server is told to end, and its ports with it. Without
+    /// any, both are closed at once, as a server of controller-runtime closes them.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
+    pub linger: Duration,
+
+    /// How long /readyz fails after the start.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
+    pub ready_after: Duration,
+
+    /// A file without which every webhook answers 500, as it stands in a mount of the pod: what this release reads of a
+    /// ConfigMap.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Where the validating webhook is.
+    #[arg(long, value_name = "PATH", default_value = "/validate")]
+    pub validate_path: String,
+
+    /// Where the mutating webhook is.
+    #[arg(long, value_name = "PATH", default_value = "/mutate")]
+    pub mutate_path: String,
+
+    /// Where the conversion webhook is.
+    #[arg(long, value_name = "PATH", default_value = "/convert")]
+    pub convert_path: String,
 
     /// The versions of the sample resources that this release knows.
     #[arg(long, value_delimiter = ',', default_value = "v1beta1,v1,v2")]
@@ -131,15 +157,36 @@ impl Args {
         if let Some(folder) = &self.cert_dir {
             return Ok(folder.clone());
         }
-        let Ok(mounts) = std::env::var(MOUNTS) else {
-            return Ok(CERTIFICATE_FOLDER.into());
-        };
-        let mut mounts: BTreeMap<String, PathBuf> =
-            serde_json::from_str(&mounts).with_context(|| format!("cannot read the variable {MOUNTS}"))?;
-        Ok(mounts
-            .remove(CERTIFICATE_FOLDER)
-            .unwrap_or_else(|| CERTIFICATE_FOLDER.into()))
+        local(Path::new(CERTIFICATE_FOLDER))
     }
+
+    /// Where the file of `--config` is on this machine.
+    pub(crate) fn config_file(&self) -> anyhow::Result<Option<PathBuf>> {
+        self.config.as_deref().map(local).transpose()
+    }
+}
+
+/// Where a path in a mount of the pod is on this machine.
+fn local(path: &Path) -> anyhow::Result<PathBuf> {
+    let Ok(mounts) = std::env::var(MOUNTS) else {
+        return Ok(path.to_owned());
+    };
+    let mounts: BTreeMap<String, PathBuf> =
+        serde_json::from_str(&mounts).with_context(|| format!("cannot read the variable {MOUNTS}"))?;
+    Ok(mounted(path, &mounts).unwrap_or_else(|| path.to_owned()))
+}
+
+/// A path in one of the mounts; `None` when it is in none.
+fn mounted(path: &Path, mounts: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
+    path.ancestors().find_map(|folder| {
+        let source = mounts.get(folder.to_str()?)?;
+        let below = path.strip_prefix(folder).ok()?;
+        Some(if below.as_os_str().is_empty() {
+            source.clone()
+        } else {
+            source.join(below)
+        })
+    })
 }
 
 // === impl SampleVersion ===
@@ -217,6 +264,15 @@ mod tests {
         assert!(parse(&[]).reload);
         assert!(parse(&["--reload"]).reload);
         assert!(!parse(&["--reload=false"]).reload);
+    }
+
+    #[test]
+    fn a_file_in_a_mount_is_where_the_mount_is() {
+        let mounts = BTreeMap::from([("/etc/sample".to_owned(), PathBuf::from("/node/volume"))]);
+        let found = |path: &str| mounted(Path::new(path), &mounts);
+        assert_eq!(found("/etc/sample/a/b"), Some("/node/volume/a/b".into()));
+        assert_eq!(found("/etc/sample"), Some("/node/volume".into()));
+        assert_eq!(found("/etc/other"), None);
     }
 
     #[test]

@@ -60,8 +60,8 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
     let ended = CancellationToken::new();
     let _end = ended.clone().drop_guard();
     let certificate = certificate(&args, &ended)?;
-    let service = Arc::new(Service::new(&args));
-    let server = WebhookServer::new(service, certificate);
+    let service = Arc::new(Service::new(&args)?);
+    let server = WebhookServer::new(service, certificate, args.linger);
     for port in args.listening_ports() {
         server
             .listen(args.address, port)
@@ -70,7 +70,7 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
     }
     tracing::info!(address = %args.address, ports = ?args.listening_ports(), pid = process::id(), "Serving");
     stop.await;
-    tracing::info!("Draining");
+    tracing::info!(linger = ?args.linger, "Draining");
     server.drain().await;
     tracing::info!("Stopped");
     Ok(())

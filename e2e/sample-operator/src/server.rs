@@ -1,6 +1,15 @@
 //! Connections: accepted on every port, TLS or plain by their first byte, drained at the end.
 
-use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::IpAddr,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use http_body_util::Full;
 use hyper::{
@@ -14,7 +23,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -27,16 +36,17 @@ const HANDSHAKE: u8 = 0x16;
 /// How long a client may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a connection without a request is kept when the server is about to end. Clients that keep connections, as
-/// kube-apiserver does, may be sending on one just then, and a POST that finds it closed is not sent again: the longer a
-/// connection was left alone, the less likely that is.
-const LINGER: Duration = Duration::from_secs(3);
+/// How long a connection counts as busy that has not brought a request yet, as `Server.Shutdown` of Go's `net/http` has it.
+const NEW: Duration = Duration::from_secs(5);
 
 /// A server on any number of ports.
 #[derive(Clone, Debug)]
 pub(crate) struct WebhookServer {
     service: Arc<Service>,
     certificate: Option<ServedCertificate>,
+    /// How long ports and idle connections stay when the server is told to end. Clients that keep connections, as
+    /// kube-apiserver does, may be sending on one just then, and a POST that finds it closed is not sent again.
+    linger: Duration,
     draining: CancellationToken,
     closed: CancellationToken,
     connections: TaskTracker,
@@ -46,10 +56,15 @@ pub(crate) struct WebhookServer {
 
 impl WebhookServer {
     /// A server that does not listen yet.
-    pub(crate) fn new(service: Arc<Service>, certificate: Option<ServedCertificate>) -> Self {
+    pub(crate) fn new(
+        service: Arc<Service>,
+        certificate: Option<ServedCertificate>,
+        linger: Duration,
+    ) -> Self {
         Self {
             service,
             certificate,
+            linger,
             draining: CancellationToken::new(),
             closed: CancellationToken::new(),
             connections: TaskTracker::new(),
@@ -82,11 +97,14 @@ impl WebhookServer {
         Ok(())
     }
 
-    /// Closes each connection with the answer to its next request, or when none comes for a while; then the ports.
+    /// Answers what is under way, and closes each connection with that, or without a request.
     ///
-    /// The ports stay open until the last request is answered: a client that still knows this address is served
-    /// rather than refused.
+    /// Without any linger the ports and idle connections are closed first, as a server of controller-runtime does. With
+    /// one, a client that still knows this address is served rather than refused.
     pub(crate) async fn drain(&self) {
+        if self.linger.is_zero() {
+            self.closed.cancel();
+        }
         self.draining.cancel();
         self.connections.close();
         self.connections.wait().await;
@@ -101,25 +119,33 @@ impl WebhookServer {
 
     async fn serve(&self, stream: TcpStream, tls: Option<TlsAcceptor>) -> anyhow::Result<()> {
         stream.set_nodelay(true)?;
+        let accepted = Instant::now();
+        let asked = AtomicBool::new(false);
         let mut first = [0];
         let opened = tokio::select! {
             opened = timeout(PATIENCE, stream.peek(&mut first)) => opened??,
-            () = self.lingered() => return Ok(()),
+            () = self.lingered(accepted, &asked) => return Ok(()),
         };
         if opened == 0 {
             return Ok(());
         }
         if first[0] != HANDSHAKE {
-            return self.answer(stream).await;
+            return self.answer(stream, accepted).await;
         }
         let tls = tls.ok_or_else(|| io::Error::other("a TLS client, and no certificate to serve"))?;
         let stream = timeout(PATIENCE, tls.accept(stream)).await??;
-        self.answer(stream).await
+        self.answer(stream, accepted).await
     }
 
-    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> anyhow::Result<()> {
+    async fn answer(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        accepted: Instant,
+    ) -> anyhow::Result<()> {
+        let asked = AtomicBool::new(false);
         let service = service_fn(
             async |request: Request<Incoming>| -> Result<Response<Full<Bytes>>, hyper::Error> {
+                asked.store(true, Ordering::Relaxed);
                 let mut response = self.service.answer(request).await?;
                 if self.draining.is_cancelled() {
                     let headers = response.headers_mut();
@@ -135,14 +161,17 @@ impl WebhookServer {
             // A request that has come is seen before the connection is closed.
             biased;
             ended = connection.as_mut() => return Ok(ended?),
-            () = self.lingered() => connection.as_mut().graceful_shutdown(),
+            () = self.lingered(accepted, &asked) => connection.as_mut().graceful_shutdown(),
         }
         Ok(connection.await?)
     }
 
-    /// Ends a while after the server is told to end.
-    async fn lingered(&self) {
+    /// Ends when a connection without a request is to be closed.
+    async fn lingered(&self, accepted: Instant, asked: &AtomicBool) {
         self.draining.cancelled().await;
-        tokio::time::sleep(LINGER).await;
+        tokio::time::sleep(self.linger).await;
+        if !asked.load(Ordering::Relaxed) {
+            tokio::time::sleep_until(accepted + NEW).await;
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! Paths: health, and webhooks.
 
-use std::time::Duration;
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use http_body_util::{BodyExt, Full};
 use hyper::{
@@ -21,23 +24,41 @@ pub(crate) struct Service {
     stand_in: bool,
     faults: Vec<Misbehavior>,
     converter: Converter,
+    started: Instant,
+    ready_after: Duration,
+    config: Option<PathBuf>,
+    webhooks: [(String, Duty); 3],
 }
 
 // === impl Service ===
 
 impl Service {
-    /// A service as the command line wants it.
-    pub(crate) fn new(args: &Args) -> Self {
+    /// A service as the command line wants it. Fails when the variable that names the mounts cannot be read.
+    pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {
         let converter = Converter {
             versions: args.versions.clone(),
             wrong_version: args.has(&Misbehavior::WrongVersion),
             lose_field: args.has(&Misbehavior::LoseField),
         };
-        Self {
+        Ok(Self {
             stand_in: args.stand_in,
             faults: args.faults.clone(),
             converter,
-        }
+            started: Instant::now(),
+            ready_after: args.ready_after,
+            config: args.config_file()?,
+            webhooks: [
+                (args.mutate_path.clone(), Duty::Mutate),
+                (args.validate_path.clone(), Duty::Validate),
+                (args.convert_path.clone(), Duty::Convert),
+            ],
+        })
+    }
+
+    /// What the path of a webhook is for.
+    fn duty(&self, path: &str) -> Option<Duty> {
+        let webhook = self.webhooks.iter().find(|(known, _)| known == path)?;
+        Some(webhook.1)
     }
 
     /// Answers one request. Fails only when its body cannot be received.
@@ -53,17 +74,24 @@ impl Service {
                     "not ready, as --fault never-ready asks",
                 ));
             }
+            ("/readyz", _) if self.started.elapsed() < self.ready_after => {
+                return Ok(text(StatusCode::INTERNAL_SERVER_ERROR, "not ready yet"));
+            }
             ("/healthz" | "/readyz", _) => return Ok(text(StatusCode::OK, "ok")),
             (_, &Method::POST) if self.stand_in => Duty::StandIn,
             // A probe of the operator that is stood in for may ask for any path.
             _ if self.stand_in => return Ok(text(StatusCode::OK, "ok")),
-            ("/mutate", &Method::POST) => Duty::Mutate,
-            ("/validate", &Method::POST) => Duty::Validate,
-            ("/convert", &Method::POST) => Duty::Convert,
-            _ => return Ok(text(StatusCode::NOT_FOUND, "no such path")),
+            (path, method) => match self.duty(path) {
+                Some(duty) if method == Method::POST => duty,
+                _ => return Ok(text(StatusCode::NOT_FOUND, "no such path")),
+            },
         };
         if let Some(delay) = self.delay() {
             tokio::time::sleep(delay).await;
+        }
+        if let Some(config) = self.config.as_ref().filter(|config| !config.exists()) {
+            let missing = format!("{} is gone, which this release reads", config.display());
+            return Ok(text(StatusCode::INTERNAL_SERVER_ERROR, &missing));
         }
         if self.faults.contains(&Misbehavior::NotFound) {
             return Ok(text(

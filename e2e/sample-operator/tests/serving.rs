@@ -146,13 +146,13 @@ async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
         .unwrap_or_else(|_| panic!("timed out: {what}"));
 }
 
-async fn post<S>(stream: S, path: &str, body: &Value) -> (StatusCode, Value)
+async fn post<S>(stream: S, path: &str, body: Value) -> (StatusCode, Value)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    send(&mut sender, path, body).await
+    send(&mut sender, path, &body).await
 }
 
 fn send(
@@ -188,7 +188,7 @@ async fn a_conversion_is_answered_over_tls() {
     authority.issue(folder.path());
     let server = start(folder.path(), &[]).await;
     let stream = authority.connect(server.address).await.unwrap();
-    let (status, answer) = post(stream, "/convert?timeout=30s", &conversion()).await;
+    let (status, answer) = post(stream, "/convert?timeout=30s", conversion()).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(
         answer["response"]["convertedObjects"][0]["spec"],
@@ -236,11 +236,11 @@ async fn a_fault_of_admission_leaves_conversion_alone() {
         let server = start(folder.path(), &[&format!("--fault={fault}")]).await;
         for path in ["/mutate", "/validate"] {
             let stream = authority.connect(server.address).await.unwrap();
-            let (status, answer) = post(stream, path, &json!({})).await;
+            let (status, answer) = post(stream, path, json!({})).await;
             assert_eq!((status, answer), (expected, Value::Null), "{fault} {path}");
         }
         let stream = authority.connect(server.address).await.unwrap();
-        let (status, answer) = post(stream, "/convert", &conversion()).await;
+        let (status, answer) = post(stream, "/convert", conversion()).await;
         assert_eq!(status, StatusCode::OK);
         assert_eq!(answer["response"]["result"]["status"], "Success");
         server.stop().await;
@@ -253,9 +253,9 @@ async fn a_stand_in_speaks_tls_and_plain_http_on_one_port() {
     authority.issue(folder.path());
     let server = start(folder.path(), &["--stand-in"]).await;
     let plain = TcpStream::connect(server.address).await.unwrap();
-    assert_eq!(post(plain, "/any-path", &conversion()).await.0, StatusCode::OK);
+    assert_eq!(post(plain, "/any-path", conversion()).await.0, StatusCode::OK);
     let tls = authority.connect(server.address).await.unwrap();
-    assert_eq!(post(tls, "/another", &conversion()).await.0, StatusCode::OK);
+    assert_eq!(post(tls, "/another", conversion()).await.0, StatusCode::OK);
     server.stop().await;
 }
 
@@ -294,6 +294,73 @@ async fn a_request_in_flight_is_answered_before_the_server_stops() {
         .unwrap();
     server.stop().await;
     drop(idle);
+}
+
+#[tokio::test]
+async fn the_port_and_idle_connections_are_closed_at_once_unless_the_server_lingers() {
+    let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
+    authority.issue(folder.path());
+    for (arguments, lingers) in [(&[] as &[&str], false), (&["--linger=1s"], true)] {
+        let mut server = start(folder.path(), &[arguments, &["--fault=slow=400ms"]].concat()).await;
+        let (mut idle, connection) =
+            http1::handshake(TokioIo::new(authority.connect(server.address).await.unwrap()))
+                .await
+                .unwrap();
+        tokio::spawn(connection);
+        assert_eq!(send(&mut idle, "/convert", &conversion()).await.0, StatusCode::OK);
+        let busy = authority.connect(server.address).await.unwrap();
+        let under_way = tokio::spawn(post(busy, "/convert", conversion()));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(server.stop.take());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(TcpStream::connect(server.address).await.is_ok(), lingers);
+        assert_eq!(idle.is_ready() && !idle.is_closed(), lingers);
+        assert_eq!(under_way.await.unwrap().0, StatusCode::OK);
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn webhooks_are_where_they_are_asked_for() {
+    let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
+    authority.issue(folder.path());
+    let server = start(folder.path(), &["--convert-path=/elsewhere"]).await;
+    for (path, expected) in [
+        ("/elsewhere", StatusCode::OK),
+        ("/convert", StatusCode::NOT_FOUND),
+    ] {
+        let stream = authority.connect(server.address).await.unwrap();
+        assert_eq!(post(stream, path, conversion()).await.0, expected, "{path}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_release_answers_nothing_without_its_configuration() {
+    let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
+    authority.issue(folder.path());
+    let config = folder.path().join("config.yaml");
+    let server = start(folder.path(), &[&format!("--config={}", config.display())]).await;
+    for expected in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::OK] {
+        let stream = authority.connect(server.address).await.unwrap();
+        assert_eq!(post(stream, "/convert", conversion()).await.0, expected);
+        fs::write(&config, "").unwrap();
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_slow_starter_is_not_ready_at_once() {
+    let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
+    authority.issue(folder.path());
+    let server = start(folder.path(), &["--ready-after=300ms"]).await;
+    let readiness = async || {
+        let stream = TcpStream::connect(server.address).await.unwrap();
+        post(stream, "/readyz", Value::Null).await.0
+    };
+    assert_eq!(readiness().await, StatusCode::INTERNAL_SERVER_ERROR);
+    eventually("it is ready", async || readiness().await == StatusCode::OK).await;
+    server.stop().await;
 }
 
 #[tokio::test]

@@ -33,6 +33,8 @@ pub enum Disruption {
     Pause,
     /// It misbehaves as it is told to: see [`Faults`].
     Faults,
+    /// Its pods run a program of controller-runtime: see [`crate::sample::CONTROLLER_RUNTIME_IMAGE`].
+    ControllerRuntime,
 }
 
 /// A cluster that was there before, as it is named on a command line.
@@ -167,8 +169,14 @@ impl BackingCluster {
         &self,
         options: windlass_node::NodeOptions,
     ) -> anyhow::Result<windlass_node::NodeOptions> {
-        let Self::Named(named) = self else {
-            return Ok(options);
+        let named = match self {
+            Self::Sandbox(sandbox) => {
+                return Ok(windlass_node::NodeOptions {
+                    api_server: Some(sandbox.address()),
+                    ..options
+                });
+            }
+            Self::Named(named) => named,
         };
         let server = config(&named.kubeconfig.to_string()).await?.cluster_url;
         let port = server.port_u16().unwrap_or(443);

@@ -11,6 +11,7 @@ use super::{
     options::{CertificateProvider, InstallOptions},
     rollout,
     serving_deployments::ServingDeployment,
+    termination,
 };
 use crate::parse::{Bundle, ClusterServiceVersion, DeploymentSpec};
 
@@ -43,6 +44,9 @@ pub(super) fn deployments(
             if let Some(serving) = serving {
                 options.config.scale(&mut deployment);
                 rollout::close_gaps(&mut deployment, serving, options.config.serving);
+            }
+            if matches!(options.certificates, CertificateProvider::Windlass { .. }) {
+                termination::keep_last_words(&mut deployment);
             }
             deployment
         })

@@ -28,6 +28,7 @@ mod rollout;
 pub(crate) mod sample;
 mod services;
 mod serving_deployments;
+mod termination;
 #[cfg(test)]
 mod tests;
 mod webhooks;

@@ -44,6 +44,15 @@ pub(super) fn is_numbered(served: &ServedResource) -> bool {
     served.definition.is_some() || !UNNUMBERED.contains(&served.kind.as_str())
 }
 
+/// Five letters, as the real server ends names with that it makes.
+pub(super) fn random_suffix() -> String {
+    let mut random = rand::rng();
+    (0..5)
+        .filter_map(|_| LETTERS.choose(&mut random))
+        .map(|letter| char::from(*letter))
+        .collect()
+}
+
 /// Makes a client's object one of its own: name, uid, times.
 ///
 /// # Errors
@@ -72,12 +81,7 @@ pub(super) fn begin(object: &mut Value, served: &ServedResource, namespace: &str
             );
             return Err(crate::field::invalid(&served.group, &served.kind, "", &[error]));
         }
-        let mut random = rand::rng();
-        let suffix: String = (0..5)
-            .filter_map(|_| LETTERS.choose(&mut random))
-            .map(|letter| char::from(*letter))
-            .collect();
-        metadata["name"] = json!(format!("{prefix}{suffix}"));
+        metadata["name"] = json!(format!("{prefix}{}", random_suffix()));
     }
     let Some(fields) = metadata.as_object_mut() else {
         return Ok(());

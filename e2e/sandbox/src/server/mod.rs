@@ -25,6 +25,7 @@ mod read;
 mod refusals;
 mod reviews;
 mod selectors;
+mod service_accounts;
 mod services;
 mod subresources;
 mod table;

@@ -17,7 +17,7 @@ use super::{
     metadata,
     read::{key, written},
     refusals::{exists, forbidden, no_such_uid, not_found, stale},
-    services,
+    service_accounts, services,
 };
 use crate::{
     StatusError, builtin,
@@ -79,6 +79,7 @@ async fn create_object(
     let mut warnings = deprecation(served);
     warnings.extend(normalise(call, served, &mut object)?);
     services::allocate(server, served, &mut object);
+    service_accounts::mount_token(server, served, &target.namespace, &mut object);
     let now = Timestamp::now();
     let manager = call.manager();
     let types = ApiServer::types(served);

@@ -1,4 +1,4 @@
-//! The client: connections are kept per target and bundle, byte for byte, and idle out after 90 s.
+//! The client: some connections are kept per target and bundle, byte for byte, and idle out after 90 s.
 //!
 //! So a new bundle always means a new handshake, and an unchanged one does not, as on the real server.
 
@@ -22,6 +22,9 @@ use super::{
 
 /// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(90);
+
+/// How many unused connections are kept to one target: `idleConnsPerHost` of client-go's `transport/cache.go`.
+const IDLE_CONNECTIONS: usize = 25;
 
 /// The largest answer that is read, in bytes.
 const MAXIMUM_ANSWER: usize = 32 << 20;
@@ -107,8 +110,12 @@ impl WebhookClient {
     }
 
     fn keep(&self, target: &WebhookClientConfig, connection: Connection) {
-        if connection.is_open() {
-            self.idle.lock().push(Idle {
+        let mut idle = self.idle.lock();
+        let kept = idle
+            .iter()
+            .filter(|entry| entry.target.shares_connections_with(target));
+        if connection.is_open() && kept.count() < IDLE_CONNECTIONS {
+            idle.push(Idle {
                 target: target.clone(),
                 since: Instant::now(),
                 connection,

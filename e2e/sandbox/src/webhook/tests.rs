@@ -143,6 +143,21 @@ async fn connections_are_kept_for_the_same_bundle_only() {
 }
 
 #[tokio::test]
+async fn of_many_connections_some_are_kept() {
+    let authority = Authority::new();
+    let (address, handshakes) = serve(&authority, OK).await;
+    let client = WebhookClient::new(Arc::new(One(address)));
+    let (config, body) = (config("hook", &authority.bundle()), json!({}));
+    for expected in [40, 40 + 15] {
+        let calls = (0..40).map(|_| client.post(&config, &body, TIMEOUT));
+        for answer in futures::future::join_all(calls).await {
+            answer.unwrap();
+        }
+        assert_eq!(handshakes.load(Ordering::SeqCst), expected);
+    }
+}
+
+#[tokio::test]
 async fn failures_are_worded_as_the_real_servers() {
     let authority = Authority::new();
     let bundle = authority.bundle();

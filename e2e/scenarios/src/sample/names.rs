@@ -3,6 +3,12 @@
 /// The image of the sample bundles.
 pub const IMAGE: &str = "example.com/windlass/sample-operator";
 
+/// The image of the sample's webhooks as a program of controller-runtime, `e2e/webhook-server`.
+pub const CONTROLLER_RUNTIME_IMAGE: &str = "example.com/windlass/webhook-server";
+
+/// The variable that names that program. Without it, nothing runs it.
+pub const CONTROLLER_RUNTIME_PROGRAM: &str = "E2E_WEBHOOK_SERVER";
+
 /// The group of the sample resources.
 pub const GROUP: &str = "sample.windlass.dev";
 

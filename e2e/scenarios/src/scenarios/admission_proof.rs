@@ -123,7 +123,7 @@ pub(super) async fn a_lossy_conversion_is_allowed_by_an_exception_and_is_then_no
     anyhow::ensure!(
         text(&upgraded, "/status/installed/version") == "1.0.2",
         "the status names {}",
-        upgraded["status"]["bundle"]
+        upgraded["status"]["installed"]
     );
     Ok(())
 }

@@ -139,5 +139,6 @@ async fn inflict(
             faults.clear();
             outcome
         }
+        Disruption::ControllerRuntime => anyhow::bail!("a program inflicts nothing on a cluster"),
     }
 }

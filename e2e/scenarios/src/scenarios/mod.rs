@@ -6,6 +6,7 @@
 mod absences;
 mod admission_proof;
 mod adoption;
+mod changes;
 mod claims;
 mod commands;
 mod crash;
@@ -45,7 +46,7 @@ use std::pin::Pin;
 
 use crate::{cluster::Disruption, test_cluster::TestCluster};
 
-use self::operation::Operation;
+use self::{changes::BundleChange, operation::Operation};
 
 /// What a scenario returns. It stays on the thread that began it.
 type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
@@ -111,6 +112,23 @@ scenarios! {
     commands::an_interrupted_command_is_taken_up_by_the_next,
     commands::the_command_installs_nothing_of_a_broken_bundle,
     commands::the_command_ends_when_the_operator_refuses,
+    changes::another_target_port_costs_no_call = is_carried_through(BundleChange::TargetPort),
+    changes::another_service_port_costs_no_call = is_carried_through(BundleChange::ServicePorts),
+    changes::another_service_port_of_the_conversion_costs_no_call = is_carried_through(BundleChange::ConversionPort),
+    changes::another_selector_costs_no_call = is_carried_through(BundleChange::Selector),
+    changes::another_name_of_the_deployment_costs_no_call = is_carried_through(BundleChange::DeploymentName),
+    changes::other_names_of_webhooks_cost_no_call = is_carried_through(BundleChange::WebhookNames),
+    changes::other_paths_of_webhooks_cost_no_call = is_carried_through(BundleChange::WebhookPaths),
+    changes::an_upgrade_of_one_replica_costs_no_call = is_carried_through(BundleChange::OneReplica),
+    changes::an_upgrade_by_recreation_costs_no_call = is_carried_through(BundleChange::Recreate),
+    changes::an_upgrade_that_may_end_every_pod_costs_no_call = is_carried_through(BundleChange::MaxUnavailable),
+    changes::an_upgrade_of_slow_pods_costs_no_call = is_carried_through(BundleChange::SlowPods),
+    changes::another_network_policy_costs_no_call = is_carried_through(BundleChange::NetworkPolicy),
+    changes::another_config_map_costs_no_call = is_carried_through(BundleChange::ConfigMap),
+    changes::a_role_that_allows_less_costs_no_call = is_carried_through(BundleChange::Role),
+    changes::all_changes_together_cost_no_call = is_carried_through(BundleChange::Everything),
+    changes::bundles_whose_pods_look_alike_answer_only_their_own_calls,
+    changes::a_server_of_controller_runtime_is_upgraded_again_and_again needs ControllerRuntime,
     upgrade::a_broken_revision_is_stopped_at_its_canary,
     admission_proof::a_revision_that_does_not_answer_admission_is_never_armed,
     admission_proof::a_bundle_without_conversion_is_tried_out_too,
@@ -167,6 +185,7 @@ scenarios! {
     service::endpoints_that_kubernetes_forgets_are_refreshed needs Faults,
     crash::an_install_resumes_from_every_write = resumes(Operation::Install),
     crash::an_upgrade_resumes_from_every_write = resumes(Operation::Upgrade),
+    changes::an_upgrade_that_changes_everything_resumes_from_every_write,
     crash::a_storage_migration_resumes_from_every_write = resumes(Operation::Migration),
     crash::a_leaf_rotation_resumes_from_every_write = resumes(Operation::LeafRotation),
     crash::a_ca_rotation_resumes_from_every_write = resumes(Operation::CaRotation),

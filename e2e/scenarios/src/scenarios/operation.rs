@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
+    changes::BundleChange,
     migration,
     traffic::{self, Visits},
 };
@@ -38,6 +39,8 @@ pub(super) const QUIET: std::time::Duration = std::time::Duration::from_secs(1);
 pub(super) enum Operation {
     Install,
     Upgrade,
+    /// An upgrade to a bundle that differs in what traffic hangs on.
+    Change(BundleChange),
     /// An upgrade that moves the storage version.
     Migration,
     LeafRotation,
@@ -84,11 +87,12 @@ impl Operation {
         }
         // Of the newer one another version is preferred than the one that is stored: whatever empties a namespace asks for a
         // conversion.
-        let bundle = match self {
-            Self::RemovalAfterNamespace => "sample.v2",
-            _ => "sample.v1",
+        let folder = match self {
+            Self::RemovalAfterNamespace => cluster.bundle("sample.v2")?,
+            Self::Change(change) => cluster.operator.bundle_dir.join(change.older(cluster)?),
+            _ => cluster.bundle("sample.v1")?,
         };
-        sample::install(cluster, bundle).await?;
+        steps::install(&cluster.client, "sample", NAMESPACE, &folder).await?;
         sample::settled(cluster).await?;
         if matches!(
             self,
@@ -118,7 +122,9 @@ impl Operation {
     /// Removes what it installed, where it cannot be done again otherwise. The operator must be running.
     pub(super) async fn undo(self, cluster: &TestCluster) -> anyhow::Result<()> {
         match self {
-            Self::Install | Self::Upgrade => delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await,
+            Self::Install | Self::Upgrade | Self::Change(_) => {
+                delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await
+            }
             Self::Migration => {
                 // Objects that need their conversion would hold the removal up.
                 migration::discard(cluster, NAMESPACE).await?;
@@ -140,6 +146,10 @@ impl Operation {
                 cluster.bundle("sample.v1")?;
                 let object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
                 succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+            }
+            Self::Change(change) => {
+                let newer = change.newer(cluster)?;
+                sample::set_source(cluster, &newer).await?;
             }
             Self::Upgrade => {
                 cluster.bundle("sample.v2")?;
@@ -174,7 +184,7 @@ impl Operation {
     pub(super) async fn is_done(self, cluster: &TestCluster, before: &Before) -> anyhow::Result<bool> {
         let now = Before::take(cluster).await?;
         Ok(match self {
-            Self::Install | Self::Upgrade | Self::Migration => {
+            Self::Install | Self::Upgrade | Self::Change(_) | Self::Migration => {
                 let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
                     .await?
                     .unwrap_or_default();

@@ -31,6 +31,27 @@ impl TestCluster {
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
+    /// The last lines of what each container printed, below its name.
+    pub fn last_words(&self) -> String {
+        let logs = fs::read_dir(self.directory.path().join("node/logs"));
+        let mut paths: Vec<PathBuf> = logs
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
+        paths.sort();
+        let words = paths.iter().map(|path| {
+            let log = fs::read_to_string(path).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            format!(
+                "{name}:\n  {}",
+                lines[lines.len().saturating_sub(5)..].join("\n  ")
+            )
+        });
+        words.collect::<Vec<_>>().join("\n")
+    }
+
     /// Keeps the test cluster's folder, and writes into it what there is in the cluster but Secrets. Where it is.
     ///
     /// # Errors

@@ -99,6 +99,13 @@ impl TestClusterOptions {
                 program(&[programs::SAMPLE_OPERATOR, "--versions", versions]),
             );
         }
+        if let Some(path) = std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM) {
+            let server = Program {
+                path: path.into(),
+                arguments: Vec::new(),
+            };
+            images.insert(format!("{}:v2", sample::CONTROLLER_RUNTIME_IMAGE), server);
+        }
         windlass_node::NodeOptions {
             images,
             stand_in: program(&[programs::SAMPLE_OPERATOR, "--stand-in"]),

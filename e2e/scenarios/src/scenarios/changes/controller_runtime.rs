@@ -1,0 +1,161 @@
+//! Upgrade after upgrade of a webhook server that is built with controller-runtime, and ends as those do.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use anyhow::Context;
+
+use super::{
+    bursts::Bursts,
+    outcome::UpgradeOutcome,
+    there_and_back::{AFTERWARDS, set},
+};
+use crate::{resource::Expectation, sample, scenarios::traffic, steps, test_cluster::TestCluster};
+
+/// Set to how many upgrades there are: 20 in a full run.
+const ROUNDS: &str = "WINDLASS_E2E_ROUNDS";
+
+/// How many there are otherwise.
+const FEW_ROUNDS: u64 = 3;
+
+/// Set to how many threads keep the machine busy meanwhile: none unless it says otherwise.
+const BUSY: &str = "WINDLASS_E2E_BUSY";
+
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v2"];
+
+/// Threads that do nothing but compute, until it is dropped.
+struct BusyMachine(Arc<AtomicBool>);
+
+pub(in super::super) async fn a_server_of_controller_runtime_is_upgraded_again_and_again(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let (rounds, busy) = (number_in(ROUNDS, FEW_ROUNDS)?, number_in(BUSY, 0)?);
+    let first = release(cluster, 1)?;
+    let folder = cluster.operator.bundle_dir.join(&first);
+    steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
+    let load = traffic::start_at(cluster, traffic::NAMESPACE, &VERSIONS, Expectation::Admitted).await?;
+    let bursts = Bursts::start(cluster).await?;
+    load.at_least(100).await?;
+    let _busy = BusyMachine::start(busy);
+
+    let mut outcome = UpgradeOutcome::default();
+    for round in 1..=rounds {
+        let upgraded = set(cluster, "sample", &release(cluster, round + 1)?).await;
+        tokio::time::sleep(AFTERWARDS).await;
+        let lap = load.lap();
+        tracing::info!(round, requests = lap.requests, failed = lap.failed, "Upgraded");
+        outcome.sent(&format!("calls during upgrade {round}"), &lap);
+        if let Err(error) = upgraded {
+            outcome.wrong(&format!("upgrade {round}: {error:#}"));
+            break;
+        }
+    }
+    let report = load.stop().await;
+    let bursts = bursts.finish().await?;
+    tracing::info!(
+        rounds,
+        busy,
+        requests = report.requests,
+        failed = report.failed,
+        a_second = VERSIONS
+            .map(|version| format!("{version}: {:.1}", report.rate_at(version)))
+            .join(", "),
+        at_once = bursts.requests,
+        failed_at_once = bursts.failures.len(),
+        "Sent"
+    );
+    outcome.listed("reads at once", bursts.requests, &bursts.failures);
+    outcome.check()
+}
+
+/// The sample's release of this number, with webhooks as kubebuilder scaffolds them: its folder.
+fn release(cluster: &TestCluster, number: u64) -> anyhow::Result<String> {
+    let name = format!("controller-runtime.v{number}");
+    let folder = cluster.add_bundle(&sample::bundle("sample.v2"), &name)?;
+    let probes = "livenessProbe: {httpGet: {path: /healthz, port: 8081}, initialDelaySeconds: 15, periodSeconds: 20}\n                \
+                  readinessProbe: {httpGet: {path: /readyz, port: 8081}, initialDelaySeconds: 5, periodSeconds: 10}";
+    let (image, replaces) = (sample::IMAGE, "  replaces: sample.v1\n");
+    for (from, to) in [
+        (
+            "name: sample.v2\n".to_owned(),
+            format!("name: sample.v{number}\n"),
+        ),
+        (
+            "  version: 2.0.0\n".to_owned(),
+            format!("  version: {number}.0.0\n"),
+        ),
+        (
+            replaces.to_owned(),
+            if number == 1 {
+                String::new()
+            } else {
+                format!("  replaces: sample.v{}\n", number - 1)
+            },
+        ),
+        (
+            format!("image: {image}:v2\n"),
+            format!(
+                "image: {}:v2\n                {probes}\n",
+                sample::CONTROLLER_RUNTIME_IMAGE
+            ),
+        ),
+        (
+            "                env:\n".to_owned(),
+            format!("                env:\n                - {{name: RELEASE, value: \"{number}\"}}\n"),
+        ),
+        (
+            "webhookPath: /mutate\n".to_owned(),
+            "webhookPath: /mutate-sample-windlass-dev-v1-widget\n".to_owned(),
+        ),
+        (
+            "webhookPath: /validate\n".to_owned(),
+            "webhookPath: /validate-sample-windlass-dev-v1-widget\n".to_owned(),
+        ),
+        (
+            "apiVersions: [v2, v1, v1beta1]\n".to_owned(),
+            "apiVersions: [v1]\n".to_owned(),
+        ),
+    ] {
+        cluster.edit(&folder, &from, &to)?;
+    }
+    Ok(name)
+}
+
+/// The number that an environment variable says, or else `usual`.
+fn number_in(variable: &str, usual: u64) -> anyhow::Result<u64> {
+    match std::env::var(variable) {
+        Ok(number) => number
+            .parse()
+            .with_context(|| format!("{variable} must be a number")),
+        Err(_) => Ok(usual),
+    }
+}
+
+// === impl BusyMachine ===
+
+impl BusyMachine {
+    fn start(threads: u64) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        for _ in 0..threads {
+            let ended = ended.clone();
+            thread::spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    std::hint::black_box((0..100_000_u64).sum::<u64>());
+                }
+            });
+        }
+        Self(ended)
+    }
+}
+
+impl Drop for BusyMachine {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,17 @@
+//! Upgrades to a bundle that differs from the one before in what traffic hangs on, and back again, under load.
+
+mod allowances;
+mod bursts;
+mod change;
+mod controller_runtime;
+mod neighbours;
+mod outcome;
+mod there_and_back;
+mod variant;
+
+pub(super) use self::{
+    change::BundleChange,
+    controller_runtime::a_server_of_controller_runtime_is_upgraded_again_and_again,
+    neighbours::bundles_whose_pods_look_alike_answer_only_their_own_calls,
+    there_and_back::{an_upgrade_that_changes_everything_resumes_from_every_write, is_carried_through},
+};
