@@ -130,8 +130,12 @@ fn plan(
         ConversionManager::Managed => ConversionMode::Managed,
         ConversionManager::External => ConversionMode::External,
     };
+    let tolerance = check::Tolerance {
+        undeclared_conversions: conversion == ConversionMode::External,
+        blocking_webhooks: spec.allow_blocking_webhooks,
+    };
     let bundle =
-        check::parse_for(files, conversion).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
+        check::parse_for(files, tolerance).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
     let config = match &spec.config {
         Some(config) => DeploymentConfig::from_value("spec.config", config),
         None => Ok(DeploymentConfig::default()),
@@ -147,6 +151,7 @@ fn plan(
             }),
         },
         conversion,
+        blocking_webhooks: spec.allow_blocking_webhooks,
     };
     let rendered =
         render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.of(&errors)))?;
