@@ -34,6 +34,10 @@ pub(super) struct InstallArgs {
     #[arg(long, value_enum)]
     pub(super) conversion: Option<ConversionArg>,
 
+    /// Install webhooks that may keep their own pods from coming up again.
+    #[arg(long)]
+    pub(super) allow_blocking_webhooks: bool,
+
     /// File with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
     /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks; and
@@ -89,7 +93,7 @@ impl InstallArgs {
     /// A line for everything that is wrong with it.
     pub(super) fn read(&self) -> Result<ReadBundle, Vec<String>> {
         let files = load(&self.bundle).map_err(lines)?;
-        let bundle = check::parse_for(&files, self.conversion_mode()).map_err(lines)?;
+        let bundle = check::parse_for(&files, self.tolerance()).map_err(lines)?;
         Ok(ReadBundle { files, bundle })
     }
 
@@ -110,9 +114,17 @@ impl InstallArgs {
             config: DeploymentConfig::from_value(&file, &config).map_err(lines)?,
             certificates,
             conversion: self.conversion_mode(),
+            blocking_webhooks: self.allow_blocking_webhooks,
         };
         let rendered = render::render(bundle, &options).map_err(lines)?;
         Ok(Checked { rendered, config })
+    }
+
+    fn tolerance(&self) -> check::Tolerance {
+        check::Tolerance {
+            undeclared_conversions: self.conversion_mode() == ConversionMode::External,
+            blocking_webhooks: self.allow_blocking_webhooks,
+        }
     }
 
     fn conversion_mode(&self) -> ConversionMode {

@@ -214,7 +214,13 @@ fn spec_of(spec: &Value, record: &RevisionRecord) -> anyhow::Result<Value> {
     let fields = changed
         .as_object_mut()
         .context("the BundleDeployment has no spec")?;
-    for field in ["watchNamespaces", "config", "certificates", "conversion"] {
+    for field in [
+        "watchNamespaces",
+        "config",
+        "certificates",
+        "conversion",
+        "allowBlockingWebhooks",
+    ] {
         match settings.get(field) {
             Some(value) => fields.insert(field.to_owned(), value.clone()),
             None => fields.shift_remove(field),
@@ -247,6 +253,7 @@ mod tests {
                 config: None,
                 certificates: CertificateDefaults::default(),
                 conversion: windlass_api::ConversionManager::Managed,
+                allow_blocking_webhooks: false,
             },
             config_maps: vec!["name-0".to_owned()],
             installed,

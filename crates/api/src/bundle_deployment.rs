@@ -80,6 +80,10 @@ pub struct BundleDeploymentSpec {
     /// to a revision in status.history; going back to a bundle that lacks a version in which objects are stored never is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_downgrade: bool,
+    /// Whether to install webhooks that must answer requests without which the bundle itself does not come up again, such
+    /// as CREATE of its own pods: while all of their pods are down, nothing brings these back but to remove the webhook.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_blocking_webhooks: bool,
     /// Whether to refuse CustomResourceDefinition changes that would break clients or stored objects.
     #[serde(default)]
     pub crd_upgrade_safety: CrdUpgradeSafety,

@@ -44,6 +44,7 @@
 //!     config: render::DeploymentConfig::default(),
 //!     certificates: render::CertificateProvider::default(),
 //!     conversion: render::ConversionMode::default(),
+//!     blocking_webhooks: false,
 //! };
 //! let rendered = render::render(&bundle, &options).unwrap();
 //! let kinds: Vec<_> = rendered.objects.iter().map(|object| &object["kind"]).collect();

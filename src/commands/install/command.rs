@@ -226,6 +226,9 @@ impl Args {
                 ConversionArg::External => windlass_api::ConversionManager::External,
             });
         }
+        if self.install.allow_blocking_webhooks {
+            deployment["spec"]["allowBlockingWebhooks"] = json!(true);
+        }
         if watch.is_written() {
             deployment["spec"]["watchNamespaces"] = json!(watch.names);
         }

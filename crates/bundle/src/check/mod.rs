@@ -20,4 +20,4 @@ mod rules;
 mod webhook_definitions;
 mod webhooks;
 
-pub use problems::{check_files, parse, parse_for};
+pub use problems::{Tolerance, check_files, parse, parse_for};

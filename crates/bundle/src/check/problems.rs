@@ -6,10 +6,7 @@ use super::{
     admission, conversions, crds, deployments, generated, install, labels, objects, permissions, ports,
     requirements, rules, webhooks,
 };
-use crate::{
-    parse::{Bundle, Files, ParsedBundle, rule},
-    render::ConversionMode,
-};
+use crate::parse::{Bundle, Files, ParsedBundle, rule};
 
 /// The bundle in `files`, if nothing is wrong with it.
 ///
@@ -17,16 +14,24 @@ use crate::{
 ///
 /// Every problem, ordered by file and path: what keeps the bundle from being parsed, and what is wrong with the rest.
 pub fn parse(files: &Files) -> Result<Bundle, Vec<Problem>> {
-    parse_for(files, ConversionMode::Managed)
+    parse_for(files, Tolerance::default())
 }
 
-/// As [`parse`], for an install with that mode of conversion: where the operator arms its conversions itself, they need not
-/// be declared.
+/// What an install takes upon itself, so that it is no problem of the bundle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tolerance {
+    /// The operator arms its conversions itself: they need not be declared.
+    pub undeclared_conversions: bool,
+    /// Webhooks may block what their own bundle needs.
+    pub blocking_webhooks: bool,
+}
+
+/// As [`parse`], for an install that takes some problems upon itself.
 ///
 /// # Errors
 ///
 /// As [`parse`].
-pub fn parse_for(files: &Files, conversion: ConversionMode) -> Result<Bundle, Vec<Problem>> {
+pub fn parse_for(files: &Files, tolerance: Tolerance) -> Result<Bundle, Vec<Problem>> {
     let ParsedBundle {
         bundle,
         problems: unreadable,
@@ -37,8 +42,12 @@ pub fn parse_for(files: &Files, conversion: ConversionMode) -> Result<Bundle, Ve
         // A field of a wrong type reads as absent; that it is then missing as well is no news.
         .filter(|problem| !unreadable.iter().any(|other| overlap(problem, other)))
         .collect();
-    if conversion == ConversionMode::External {
-        problems.retain(|problem| problem.rule != rule::CONVERSION_UNDECLARED.name);
+    let tolerated = [
+        (tolerance.undeclared_conversions, rule::CONVERSION_UNDECLARED),
+        (tolerance.blocking_webhooks, rule::WEBHOOK_RULE_BLOCKING),
+    ];
+    for (_, rule) in tolerated.iter().filter(|(is_tolerated, _)| *is_tolerated) {
+        problems.retain(|problem| problem.rule != rule.name);
     }
     problems.extend(unreadable);
     match bundle {

@@ -17,6 +17,8 @@ pub struct InstallOptions {
     pub certificates: CertificateProvider,
     /// Who arms its conversion webhooks.
     pub conversion: ConversionMode,
+    /// Whether its webhooks may block what it needs itself.
+    pub blocking_webhooks: bool,
 }
 
 /// Who arms conversion webhooks.

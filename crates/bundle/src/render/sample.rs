@@ -29,6 +29,7 @@ pub(crate) fn options(namespace: &str) -> InstallOptions {
         config: DeploymentConfig::default(),
         certificates: CertificateProvider::default(),
         conversion: ConversionMode::default(),
+        blocking_webhooks: false,
     }
 }
 

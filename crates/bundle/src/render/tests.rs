@@ -173,11 +173,17 @@ fn a_webhook_may_see_secrets_where_its_own_bundle_is_not() {
     };
     let refused = "webhook 'vwidget.example.com' blocks itself: with failurePolicy Fail it matches CREATE of secrets, \
                    without which its own bundle does not come up again: leave these objects out by objectSelector, or \
-                   set failurePolicy: Ignore; or let the operator watch other namespaces than its own \
+                   set failurePolicy: Ignore; to install it all the same, use --allow-blocking-webhooks, or \
+                   spec.allowBlockingWebhooks; or let the operator watch other namespaces than its own \
                    (--watch-namespace NS)";
     assert_eq!(errors(&[]), [refused]);
     assert_eq!(errors(&["ns"]), [refused]);
     assert_eq!(errors(&["other"]), [""; 0]);
+    let allowed = InstallOptions {
+        blocking_webhooks: true,
+        ..options("ns")
+    };
+    assert!(render(&bundle, &allowed).is_ok());
 }
 
 #[test]

@@ -33,7 +33,8 @@ pub(crate) fn blocked(
 pub(crate) fn blocking_message(webhook: &str, request: &impl Display) -> String {
     format!(
         "webhook '{webhook}' blocks itself: with failurePolicy Fail it matches {request}, without which its own bundle \
-         does not come up again: leave these objects out by objectSelector, or set failurePolicy: Ignore"
+         does not come up again: leave these objects out by objectSelector, or set failurePolicy: Ignore; to install \
+         it all the same, use --allow-blocking-webhooks, or spec.allowBlockingWebhooks"
     )
 }
 

@@ -14,6 +14,12 @@ const LENGTH: usize = 2048;
 /// How many operators, dots and brackets an expression may have: the parser recurses into each.
 const SIGNS: usize = 256;
 
+/// How deep comprehensions may be nested: each level goes over every property of a cluster again.
+const LOOPS: usize = 2;
+
+/// The macros that go over a list.
+const MACROS: [&str; 5] = ["all", "exists", "exists_one", "filter", "map"];
+
 /// Bytes of stack for an expression of that length: an unoptimised level of the parser takes some 100 KiB.
 const STACK: usize = 64 << 20;
 
@@ -51,6 +57,10 @@ impl CelRule {
             let message = format!(
                 "it is longer than {LENGTH} bytes, or has more than {SIGNS} operators, dots and brackets"
             );
+            return Err(CelError::Invalid(message));
+        }
+        if loops(text) > LOOPS {
+            let message = format!("its comprehensions are nested deeper than {LOOPS} levels");
             return Err(CelError::Invalid(message));
         }
         aside(|| compile(text).map(drop))?;
@@ -113,6 +123,34 @@ fn semver_compare(first: Arc<String>, second: Arc<String>) -> Result<i64, Execut
             "no such version",
         )),
     }
+}
+
+/// How deep comprehensions are nested; where texts are written in a way that hides where they end, how many there are.
+fn loops(text: &str) -> usize {
+    let is_loop = |before: &str| {
+        let start = before
+            .rfind(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+            .map_or(0, |place| place + 1);
+        MACROS.contains(&&before[start..])
+    };
+    let is_hidden = ["\\", "\"\"\"", "'''", "//"]
+        .iter()
+        .any(|sign| text.contains(sign));
+    let (mut quote, mut open, mut deepest) = (None, Vec::new(), 0);
+    for (place, character) in text.char_indices() {
+        match character {
+            '\'' | '"' if !is_hidden && quote.is_none() => quote = Some(character),
+            _ if quote == Some(character) => quote = None,
+            _ if quote.is_some() => {}
+            '(' => {
+                open.push(is_loop(text[..place].trim_end()));
+                deepest = deepest.max(open.iter().filter(|is_loop| **is_loop).count());
+            }
+            ')' if !is_hidden => drop(open.pop()),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// How many signs there are that may nest one part of an expression in another.

@@ -169,6 +169,25 @@ fn expressions_read_properties_and_compare_versions() {
 }
 
 #[test]
+fn expressions_go_over_properties_twice_at_the_most() {
+    let within = |inner: &str| format!("properties.exists(p, {inner})");
+    let twice = within(&within("true"));
+    for (text, accepted) in [
+        (within("true"), true),
+        (twice.clone(), true),
+        (within(&twice), false),
+        (format!("{twice} && {twice} && {twice}"), true),
+        // Texts hide nothing.
+        (within(&format!("')' == '' || {twice}")), false),
+        (within(&format!("r'\\' == ')' || {twice}")), false),
+        (within("p.type == '((exists('"), true),
+        (format!("properties.map (p, {twice}) == []"), false),
+    ] {
+        assert_eq!(CelRule::parse(&text).is_ok(), accepted, "{text}");
+    }
+}
+
+#[test]
 fn expressions_of_strangers_are_bounded() {
     for bomb in [
         "(".repeat(4000),

@@ -237,7 +237,7 @@ fn plan(
     digest: String,
     settings: InstallSettings,
 ) -> Result<Loaded, (&'static str, String)> {
-    let bundle = check::parse_for(files, settings.conversion_mode())
+    let bundle = check::parse_for(files, settings.tolerance())
         .map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
     let options = settings
         .options()

@@ -34,8 +34,8 @@ pub(super) async fn a_conversion_of_the_operators_own_is_left_alone(
     }});
     cluster.edit(
         &bundle,
-        "  scope: Namespaced\n",
-        &format!("  scope: Namespaced\n  conversion: {stanza}\n"),
+        "    singular: trinket\n",
+        &format!("    singular: trinket\n  conversion: {stanza}\n"),
     )?;
     let mut object = bundle_deployment("own", "own-system", "own");
     object["spec"]["watchNamespaces"] = json!(["own-system"]);

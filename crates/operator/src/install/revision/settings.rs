@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_api::{BundleDeploymentSpec, CertificateDefaults, ConversionManager};
-use windlass_bundle::render::{
-    CertificateProvider, ConversionMode, DeploymentConfig, Durations, InstallOptions,
+use windlass_bundle::{
+    check::Tolerance,
+    render::{CertificateProvider, ConversionMode, DeploymentConfig, Durations, InstallOptions},
 };
 use windlass_object::Problem;
 
@@ -26,6 +27,9 @@ pub struct InstallSettings {
     /// `spec.conversion`.
     #[serde(default)]
     pub conversion: ConversionManager,
+    /// `spec.allowBlockingWebhooks`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_blocking_webhooks: bool,
 }
 
 // === impl InstallSettings ===
@@ -39,14 +43,23 @@ impl InstallSettings {
             config: spec.config.clone(),
             certificates: spec.certificates.clone(),
             conversion: spec.conversion,
+            allow_blocking_webhooks: spec.allow_blocking_webhooks,
         }
     }
 
     /// Who arms the conversions.
-    pub fn conversion_mode(&self) -> ConversionMode {
+    fn conversion_mode(&self) -> ConversionMode {
         match self.conversion {
             ConversionManager::Managed => ConversionMode::Managed,
             ConversionManager::External => ConversionMode::External,
+        }
+    }
+
+    /// What the check of the bundle lets pass.
+    pub fn tolerance(&self) -> Tolerance {
+        Tolerance {
+            undeclared_conversions: self.conversion_mode() == ConversionMode::External,
+            blocking_webhooks: self.allow_blocking_webhooks,
         }
     }
 
@@ -71,6 +84,7 @@ impl InstallSettings {
                 }),
             },
             conversion: self.conversion_mode(),
+            blocking_webhooks: self.allow_blocking_webhooks,
         })
     }
 }

@@ -28,6 +28,7 @@ fn settings(config: Option<Value>) -> InstallSettings {
         config,
         certificates: CertificateDefaults::default(),
         conversion: ConversionManager::Managed,
+        allow_blocking_webhooks: false,
     }
 }
 
@@ -207,6 +208,7 @@ fn any_record() -> impl Strategy<Value = RevisionRecord> {
                 config: config.map(|fields| json!(fields)),
                 certificates: CertificateDefaults::default(),
                 conversion: ConversionManager::Managed,
+                allow_blocking_webhooks: false,
             }
         });
     let bundle = (text(), text(), text(), text()).prop_map(|(package, name, version, digest)| BundleStatus {
