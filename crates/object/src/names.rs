@@ -13,6 +13,10 @@ pub const BUNDLE_DEPLOYMENT: &str = "windlass.dev/bundle-deployment";
 /// installed for it, and so do not carry [`BUNDLE_DEPLOYMENT`].
 pub const BUNDLE_SOURCE: &str = "windlass.dev/bundle-source";
 
+/// Label on ConfigMaps in the operator's namespace: the BundleDeployment of which they record a revision. They are not
+/// installed for it, and so do not carry [`BUNDLE_DEPLOYMENT`].
+pub const REVISION_OF: &str = "windlass.dev/revision-of";
+
 /// Label on Secrets: the ServingCertificate that a Secret belongs to, shortened where its name is too long for a label;
 /// and annotation on Secrets with CAs: its whole name.
 pub const SERVING_CERTIFICATE: &str = "windlass.dev/serving-certificate";

@@ -133,7 +133,6 @@ impl Args {
         let installed = self
             .wait(&cluster, &key, before.as_ref(), &written, &mut progress)
             .await?;
-        parts.delete_others(&cluster, &installed).await?;
         drop(progress);
         println!("{}", OneLine(&outcome::summary(&installed)));
         Ok(ExitCode::SUCCESS)
@@ -211,7 +210,7 @@ impl Args {
 }
 
 /// What became of the BundleDeployment that was there `before`.
-fn done(before: Option<&Value>, written: &Value) -> &'static str {
+pub(in crate::commands) fn done(before: Option<&Value>, written: &Value) -> &'static str {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     match before {
         None => "Created",

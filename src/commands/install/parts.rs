@@ -4,25 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use windlass_bundle::{
     Files,
-    sources::{
-        config_maps::{PART, divide},
-        pack::pack,
-    },
+    sources::{MOST_CONFIG_MAPS, StoredBundle, config_maps::PART},
 };
 use windlass_cluster::{Cluster, kinds};
-use windlass_object::{ObjectKey, names, object, text::hexadecimal};
+use windlass_object::{ObjectKey, names, object};
 
 use super::explained::explained_in;
 use crate::commands::cluster::explained;
-
-/// How many ConfigMaps a BundleDeployment may name.
-const MOST: usize = 128;
-
-/// How many digits of the digest are in a name: enough that two bundles of one BundleDeployment never share it.
-const DIGITS: usize = 16;
 
 /// How long a ConfigMap may take to be gone, and how often that is looked at.
 const GOING: Duration = Duration::from_secs(30);
@@ -45,29 +35,13 @@ impl Parts {
     ///
     /// When it is too large.
     pub(super) fn of(deployment: &str, namespace: &str, files: &Files) -> anyhow::Result<Self> {
-        let archive = pack(files).context("cannot create an archive of the bundle")?;
-        let digest = hexadecimal(&Sha256::digest(&archive)[..DIGITS / 2]);
-        let config_maps: Vec<Value> = divide(&archive, PART)
-            .enumerate()
-            .map(|(index, content)| {
-                json!({
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": {
-                        "name": format!("{deployment}-{digest}-{index}"),
-                        "namespace": namespace,
-                        "labels": { names::BUNDLE_SOURCE: deployment },
-                    },
-                    "immutable": true,
-                    "binaryData": content["binaryData"],
-                })
-            })
-            .collect();
-        if config_maps.len() > MOST {
+        let bundle = StoredBundle::of(files).context("cannot create an archive of the bundle")?;
+        let config_maps = bundle.config_maps(deployment, namespace);
+        if config_maps.len() > MOST_CONFIG_MAPS {
             bail!(
                 "the bundle is too large for ConfigMaps: {} MiB compressed, limit {} MiB",
-                archive.len() >> 20,
-                (MOST * PART) >> 20
+                bundle.size() >> 20,
+                (MOST_CONFIG_MAPS * PART) >> 20
             );
         }
         Ok(Self {
@@ -123,30 +97,6 @@ impl Parts {
         Ok(())
     }
 
-    /// Deletes the ConfigMaps that the BundleDeployment owns and does not refer to any more. Those without an owner may
-    /// be of another install that is under way.
-    ///
-    /// # Errors
-    ///
-    /// When they cannot be listed or deleted.
-    pub(super) async fn delete_others(&self, cluster: &Cluster, deployment: &Value) -> anyhow::Result<()> {
-        let referred: Vec<_> = object::items(deployment, "/spec/source/configMaps")
-            .iter()
-            .filter_map(|config_map| object::text(config_map, "/name"))
-            .collect();
-        for stored in stored(cluster, &self.namespace, &self.deployment).await? {
-            let owned = owner(&stored) == object::text(deployment, "/metadata/uid");
-            let Some(key) = ObjectKey::of(&stored) else {
-                continue;
-            };
-            if owned && !referred.contains(&key.name.as_str()) {
-                let uid = object::text(&stored, "/metadata/uid");
-                cluster.delete(&key, uid).await.map_err(explained)?;
-            }
-        }
-        Ok(())
-    }
-
     async fn apply(&self, cluster: &Cluster, config_map: &Value) -> anyhow::Result<()> {
         let applied = cluster.apply(config_map, names::COMMAND, true).await;
         applied.map_err(|error| explained_in(&self.namespace, error))?;
@@ -190,7 +140,7 @@ impl Parts {
     }
 }
 
-/// The ConfigMaps with bundles of a BundleDeployment.
+/// The ConfigMaps of a BundleDeployment: with its bundles, and with the records of its revisions.
 ///
 /// # Errors
 ///
@@ -200,11 +150,15 @@ pub(crate) async fn stored(
     namespace: &str,
     deployment: &str,
 ) -> anyhow::Result<Vec<Value>> {
-    let selector = format!("{}={deployment}", names::BUNDLE_SOURCE);
-    let listed = cluster
-        .list(&kinds::CONFIG_MAP, Some(namespace), Some(&selector))
-        .await;
-    listed.map_err(|error| explained_in(namespace, error))
+    let mut stored = Vec::new();
+    for label in [names::BUNDLE_SOURCE, names::REVISION_OF] {
+        let selector = format!("{label}={deployment}");
+        let listed = cluster
+            .list(&kinds::CONFIG_MAP, Some(namespace), Some(&selector))
+            .await;
+        stored.extend(listed.map_err(|error| explained_in(namespace, error))?);
+    }
+    Ok(stored)
 }
 
 /// The uid of the BundleDeployment that owns a ConfigMap.
@@ -213,47 +167,4 @@ fn owner(config_map: &Value) -> Option<&str> {
         .iter()
         .find(|owner| object::text(owner, "/kind") == Some(&*kinds::BUNDLE_DEPLOYMENT.kind))
         .and_then(|owner| object::text(owner, "/uid"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use windlass_bundle::sources::{archive, config_maps::assemble};
-
-    fn files(content: &str) -> Files {
-        Files::from([("manifests/csv.yaml".to_owned(), content.as_bytes().to_vec())])
-    }
-
-    fn parts(content: &str) -> Parts {
-        Parts::of("name", "windlass-system", &files(content)).unwrap()
-    }
-
-    #[test]
-    fn what_is_stored_is_what_the_operator_reads() {
-        let parts = parts("content");
-        let archive = assemble(&parts.config_maps).unwrap();
-        assert_eq!(archive::load(archive.as_slice(), "-").unwrap(), files("content"));
-    }
-
-    #[test]
-    fn names_tell_contents_apart() {
-        let names = |content| parts(content).names().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(names("a"), names("a"));
-        assert_ne!(names("a"), names("b"));
-        let name = names("a").remove(0);
-        assert!(
-            name.starts_with("name-") && name.ends_with("-0") && name.len() == 5 + DIGITS + 2,
-            "{name}"
-        );
-    }
-
-    #[test]
-    fn a_part_never_changes_and_says_whose_it_is() {
-        let config_map = &parts("a").config_maps[0];
-        assert_eq!(config_map["immutable"], true);
-        assert_eq!(
-            config_map["metadata"]["labels"],
-            json!({"windlass.dev/bundle-source": "name"})
-        );
-    }
 }

@@ -11,6 +11,7 @@ mod error;
 mod limits;
 pub mod pack;
 mod reader;
+mod stored_bundle;
 #[cfg(test)]
 mod tests;
 
@@ -18,3 +19,4 @@ pub use any::{PathContents, load_any};
 pub use error::SourceError;
 pub use limits::{FILES, UNPACKED_BYTES};
 pub use reader::load;
+pub use stored_bundle::{MOST_CONFIG_MAPS, StoredBundle};
