@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
-use super::{certs, check, install, manifests, render, rotate, run, status, uninstall};
+use super::{certs, check, history, install, manifests, render, rotate, run, status, uninstall};
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
 #[derive(Debug, Parser)]
@@ -24,6 +24,7 @@ enum Command {
     Install(install::Args),
     Uninstall(uninstall::Args),
     Status(status::Args),
+    History(history::Args),
     Certs(certs::Args),
     Rotate(rotate::Args),
 }
@@ -45,6 +46,7 @@ impl Cli {
                 Command::Install(args) => args.run().await,
                 Command::Uninstall(args) => args.run().await,
                 Command::Status(args) => args.run().await,
+                Command::History(args) => args.run().await,
                 Command::Certs(args) => args.run().await,
                 Command::Rotate(args) => args.run().await,
             }
@@ -76,6 +78,7 @@ mod tests {
             (&["install", "b"], false),
             (&["uninstall", "../a"], false),
             (&["status", "a", "-o", "yaml"], true),
+            (&["history", "a", "-o", "json"], true),
             (&["certs", "-n", "ns", "-o", "json"], true),
             (&["rotate", "ns/name", "--ca", "--reason", "why", "--wait"], true),
             (&["rotate", "name"], false),

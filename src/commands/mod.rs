@@ -9,6 +9,7 @@ mod cli;
 mod cluster;
 pub mod connect;
 mod follow;
+mod history;
 mod install;
 pub mod leader_election;
 pub mod manifests;

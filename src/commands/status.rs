@@ -14,11 +14,12 @@ use super::{
     age::{age, until},
     arguments,
     cluster::{ClusterArgs, explained, list, typed},
+    history::table_of,
 };
 use crate::terminal::{Format, Table, print};
 
-/// Shows the installed bundles, or the details of one of them: its conditions, its webhooks, and when its certificates
-/// expire.
+/// Shows the installed bundles, or the details of one of them: what is installed and what is next, its conditions, its
+/// webhooks, when its certificates expire, and its revisions.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of a BundleDeployment [default: all].
@@ -97,7 +98,34 @@ impl Entry {
     }
 
     fn bundle(&self) -> &str {
-        self.status.bundle.as_ref().map_or("", |bundle| &bundle.name)
+        let installed = self.status.installed.as_ref();
+        installed.map_or("", |installed| &installed.bundle.name)
+    }
+
+    /// What is installed, and whether it works, whatever comes next.
+    fn installed(&self) -> String {
+        let Some(installed) = &self.status.installed else {
+            return String::new();
+        };
+        let health = if installed.healthy {
+            "healthy"
+        } else {
+            "not healthy"
+        };
+        format!(
+            "{} (revision {}, {health})",
+            installed.bundle.name, installed.revision
+        )
+    }
+
+    /// What is to be installed, and why it is not yet.
+    fn next(&self) -> String {
+        let Some(next) = &self.status.next else {
+            return String::new();
+        };
+        let name = next.name.as_deref().unwrap_or("a bundle that cannot be read");
+        let revision = next.revision.map(|revision| format!(" (revision {revision})"));
+        format!("{name}{}: {}", revision.unwrap_or_default(), next.reason)
     }
 
     /// How many conversions and webhooks are armed, of how many.
@@ -131,7 +159,8 @@ impl Entry {
         };
         let mut facts = vec![
             ("Name", self.name.clone()),
-            ("Bundle", self.bundle().to_owned()),
+            ("Installed", self.installed()),
+            ("Next", self.next()),
             ("Namespace", self.namespace.clone()),
             ("Watches", watched),
             (
@@ -145,7 +174,12 @@ impl Entry {
             .map(|(name, fact)| format!("{:<10} {}\n", format!("{name}:"), OneLine(fact)))
             .collect();
 
-        let tables = [self.conditions(now), self.webhooks(), self.certificates(now)];
+        let tables = [
+            self.conditions(now),
+            self.webhooks(),
+            self.certificates(now),
+            table_of(&self.status),
+        ];
         let tables: String = tables
             .iter()
             .flatten()
@@ -246,8 +280,12 @@ mod tests {
             "spec": {"namespace": "argocd-operator-system", "source": {"configMaps": [{"name": "x"}]}},
             "status": {
                 "observedGeneration": 1,
-                "bundle": {"package": "argocd-operator", "name": "argocd-operator.v0.10.1", "version": "0.10.1",
-                    "digest": "sha256:0"},
+                "installed": {"revision": 2, "package": "argocd-operator", "name": "argocd-operator.v0.10.1",
+                    "version": "0.10.1", "digest": "sha256:0", "healthy": true},
+                "next": {"name": "argocd-operator.v0.9.0", "version": "0.9.0", "reason": "Downgrade",
+                    "message": "older"},
+                "history": [{"revision": 1, "package": "argocd-operator", "name": "argocd-operator.v0.10.0",
+                    "version": "0.10.0", "digest": "sha256:1"}],
                 "conversions": [{"crd": "argocds.argoproj.io", "state": "Armed"}],
                 "webhooks": [{"name": "v.argocd", "type": "ValidatingAdmissionWebhook", "state": "Disarmed"}],
                 "certificates": [{"name": "argocd-operator-webhook-service", "notAfter": "2027-02-19T12:00:00Z"}],

@@ -128,7 +128,12 @@ async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> 
     Ok(())
 }
 
-async fn absent(cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<String> {
+/// Says that there is no such BundleDeployment, and which ones there are.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub(super) async fn absent(cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<String> {
     let listed = cluster.list(&kinds::BUNDLE_DEPLOYMENT, None, None).await;
     let names: Vec<String> = listed
         .map_err(explained)?

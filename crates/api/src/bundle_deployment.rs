@@ -12,7 +12,10 @@ use windlass_crd::{
 };
 use windlass_object::GoDuration;
 
-use crate::serving_certificate::{default_ca_duration, default_duration};
+use crate::{
+    revision_status::{BundleRevision, InstalledRevision, NextRevision},
+    serving_certificate::{default_ca_duration, default_duration},
+};
 
 /// What to install, where, and which namespaces the operator watches.
 #[derive(CustomResource, Clone, Debug, PartialEq, Deserialize, Serialize, KubeSchema)]
@@ -27,14 +30,16 @@ use crate::serving_certificate::{default_ca_duration, default_duration};
     derive = "PartialEq",
     doc = "BundleDeployment installs a registry+v1 operator bundle and arms its webhooks once they are proven.",
     validation = Rule::new("self.metadata.name.size() <= 63").message("metadata.name must be no more than 63 characters: it is used as a label value"),
-    printcolumn(name = "Package", type_ = "string", json_path = ".status.bundle.package"),
-    printcolumn(name = "Version", type_ = "string", json_path = ".status.bundle.version"),
-    printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace"),
-    printcolumn(name = "Armed", type_ = "string", json_path = ".status.conditions[?(@.type==\"Armed\")].status"),
+    printcolumn(name = "Installed", type_ = "string", json_path = ".status.installed.version"),
+    printcolumn(name = "Next", type_ = "string", json_path = ".status.next.version"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "Bundle", type_ = "string", json_path = ".status.bundle.name", priority = 1),
+    printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace", priority = 1),
+    printcolumn(name = "Revision", type_ = "integer", json_path = ".status.installed.revision", priority = 1),
+    printcolumn(name = "Bundle", type_ = "string", json_path = ".status.installed.name", priority = 1),
+    printcolumn(name = "Healthy", type_ = "boolean", json_path = ".status.installed.healthy", priority = 1),
+    printcolumn(name = "Armed", type_ = "string", json_path = ".status.conditions[?(@.type==\"Armed\")].status", priority = 1),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
@@ -62,8 +67,8 @@ pub struct BundleDeploymentSpec {
     #[schemars(schema_with = "any_object")]
     pub config: Option<Value>,
     /// Whether to allow a bundle that is older than the installed one and does not name it in `replaces`, `skips` or
-    /// `olm.skipRange`. Going back to the installed bundle after a failed upgrade is always allowed; going back to a
-    /// bundle that lacks a version in which objects are stored never is.
+    /// `olm.skipRange`. Going back to the installed bundle after a failed upgrade is always allowed, and so is going back
+    /// to a revision in status.history; going back to a bundle that lacks a version in which objects are stored never is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_downgrade: bool,
     /// Whether to refuse CustomResourceDefinition changes that would break clients or stored objects.
@@ -105,6 +110,11 @@ pub struct Source {
     /// An OCI image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageSource>,
+    /// Digest that the bundle must have, as status.installed.digest shows it. A source with another digest is refused, and
+    /// the installed revision is kept. If not set, a source that changes is an upgrade.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 71), regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
+    pub digest: Option<String>,
 }
 
 /// A directory below the operator's `--bundle-dir`.
@@ -178,12 +188,16 @@ pub struct BundleDeploymentStatus {
     /// Generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The installed bundle: the last one that was armed completely.
+    /// The installed revision: the last one that was armed completely. It is kept as it is until another one is, whatever
+    /// becomes of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bundle: Option<BundleStatus>,
-    /// The bundle in the source, until it is installed.
+    pub installed: Option<InstalledRevision>,
+    /// The revision that spec asks for, until it is installed, and why it is not yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub installing: Option<BundleStatus>,
+    pub next: Option<NextRevision>,
+    /// Revisions that were installed before, the latest first: `windlass rollback` can install them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<BundleRevision>,
     /// The conversion of each CustomResourceDefinition that the bundle claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversions: Vec<ConversionStatus>,
@@ -196,7 +210,12 @@ pub struct BundleDeploymentStatus {
     /// Storage migrations: CustomResourceDefinitions whose objects are being rewritten in a new storage version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub storage_migrations: Vec<Migration>,
-    /// Accepted, Installed, Available, Armed, Migrated, Progressing and Ready.
+    /// Accepted: nothing speaks against what spec asks for. Installed: every object is applied. Available and Armed: the
+    /// Deployments of the installed revision are available, and API traffic goes to all its webhooks; of the next one,
+    /// while none is installed. Migrated: every object is stored in the version that the bundle stores. Progressing: the
+    /// next step comes by itself. Ready: the installed revision works, and it is what spec asks for. So an alert on Ready
+    /// tells of both: if Available and Armed are True, the installed revision works and only the next one is refused or
+    /// waits (its reason is in `next`); if not, the installed revision itself is down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -5,6 +5,7 @@
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod bundle_deployment;
+mod revision_status;
 #[expect(
     unreachable_pub,
     reason = "KubeSchema derives a helper struct inside a function"
@@ -19,6 +20,7 @@ pub use bundle_deployment::{
     CertificateStatus, ConfigMapName, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
     ImageSource, Source, WebhookState, WebhookStatus,
 };
+pub use revision_status::{BundleRevision, InstalledRevision, NextRevision};
 pub use serving_certificate::{
     CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, PrivateKeyAlgorithm,
     PrivateKeySpec, Reload, ReloadStrategy, ServingCertificate, ServingCertificatePhase,

@@ -1,12 +1,12 @@
 //! `windlass install`: a bundle of this machine, into a cluster.
 //!
 //! ```text
-//! bundle -> checked -> ConfigMaps -> BundleDeployment -> their owner -> ready -> ConfigMaps of before deleted
+//! bundle -> checked -> ConfigMaps -> BundleDeployment -> their owner -> ready
 //! ```
 //!
 //! Any of these writes may be the last one. ConfigMaps are named by what they hold and never change, so what a
 //! BundleDeployment refers to is always there, the old bundle or the new one, and the same command goes on from where
-//! another has ended.
+//! another has ended. The operator deletes ConfigMaps that no source and no recorded revision refers to.
 
 mod command;
 mod explained;
@@ -14,4 +14,6 @@ mod outcome;
 mod parts;
 
 pub(super) use self::parts::stored;
-pub(super) use command::Args;
+pub(super) use command::{Args, done};
+pub(super) use explained::explained_in;
+pub(super) use outcome::{Watched, summary};

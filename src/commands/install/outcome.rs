@@ -22,7 +22,7 @@ const STEPS: [&str; 5] = ["Accepted", "Installed", "Available", "Armed", "Migrat
 
 /// A BundleDeployment whose install is waited for.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(in crate::commands) struct Watched {
     uid: String,
     source: Value,
     /// Whether the spec was changed: what the status says about it is news then.
@@ -36,7 +36,11 @@ pub(super) struct Watched {
 
 impl Watched {
     /// What was there `before` has been made what was `written`.
-    pub(super) fn new(before: Option<&Value>, written: &Value, operator_namespace: &str) -> Self {
+    pub(in crate::commands) fn new(
+        before: Option<&Value>,
+        written: &Value,
+        operator_namespace: &str,
+    ) -> Self {
         let generation = before.map(|before| &before["metadata"]["generation"]);
         Self {
             uid: text(written, "/metadata/uid").unwrap_or_default().to_owned(),
@@ -52,7 +56,7 @@ impl Watched {
     /// # Errors
     ///
     /// When it goes no further unless somebody does something.
-    pub(super) fn judge(
+    pub(in crate::commands) fn judge(
         &mut self,
         object: Option<&Value>,
         after: Duration,
@@ -69,7 +73,7 @@ impl Watched {
         let Some(ready) = condition(object, "Ready") else {
             return Ok(Judgement::Wait(self.unseen(after)));
         };
-        if ready.status == "True" {
+        if ready.status == "True" || is_rewriting(object) {
             return Ok(Judgement::Done(object.clone()));
         }
         let progressing = condition(object, "Progressing");
@@ -115,23 +119,46 @@ impl Watched {
     }
 }
 
-/// The step that is under way, its reason and its message.
+/// Whether everything is armed, and only stored objects have yet to be rewritten: that may take hours, and costs nobody
+/// anything.
+fn is_rewriting(object: &Value) -> bool {
+    let holds = |step: &str| condition(object, step).is_some_and(|condition| condition.status == "True");
+    let (migrated, earlier) = (STEPS[4], &STEPS[..4]);
+    object.pointer("/status/next").is_none()
+        && object.pointer("/status/installed").is_some()
+        && earlier.iter().all(|step| holds(step))
+        && !holds(migrated)
+        && holds("Progressing")
+}
+
+/// The step that is under way, its reason and its message. While a revision is installed, the conditions of most steps are
+/// about that.
 fn message(object: &Value, ready: &Condition<'_>) -> String {
-    let step = STEPS
-        .into_iter()
-        .find(|step| condition(object, step).is_none_or(|condition| condition.status != "True"));
-    let step = step.unwrap_or("Ready");
+    let is_upgrade =
+        object.pointer("/status/next").is_some() && object.pointer("/status/installed").is_some();
+    let is_done = |step: &&str| condition(object, step).is_some_and(|condition| condition.status == "True");
+    let step = STEPS.into_iter().find(|step| !is_done(step)).unwrap_or("Ready");
+    let step = if is_upgrade && step != STEPS[0] {
+        "Upgrade"
+    } else {
+        step
+    };
     format!("{step}: {} ({})", ready.message, ready.reason)
 }
 
 /// What is installed, in a sentence.
-pub(super) fn summary(object: &Value) -> String {
-    let bundle = text(object, "/status/bundle/name").unwrap_or("the bundle");
+pub(in crate::commands) fn summary(object: &Value) -> String {
+    let bundle = text(object, "/status/installed/name").unwrap_or("the bundle");
     let namespace = text(object, "/spec/namespace").unwrap_or_default();
     let count = |field: &str| items(object, field).len();
     let (conversions, webhooks) = (count("/status/conversions"), count("/status/webhooks"));
+    let rest = if is_rewriting(object) {
+        "; stored objects are still being rewritten, see windlass status"
+    } else {
+        ""
+    };
     format!(
-        "{bundle} is installed in {namespace}; armed: {}, {}",
+        "{bundle} is installed in {namespace}; armed: {}, {}{rest}",
         counted(conversions, "conversion"),
         counted(webhooks, "webhook configuration")
     )
@@ -218,6 +245,36 @@ mod tests {
         assert_eq!(
             judged(&mut watched(Some(1)), &object, START),
             Ok(Judgement::Done(object))
+        );
+    }
+
+    #[test]
+    fn objects_that_are_still_rewritten_are_not_waited_for() {
+        let mut object = deployment(
+            2,
+            2,
+            &[
+                ("Accepted", "True"),
+                ("Installed", "True"),
+                ("Available", "True"),
+                ("Armed", "True"),
+                ("Migrated", "False"),
+                ("Progressing", "True"),
+                ("Ready", "False"),
+            ],
+        );
+        object["status"]["installed"] = json!({"name": "a.v2"});
+        let mut watched = watched(Some(1));
+        assert_eq!(
+            judged(&mut watched, &object, START),
+            Ok(Judgement::Done(object.clone()))
+        );
+        assert!(summary(&object).ends_with("stored objects are still being rewritten, see windlass status"));
+        // Another revision is on its way still.
+        object["status"]["next"] = json!({"name": "a.v3"});
+        assert_eq!(
+            waits(judged(&mut watched, &object, START)),
+            "Upgrade: what\nto do (Why)"
         );
     }
 

@@ -3,15 +3,18 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use windlass_api::{BundleDeployment, BundleStatus, ConversionStatus, WebhookState, WebhookStatus};
+use windlass_api::{
+    BundleDeployment, BundleStatus, ConversionStatus, NextRevision, WebhookState, WebhookStatus,
+};
 use windlass_bundle::upgrade::{self, Release};
-use windlass_cluster::{apply::Applicant, kinds};
+use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
 use windlass_object::{ObjectKey, object};
 
 use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport};
 use crate::install::{
     plan::{Phase, Plan, PreflightObservation, Refusal, dropped_but_stored, preflight},
+    revision::Ledger,
     status::Milestone,
 };
 
@@ -25,8 +28,15 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
-        let loaded = self.load(deployment).await?;
-        self.check_order(deployment, &loaded, report).await?;
+        let loaded = match self.load(deployment).await {
+            Err(Halt::Gate(outcome)) => {
+                report.next = Some(NextRevision::default());
+                self.loaded_before(deployment, outcome, report).await?
+            }
+            loaded => loaded?,
+        };
+        let ledger = self.identify(deployment, &loaded, report).await?;
+        self.check_order(deployment, &loaded, &ledger, report).await?;
         self.check(owner, deployment, &loaded, report).await?;
         Ok(loaded)
     }
@@ -36,6 +46,7 @@ impl BundleReconciler {
         &self,
         deployment: &BundleDeployment,
         loaded: &Loaded,
+        ledger: &Ledger,
         report: &InstallReport,
     ) -> Result<(), Halt> {
         let refuse = |refusal: upgrade::UpgradeRefusal| {
@@ -43,36 +54,57 @@ impl BundleReconciler {
             Halt::failed(Milestone::Accepted, reason, message)
         };
         let candidate = release(&loaded.bundle);
-        if let Some(installed) = &report.bundle {
+        let installed = report.installed.as_ref();
+        if let Some(installed) = installed {
             candidate
                 .may_follow(
-                    &release(installed),
+                    &release(&installed.bundle),
                     &loaded.predecessors,
-                    deployment.spec.allow_downgrade,
+                    deployment.spec.allow_downgrade || report.goes_back,
                 )
                 .map_err(refuse)?;
         }
-        let known = [&report.bundle, &report.installing];
-        let newer = known.into_iter().flatten().map(release);
-        let Some(newer) = newer.into_iter().find(|known| candidate.is_older_than(known)) else {
+        // What came after the installed revision may have stored something, too.
+        let later = ledger
+            .records()
+            .iter()
+            .filter(|record| installed.is_none_or(|installed| record.number > installed.revision));
+        let known = installed
+            .map(|installed| &installed.bundle)
+            .into_iter()
+            .chain(later.map(|record| &record.bundle));
+        let mut known = known.map(release);
+        let Some(newer) = known.find(|known| candidate.is_older_than(known)) else {
             return Ok(());
         };
-        for desired in loaded.plan.phases.of(Phase::Crds) {
+        if let Some((crd, versions)) = self.stored_and_dropped(&loaded.plan).await? {
+            return Err(refuse(upgrade::UpgradeRefusal::StoredVersions {
+                crd,
+                versions,
+                candidate: Box::new(candidate),
+                newer: Box::new(newer),
+            }));
+        }
+        Ok(())
+    }
+
+    /// A CRD that lacks versions, in a plan, in which objects are stored, and these versions.
+    pub(super) async fn stored_and_dropped(
+        &self,
+        plan: &Plan,
+    ) -> Result<Option<(String, Vec<String>)>, RequestError> {
+        for desired in plan.phases.of(Phase::Crds) {
             let Some(key) = ObjectKey::of(desired) else {
                 continue;
             };
             let live = self.context.cluster.read(&key).await?.unwrap_or_default();
             let versions = dropped_but_stored(desired, &live);
             if !versions.is_empty() {
-                return Err(refuse(upgrade::UpgradeRefusal::StoredVersions {
-                    crd: key.name,
-                    versions: versions.into_iter().map(str::to_owned).collect(),
-                    candidate: Box::new(candidate),
-                    newer: Box::new(newer),
-                }));
+                let versions = versions.into_iter().map(str::to_owned).collect();
+                return Ok(Some((key.name, versions)));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Refusals, before anything is written. The claims go into the status first: others see them there.
@@ -145,7 +177,7 @@ impl BundleReconciler {
 }
 
 /// Lists in the status what the plan claims and arms, each as it was known to be.
-fn list_webhooks(plan: &Plan, report: &mut InstallReport) {
+pub(super) fn list_webhooks(plan: &Plan, report: &mut InstallReport) {
     let known = std::mem::take(&mut report.conversions);
     report.conversions = plan
         .apis()

@@ -38,7 +38,7 @@ impl BundleReconciler {
             self.crd_seen(name)
                 .is_none_or(|live| waits_for_proof(desired, &live))
         });
-        report.installing.is_some() || admission || conversions || versions
+        report.next.is_some() || admission || conversions || versions
     }
 
     /// Arms everything. What is in place already is not written again.
@@ -72,7 +72,7 @@ impl BundleReconciler {
                 let stanza = trust_bundles.stanza(conversion);
                 self.context.applier.set_conversion(&live, &stanza).await?;
                 let was_armed = report.conversion(&conversion.crd) == WebhookState::Armed;
-                if was_armed && report.installing.is_none() {
+                if was_armed && report.next.is_none() {
                     self.announce_overwrite(owner, &live).await;
                 }
                 // What converted before may be asked for a while yet.

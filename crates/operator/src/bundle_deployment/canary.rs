@@ -169,7 +169,7 @@ impl BundleReconciler {
                 continue;
             };
             let available = live.pointer("/status/availableReplicas").and_then(Value::as_i64);
-            let serves = report.bundle.is_some() || available.unwrap_or(0) > 0;
+            let serves = report.installed.is_some() || available.unwrap_or(0) > 0;
             if serves && !self.is_serving(plan, desired).await? {
                 untried.push(desired);
             }

@@ -22,58 +22,78 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Walks the pipeline as far as it is open.
+    /// Walks the pipeline as far as it is open; while it is closed at its beginning, the installed revision is kept.
     pub(super) async fn install(
         &self,
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
-        let name = deployment.metadata.name.clone().unwrap_or_default();
         let owner = self.owner(deployment);
-        let loaded = self.accepted(&owner, deployment, report).await?;
+        let accepted = match self.accepted(&owner, deployment, report).await {
+            Ok(loaded) => self.record(deployment, &loaded, report).await.map(|()| loaded),
+            refused => refused,
+        };
+        let loaded = match accepted {
+            Ok(loaded) => loaded,
+            Err(refusal) => return Err(self.keep_installed(deployment, &owner, refusal, report).await),
+        };
+        let walked = self.keep(deployment, &owner, &loaded, report).await;
+        report.standing = self.standing_beside(deployment, report).await;
+        walked
+    }
+
+    /// Walks the plan of an accepted or installed revision. What is there already costs no write.
+    pub(super) async fn keep(
+        &self,
+        deployment: &BundleDeployment,
+        owner: &Applicant,
+        loaded: &Loaded,
+        report: &mut InstallReport,
+    ) -> Result<Action, Halt> {
         let plan = &loaded.plan;
-        report.begin(&loaded.bundle);
         report.certificates = self.certificates(plan);
 
         report.at = Milestone::Installed;
-        self.ensure_namespace(&owner, plan).await?;
-        self.try_out(deployment, &owner, plan, report).await?;
-        self.disarm_dropped(&owner, plan).await?;
+        self.ensure_namespace(owner, plan).await?;
+        self.try_out(deployment, owner, plan, report).await?;
+        self.disarm_dropped(owner, plan).await?;
         for phase in [
             Phase::Identity,
             Phase::Configuration,
             Phase::Services,
             Phase::Certificates,
         ] {
-            self.ensure_phase(&owner, plan, phase).await?;
+            self.ensure_phase(owner, plan, phase).await?;
         }
         let trust_bundles = self.trust_bundles(plan)?;
-        self.ensure_crds(&owner, plan, &trust_bundles, Stage::Rollout, report)
+        self.ensure_crds(owner, plan, &trust_bundles, Stage::Rollout, report)
             .await?;
-        self.disarm_conversions(&owner, plan).await?;
+        self.disarm_conversions(owner, plan).await?;
         if self.rolls_out(plan).await? {
-            self.gate_on_disarmed(&owner, Milestone::Installed)?;
+            self.gate_on_disarmed(owner, Milestone::Installed)?;
         }
-        self.ensure_phase(&owner, plan, Phase::Deployments).await?;
-        self.dismiss_canaries(&owner, &[]).await?;
+        self.ensure_phase(owner, plan, Phase::Deployments).await?;
+        self.dismiss_canaries(owner, &[]).await?;
 
         report.at = Milestone::Available;
-        self.gate_on_deployments(&owner, plan).await?;
+        self.gate_on_deployments(owner, plan).await?;
 
         report.at = Milestone::Armed;
-        if self.is_anything_unarmed(&owner, plan, report) {
-            self.prove(&name, plan, &trust_bundles).await?;
+        if self.is_anything_unarmed(owner, plan, report) {
+            self.prove(&owner.bundle_deployment, plan, &trust_bundles).await?;
         }
-        self.arm(&owner, plan, &trust_bundles, report).await?;
+        self.arm(owner, plan, &trust_bundles, report).await?;
+        report.finish();
+        self.note_inventory(deployment, plan, report).await?;
 
         report.at = Milestone::Migrated;
-        self.migrate_storage(&owner, plan, report).await?;
-        self.remove_dropped(&owner, plan).await?;
-        report.finish();
+        self.migrate_storage(owner, plan, report).await?;
+        self.remove_dropped(owner, plan).await?;
+        self.settle_records(deployment, plan, report).await?;
         Ok(Action::AwaitChange)
     }
 
-    /// The bundle and its plan, if nothing speaks against it; what stands meanwhile is looked after.
+    /// The bundle and its plan, if nothing speaks against it.
     async fn accepted(
         &self,
         owner: &Applicant,
@@ -90,10 +110,7 @@ impl BundleReconciler {
             // What was tried out is not asked for any more.
             self.dismiss_canaries(owner, &[]).await?;
         }
-        match accepted {
-            Err(Halt::Gate(outcome)) => Err(self.migrate_meanwhile(owner, outcome, report).await),
-            accepted => accepted,
-        }
+        accepted
     }
 
     async fn gate_on_deployments(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {

@@ -6,18 +6,19 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
-use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConfigMapName};
+use tokio::task::JoinError;
+use windlass_api::{BundleDeployment, BundleStatus, ConfigMapName, Source};
 use windlass_bundle::{
     Files, check,
     render::{self, CertificateProvider, DeploymentConfig, Durations, InstallOptions},
-    sources,
+    sources::{self, StoredBundle},
     upgrade::Predecessors,
 };
 use windlass_cluster::kinds;
 use windlass_object::text::{Listing, hexadecimal};
 
 use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler};
-use crate::install::{plan::Plan, status::Milestone};
+use crate::install::{plan::Plan, revision::InstallSettings, status::Milestone};
 
 /// How a status lists problems.
 const PROBLEMS: Listing = Listing {
@@ -31,33 +32,59 @@ const PROBLEMS: Listing = Listing {
 impl BundleReconciler {
     /// Reads the source, checks what it holds, and plans its install.
     pub(super) async fn load(&self, deployment: &BundleDeployment) -> Result<Arc<Loaded>, Halt> {
-        let name = deployment.metadata.name.clone().unwrap_or_default();
-        let spec = &deployment.spec;
-        let source = &spec.source;
-        let files = match (&source.directory, &source.config_maps, &source.image) {
-            (Some(directory), None, None) => self.read_directory(&directory.path).await?,
-            (None, Some(config_maps), None) => self.read_config_maps(config_maps).await?,
+        let name = deployment.metadata.name.as_deref().unwrap_or_default();
+        let source = &deployment.spec.source;
+        let files = self.read(source).await?;
+        let digest = digest(&files);
+        if let Some(pinned) = source.digest.as_ref().filter(|pinned| **pinned != digest) {
+            let message = format!(
+                "the source has {digest} but spec.source.digest pins {pinned}: change the source back, or pin what it has"
+            );
+            return Err(refused("DigestMismatch", message));
+        }
+        let settings = InstallSettings::of(&deployment.spec);
+        let planned = self.planned(name, files, digest, settings).await?;
+        planned.map_err(|(reason, message)| refused(reason, message))
+    }
+
+    /// The plan of a bundle with these files, which have this digest; else a reason and a message.
+    pub(super) async fn planned(
+        &self,
+        name: &str,
+        files: Files,
+        digest: String,
+        settings: InstallSettings,
+    ) -> Result<Result<Arc<Loaded>, (&'static str, String)>, JoinError> {
+        if let Some(loaded) = self.loader.find(name, &digest, &settings) {
+            return Ok(Ok(loaded));
+        }
+        let planned = tokio::task::spawn_blocking(move || plan(&files, digest, settings)).await?;
+        Ok(planned.map(|loaded| {
+            let loaded = Arc::new(loaded);
+            self.loader.keep(name, loaded.clone());
+            loaded
+        }))
+    }
+
+    async fn read(&self, source: &Source) -> Result<Files, Halt> {
+        match (&source.directory, &source.config_maps, &source.image) {
+            (Some(directory), None, None) => self.read_directory(&directory.path).await,
+            (None, Some(config_maps), None) => {
+                let names: Vec<_> = config_maps
+                    .iter()
+                    .map(|ConfigMapName { name }| name.clone())
+                    .collect();
+                self.read_config_maps(&names).await
+            }
             (None, None, Some(image)) => {
                 let message = format!(
                     "pulling {} is not supported in this release: use --bundle-dir or ConfigMaps instead",
                     image.reference
                 );
-                return Err(refused("SourceUnsupported", message));
+                Err(refused("SourceUnsupported", message))
             }
-            _ => return Err(refused("SourceInvalid", "specify exactly one source")),
-        };
-        let digest = digest(&files);
-        if let Some(loaded) = self.loader.find(&name, &digest, spec) {
-            return Ok(loaded);
+            _ => Err(refused("SourceInvalid", "specify exactly one source")),
         }
-        let asked = spec.clone();
-        let planned = tokio::task::spawn_blocking(move || plan(&files, digest, &asked));
-        let loaded = planned
-            .await?
-            .map_err(|(reason, message)| refused(reason, message))?;
-        let loaded = Arc::new(loaded);
-        self.loader.keep(name, spec.clone(), loaded.clone());
-        Ok(loaded)
     }
 
     async fn read_directory(&self, path: &str) -> Result<Files, Halt> {
@@ -73,9 +100,10 @@ impl BundleReconciler {
         read.await?.map_err(|problem| refused("SourceInvalid", problem))
     }
 
-    async fn read_config_maps(&self, names: &[ConfigMapName]) -> Result<Files, Halt> {
+    /// The files of a bundle whose archive is in ConfigMaps in the operator's namespace.
+    pub(super) async fn read_config_maps(&self, names: &[String]) -> Result<Files, Halt> {
         let mut config_maps = Vec::new();
-        for ConfigMapName { name } in names {
+        for name in names {
             let key = kinds::CONFIG_MAP.object(Some(&self.context.namespace), name);
             let Some(config_map) = self.context.cluster.read(&key).await? else {
                 // Whoever makes the BundleDeployment may make its ConfigMaps next.
@@ -107,7 +135,7 @@ fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
 }
 
 /// `sha256:…` over the names and contents of all files.
-fn digest(files: &Files) -> String {
+pub(super) fn digest(files: &Files) -> String {
     let mut hash = Sha256::new();
     for (name, content) in files {
         // Lengths first, so that no two sets of files read alike.
@@ -120,24 +148,20 @@ fn digest(files: &Files) -> String {
 }
 
 /// The bundle in `files`, which have this digest, and its plan; else a reason and a message.
-fn plan(
-    files: &Files,
-    digest: String,
-    spec: &BundleDeploymentSpec,
-) -> Result<Loaded, (&'static str, String)> {
+fn plan(files: &Files, digest: String, settings: InstallSettings) -> Result<Loaded, (&'static str, String)> {
     let bundle = check::parse(files).map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
-    let config = match &spec.config {
+    let config = match &settings.config {
         Some(config) => DeploymentConfig::from_value("spec.config", config),
         None => Ok(DeploymentConfig::default()),
     };
     let options = InstallOptions {
-        namespace: spec.namespace.clone(),
-        watch_namespaces: spec.watch_namespaces.clone(),
+        namespace: settings.namespace.clone(),
+        watch_namespaces: settings.watch_namespaces.clone(),
         config: config.map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?,
         certificates: CertificateProvider::Windlass {
             durations: Some(Durations {
-                certificate: spec.certificates.duration,
-                ca: spec.certificates.ca_duration,
+                certificate: settings.certificates.duration,
+                ca: settings.certificates.ca_duration,
             }),
         },
     };
@@ -154,6 +178,8 @@ fn plan(
         bundle: status,
         plan: Plan::new(rendered, csv, options.config.serving.canary),
         predecessors: Predecessors::of(csv),
+        stored: StoredBundle::of(files).map_err(|error| ("SourceInvalid", error.to_string()))?,
+        settings,
     })
 }
 

@@ -10,6 +10,9 @@
 //!                  what is dropped is removed <- stored objects rewritten, a page at a time
 //! ```
 //!
+//! A revision is recorded before its first object is written. While the next one is refused, the installed one is walked
+//! instead, from its record.
+//!
 //! Every reconciliation walks the whole way and stops at the first gate that is not open yet. It writes only what is
 //! missing, so walking again costs nothing.
 
@@ -22,6 +25,7 @@ mod disarming;
 mod finalizer;
 mod halt;
 mod install;
+mod keeping;
 mod loading;
 mod lookup;
 mod memory;
@@ -30,10 +34,13 @@ mod objects;
 mod ownership;
 mod proof;
 mod reconciler;
+mod record_upkeep;
+mod records;
 mod removal;
 mod report;
 pub(super) mod rollout;
 mod run;
+mod standing;
 mod storage;
 mod triggers;
 mod trust;

@@ -2,13 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials};
+use super::memory::{Disarmed, Ledgers, Loader, Proofs, StorageVersionHistories, Trials};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
 pub(super) struct BundleReconciler {
     pub(super) context: Arc<Context>,
     pub(super) loader: Loader,
+    pub(super) ledgers: Ledgers,
     pub(super) proofs: Proofs,
     pub(super) trials: Trials,
     pub(super) disarmed: Disarmed,

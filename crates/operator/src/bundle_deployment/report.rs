@@ -3,8 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_api::{
-    BundleDeployment, BundleDeploymentStatus, BundleStatus, CertificateStatus, ConversionStatus,
-    WebhookState, WebhookStatus,
+    BundleDeployment, BundleDeploymentStatus, BundleRevision, BundleStatus, CertificateStatus,
+    ConversionStatus, InstalledRevision, NextRevision, WebhookState, WebhookStatus,
 };
 use windlass_cluster::RequestError;
 use windlass_crd::{storage_migration::Migration, upgrade_safety::Finding};
@@ -14,7 +14,7 @@ use super::{halt::BundleDeploymentError, reconciler::BundleReconciler};
 use crate::{
     install::{
         plan::listed,
-        status::{ConditionUpdate, Conditions, InstallOutcome, Milestone},
+        status::{ConditionUpdate, Conditions, InstallOutcome, Milestone, Standing},
     },
     reporting::merge_patch,
 };
@@ -30,10 +30,18 @@ const WARNINGS: &str = "CrdUpgradeWarnings";
 pub(super) struct InstallReport {
     /// The step that is under way.
     pub(super) at: Milestone,
-    /// The bundle that is installed.
-    pub(super) bundle: Option<BundleStatus>,
-    /// The bundle that is being installed.
-    pub(super) installing: Option<BundleStatus>,
+    /// The revision that is installed.
+    pub(super) installed: Option<InstalledRevision>,
+    /// The revision that is wanted, where that is another one.
+    pub(super) next: Option<NextRevision>,
+    /// The revisions that were installed before.
+    pub(super) history: Vec<BundleRevision>,
+    /// What is wanted was installed already, now or before.
+    pub(super) goes_back: bool,
+    /// How the installed revision stands while another one is wanted.
+    pub(super) standing: Option<Standing>,
+    /// Why the source cannot be read, where a record stands in for it.
+    pub(super) source_lost: Option<(String, String)>,
     /// The conversions that are claimed.
     pub(super) conversions: Vec<ConversionStatus>,
     /// The admission webhooks.
@@ -55,8 +63,12 @@ impl InstallReport {
         let status = deployment.status.clone().unwrap_or_default();
         Self {
             at: Milestone::Accepted,
-            bundle: status.bundle,
-            installing: status.installing,
+            installed: status.installed,
+            next: status.next,
+            history: status.history,
+            goes_back: false,
+            standing: None,
+            source_lost: None,
             conversions: status.conversions,
             webhooks: status.webhooks,
             certificates: status.certificates,
@@ -66,16 +78,29 @@ impl InstallReport {
         }
     }
 
-    /// Notes that `bundle` is to be installed.
-    pub(super) fn begin(&mut self, bundle: &BundleStatus) {
-        self.installing = (self.bundle.as_ref() != Some(bundle)).then(|| bundle.clone());
+    /// Notes which revision is wanted: the installed one, or another, which has this number once it is recorded.
+    pub(super) fn want(&mut self, bundle: &BundleStatus, number: i64, is_recorded: bool) {
+        let installed = self.installed.as_ref().map(|installed| installed.revision);
+        let is_other = installed != Some(number);
+        self.next = is_other.then(|| NextRevision::of(bundle, is_recorded.then_some(number)));
     }
 
-    /// Notes that it is.
+    /// Notes that the wanted revision is installed: all of it is armed.
     pub(super) fn finish(&mut self) {
-        if let Some(installed) = self.installing.take() {
-            self.bundle = Some(installed);
-        }
+        let finished = self.next.take().and_then(|next| {
+            Some(InstalledRevision {
+                revision: next.revision?,
+                bundle: BundleStatus {
+                    package: next.package?,
+                    name: next.name?,
+                    version: next.version?,
+                    digest: next.digest?,
+                },
+                healthy: true,
+            })
+        });
+        self.installed = finished.or(self.installed.take());
+        self.standing = None;
     }
 
     /// What the status says, or said before, about the conversion of a CRD.
@@ -99,12 +124,43 @@ impl InstallReport {
     }
 
     /// Whether API traffic goes to every webhook.
-    fn is_armed(&self) -> bool {
+    pub(super) fn is_armed(&self) -> bool {
         let conversions = self.conversions.iter().map(|conversion| conversion.state);
         let webhooks = self.webhooks.iter().map(|webhook| webhook.state);
         conversions
             .chain(webhooks)
             .all(|state| state == WebhookState::Armed)
+    }
+
+    /// How the installed revision stands, while another one is wanted or not.
+    fn standing(&self) -> Standing {
+        self.standing.clone().unwrap_or_else(|| {
+            // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.
+            let reached = self.at > Milestone::Installed || self.installed.is_some();
+            Standing::Alone {
+                armed: reached && self.is_armed(),
+            }
+        })
+    }
+
+    /// What is to be said of a bundle that is accepted nevertheless.
+    fn accepted(&self) -> Option<ConditionUpdate> {
+        if !self.warnings.is_empty() {
+            return Some(ConditionUpdate::holds(WARNINGS, listed(&self.warnings)));
+        }
+        let (reason, message) = self.source_lost.as_ref()?;
+        Some(ConditionUpdate::holds(reason, message))
+    }
+
+    /// What a status says of the revision that is wanted and not installed yet, for the reason of `outcome`.
+    fn waiting(&self, outcome: &InstallOutcome) -> Option<NextRevision> {
+        let (reason, message) = outcome.news()?;
+        let next = self.next.clone()?;
+        Some(NextRevision {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            ..next
+        })
     }
 }
 
@@ -123,27 +179,34 @@ impl BundleReconciler {
         let generation = deployment.metadata.generation;
         let mut status = BundleDeploymentStatus {
             observed_generation: generation,
-            bundle: report.bundle.clone(),
-            installing: report.installing.clone(),
+            installed: report.installed.clone(),
+            next: report.waiting(outcome),
+            history: report.history.clone(),
             conversions: report.conversions.clone(),
             webhooks: report.webhooks.clone(),
             certificates: report.certificates.clone(),
             storage_migrations: report.migrations.clone(),
             conditions: known.conditions.clone(),
         };
-        // A Deployment that is down for a while does not disarm what is armed, and neither does a new bundle.
-        let reached = report.at > Milestone::Installed || report.bundle.is_some();
-        let armed = reached && report.is_armed();
-        for (condition_type, mut verdict) in outcome.conditions(armed) {
-            if condition_type == Milestone::Accepted.condition()
-                && verdict.status == "True"
-                && !report.warnings.is_empty()
-            {
-                verdict = ConditionUpdate::holds(WARNINGS, listed(&report.warnings));
+        for (condition_type, mut verdict) in outcome.conditions(&report.standing()) {
+            if condition_type == Milestone::Accepted.condition() && verdict.status == "True" {
+                verdict = report.accepted().unwrap_or(verdict);
             }
             status
                 .conditions
                 .record(condition_type, verdict, generation, self.context.clock.now());
+        }
+        if let Some(installed) = &mut status.installed {
+            let statuses = [Milestone::Available, Milestone::Armed].map(|step| {
+                let condition = status.conditions.find(step.condition());
+                condition.map_or("Unknown", |condition| condition.status.as_str())
+            });
+            // Where one cannot be said, nothing was looked at.
+            if statuses.iter().all(|status| *status == "True") {
+                installed.healthy = true;
+            } else if statuses.contains(&"False") {
+                installed.healthy = false;
+            }
         }
         if report.disarmed {
             let verdict = ConditionUpdate::holds("Removing", "all webhooks are disarmed");

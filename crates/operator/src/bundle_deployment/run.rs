@@ -18,7 +18,7 @@ use windlass_object::object;
 use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt},
-    memory::{Disarmed, Loader, Proofs, StorageVersionHistories, Trials},
+    memory::{Disarmed, Ledgers, Loader, Proofs, StorageVersionHistories, Trials},
     reconciler::{BundleReconciler, Delays},
     report::InstallReport,
     triggers,
@@ -47,6 +47,7 @@ pub fn run(
         let reconciler = Arc::new(BundleReconciler {
             context: context.clone(),
             loader: Loader::default(),
+            ledgers: Ledgers::default(),
             proofs: Proofs::default(),
             trials: Trials::default(),
             disarmed: Disarmed::new(context.clock.now()),
@@ -66,6 +67,7 @@ impl BundleReconciler {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
+            self.ledgers.forget(&name);
             self.proofs.forget(&name);
             self.trials.forget(&name);
             self.disarmed.forget(&name);
@@ -77,6 +79,7 @@ impl BundleReconciler {
         let mut report = InstallReport::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {
+            report.next = None;
             self.remove(&object, &deployment, &mut report).await
         } else {
             finalizer::ensure(&self.context, &object).await?;

@@ -39,6 +39,9 @@ const WHOLE_KINDS: [Kind; 6] = [
     kinds::ENDPOINT_SLICE,
 ];
 
+/// The labels on ConfigMaps in the operator's namespace that say of which BundleDeployment they record something.
+const RECORDS: [&str; 2] = [names::BUNDLE_SOURCE, names::REVISION_OF];
+
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
     for kind in WHOLE_KINDS {
@@ -46,6 +49,12 @@ pub(super) fn watch_everything(context: &Context) {
     }
     for kind in OWNED_KINDS.iter().filter(|kind| !WHOLE_KINDS.contains(kind)) {
         context.watches.want(owned(kind.clone()));
+    }
+    for label in RECORDS {
+        let records = Watch::all(kinds::CONFIG_MAP).within(&context.namespace);
+        context
+            .watches
+            .want(records.selected(Selector::Label(label.to_owned())));
     }
     let secrets = Selector::Label(names::SERVING_CERTIFICATE.to_owned());
     context.watches.want(Watch::all(kinds::SECRET).selected(secrets));
@@ -148,6 +157,10 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         names.extend(named(index, |deployment| {
             config_maps(deployment).any(|name| name == change.key.name)
         }));
+        for version in change.versions() {
+            let of = RECORDS.iter().filter_map(|label| object::label(version, label));
+            names.extend(of.map(str::to_owned));
+        }
     }
     let in_namespace = [kinds::ENDPOINT_SLICE, kinds::SECRET, kinds::SERVING_CERTIFICATE];
     if in_namespace.contains(&kind) {
@@ -235,6 +248,15 @@ mod tests {
             (
                 object(&kinds::CONFIG_MAP, Some("windlass-system"), "a-0", json!({})),
                 vec!["a"],
+            ),
+            (
+                object(
+                    &kinds::CONFIG_MAP,
+                    Some("windlass-system"),
+                    "b-revision-1",
+                    json!({"labels": {"windlass.dev/revision-of": "b"}}),
+                ),
+                vec!["b"],
             ),
             (
                 object(&kinds::CONFIG_MAP, Some("elsewhere"), "a-0", json!({})),

@@ -243,9 +243,9 @@ pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses
     change(cluster, "noted", &json!({"note": null})).await?;
     let settled = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
-        settled["status"]["installing"].is_null(),
+        settled["status"]["next"].is_null(),
         "still installing {}",
-        settled["status"]["installing"]
+        settled["status"]["next"]
     );
     anyhow::ensure!(
         spec_of_v1(cluster).await? == before,

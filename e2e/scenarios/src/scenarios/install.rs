@@ -109,9 +109,9 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(cluster: &TestCluster
     newest.at_least(100).await?;
     traffic::finish(newest).await?;
     anyhow::ensure!(
-        text(&upgraded, "/status/bundle/name") == "sample.v2",
+        text(&upgraded, "/status/installed/name") == "sample.v2",
         "the status names {}",
-        upgraded["status"]["bundle"]
+        upgraded["status"]["installed"]
     );
     load.at_least(100).await?;
     traffic::finish(load).await?;

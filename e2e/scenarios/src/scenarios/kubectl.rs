@@ -32,14 +32,16 @@ enum Shown {
 
 const BUNDLE_DEPLOYMENT: &[Column] = &[
     ("Name", false, Shown::Field("/metadata/name")),
-    ("Package", false, Shown::Field("/status/bundle/package")),
-    ("Version", false, Shown::Field("/status/bundle/version")),
-    ("Namespace", false, Shown::Field("/spec/namespace")),
-    ("Armed", false, Shown::Condition("Armed", "status")),
+    ("Installed", false, Shown::Field("/status/installed/version")),
+    ("Next", false, Shown::Field("/status/next/version")),
     ("Ready", false, Shown::Condition("Ready", "status")),
     ("Reason", false, Shown::Condition("Ready", "reason")),
     ("Age", false, Shown::Age),
-    ("Bundle", true, Shown::Field("/status/bundle/name")),
+    ("Namespace", true, Shown::Field("/spec/namespace")),
+    ("Revision", true, Shown::Field("/status/installed/revision")),
+    ("Bundle", true, Shown::Field("/status/installed/name")),
+    ("Healthy", true, Shown::Field("/status/installed/healthy")),
+    ("Armed", true, Shown::Condition("Armed", "status")),
     ("Message", true, Shown::Condition("Ready", "message")),
 ];
 
@@ -65,7 +67,7 @@ const SERVING_CERTIFICATE: &[Column] = &[
 impl Shown {
     fn is_in(self, object: &Value, cell: &Value) -> bool {
         match self {
-            Self::Field(pointer) => object.pointer(pointer).is_some_and(|value| value == cell),
+            Self::Field(pointer) => object.pointer(pointer).unwrap_or(&Value::Null) == cell,
             Self::Condition(condition_type, field) => {
                 let conditions = object["status"]["conditions"].as_array();
                 conditions.into_iter().flatten().any(|condition| {
@@ -115,7 +117,7 @@ pub(super) async fn get_shows_what_the_objects_say(cluster: &TestCluster) -> any
     );
     let shown = request::read_as(&cluster.client, &watch, TABLE).await?;
     let column = |name: &str| BUNDLE_DEPLOYMENT.iter().position(|(known, ..)| *known == name);
-    let (version, is_ready) = column("Version")
+    let (version, is_ready) = column("Installed")
         .zip(column("Ready"))
         .context("no such columns")?;
     let seen: Vec<_> = shown

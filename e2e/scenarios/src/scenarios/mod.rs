@@ -25,6 +25,7 @@ mod namespace;
 mod operation;
 mod refusal;
 mod removal;
+mod revisions;
 mod rights;
 mod rotation;
 mod schemas;
@@ -109,6 +110,9 @@ scenarios! {
     upgrade::without_a_canary_a_broken_revision_can_be_set_back,
     upgrade::a_downgrade_happens_only_when_asked_for,
     upgrade::a_downgrade_never_loses_stored_objects,
+    revisions::the_installed_revision_is_kept_while_the_next_is_refused,
+    revisions::a_source_that_is_gone_takes_nothing_along,
+    revisions::a_pinned_source_gives_nothing_else,
     migration::stored_objects_follow_the_storage_version,
     migration::a_version_is_dropped_only_when_nothing_is_stored_in_it,
     migration::objects_that_cannot_be_rewritten_are_named,

@@ -65,10 +65,10 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(cluster: &TestClu
         );
         let bundles = &status["status"];
         anyhow::ensure!(
-            text(bundles, "/bundle/name") == "sample.v1" && text(bundles, "/installing/name") == "sample.v2",
+            text(bundles, "/installed/name") == "sample.v1" && text(bundles, "/next/name") == "sample.v2",
             "the status names {} and {}",
-            bundles["bundle"],
-            bundles["installing"]
+            bundles["installed"],
+            bundles["next"]
         );
         sample::set_source(cluster, "sample.v1").await?;
         ready(&cluster.client, "sample", PATIENCE).await?;
@@ -153,9 +153,9 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
     sample::set_source(cluster, "sample.v1").await?;
     let settled = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
-        settled["status"]["installing"].is_null(),
+        settled["status"]["next"].is_null(),
         "still installing {}",
-        settled["status"]["installing"]
+        settled["status"]["next"]
     );
     load.at_least(50).await?;
     traffic::finish(load).await?;
@@ -171,16 +171,16 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(cluster: &TestCluste
     sample::set_source(cluster, "sample.v1").await?;
     let refused = stopped(cluster, "Downgrade", "older than the installed sample.v2 2.0.0").await?;
     anyhow::ensure!(
-        text(&refused, "/status/bundle/name") == "sample.v2",
+        text(&refused, "/status/installed/name") == "sample.v2",
         "the status names {}",
-        refused["status"]["bundle"]
+        refused["status"]["installed"]
     );
     patch(cluster, &json!({"spec": {"allowDowngrade": true}})).await?;
     let older = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
-        text(&older, "/status/bundle/name") == "sample.v1",
+        text(&older, "/status/installed/name") == "sample.v1",
         "the status names {}",
-        older["status"]["bundle"]
+        older["status"]["installed"]
     );
     load.at_least(50).await?;
     traffic::finish(load).await?;

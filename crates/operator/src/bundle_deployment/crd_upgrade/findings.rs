@@ -20,8 +20,8 @@ use crate::install::plan::{Phase, Stage, staged};
 
 impl BundleReconciler {
     /// What the install would break. A CRD that was applied already is put back as it was, whatever others made
-    /// of it: that is no upgrade. Back to the bundle that is installed, stored objects decide: whatever came since was
-    /// proven by nobody.
+    /// of it: that is no upgrade. Back to a bundle that is installed, or was, stored objects decide: whatever came since is
+    /// not wanted any more.
     pub(in crate::bundle_deployment) async fn crd_upgrade_findings(
         &self,
         owner: &Applicant,
@@ -33,8 +33,8 @@ impl BundleReconciler {
         if policy.ignores_everything() {
             return Ok(Vec::new());
         }
-        let changes = self.changes(owner, loaded).await?;
-        let goes_back = report.bundle.as_ref() == Some(&loaded.bundle);
+        let changes = self.crd_changes(owner, loaded).await?;
+        let goes_back = report.goes_back;
         // Large schemas take a while.
         let comparison = {
             let (changes, policy) = (changes.clone(), policy.clone());
@@ -51,7 +51,11 @@ impl BundleReconciler {
     }
 
     /// The CRDs that are there, and that an install would change for the first time.
-    async fn changes(&self, owner: &Applicant, loaded: &Loaded) -> Result<Vec<Arc<CrdChange>>, Halt> {
+    pub(in crate::bundle_deployment) async fn crd_changes(
+        &self,
+        owner: &Applicant,
+        loaded: &Loaded,
+    ) -> Result<Vec<Arc<CrdChange>>, Halt> {
         let plan = &loaded.plan;
         let mut changes = Vec::new();
         for desired in plan.phases.of(Phase::Crds) {

@@ -3,26 +3,28 @@
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
-use windlass_api::{BundleDeploymentSpec, BundleStatus};
-use windlass_bundle::upgrade::Predecessors;
+use windlass_api::BundleStatus;
+use windlass_bundle::{sources::StoredBundle, upgrade::Predecessors};
 
-use crate::install::plan::Plan;
+use crate::install::{plan::Plan, revision::InstallSettings};
 
 /// Remembers what was loaded last for each BundleDeployment: planning a large bundle takes a while.
 #[derive(Default)]
-pub(in crate::bundle_deployment) struct Loader(Mutex<HashMap<String, Remembered>>);
+pub(in crate::bundle_deployment) struct Loader(Mutex<HashMap<String, Vec<Arc<Loaded>>>>);
 
-struct Remembered {
-    spec: BundleDeploymentSpec,
-    loaded: Arc<Loaded>,
-}
+/// How many revisions of a BundleDeployment are remembered: the installed one and the next one.
+const REMEMBERED: usize = 2;
 
-/// What a source holds.
+/// A bundle, and the plan of its install.
 pub(in crate::bundle_deployment) struct Loaded {
     pub(in crate::bundle_deployment) bundle: BundleStatus,
+    /// What decided with the bundle what the plan is.
+    pub(in crate::bundle_deployment) settings: InstallSettings,
     pub(in crate::bundle_deployment) plan: Plan,
     /// Which bundles it may follow.
     pub(in crate::bundle_deployment) predecessors: Predecessors,
+    /// Its bytes, as they are recorded.
+    pub(in crate::bundle_deployment) stored: StoredBundle,
 }
 
 // === impl Loader ===
@@ -32,21 +34,27 @@ impl Loader {
         &self,
         name: &str,
         digest: &str,
-        spec: &BundleDeploymentSpec,
+        settings: &InstallSettings,
     ) -> Option<Arc<Loaded>> {
-        let remembered = self.0.lock();
-        let found = remembered.get(name)?;
-        (found.loaded.bundle.digest == digest && found.spec == *spec).then(|| found.loaded.clone())
+        let mut remembered = self.0.lock();
+        let all = remembered.get_mut(name)?;
+        let place = all
+            .iter()
+            .position(|loaded| loaded.bundle.digest == digest && loaded.settings == *settings)?;
+        // What was asked for last goes last.
+        let found = all.remove(place);
+        all.push(found.clone());
+        Some(found)
     }
 
-    /// Keeps what was loaded for `spec`.
-    pub(in crate::bundle_deployment) fn keep(
-        &self,
-        name: String,
-        spec: BundleDeploymentSpec,
-        loaded: Arc<Loaded>,
-    ) {
-        self.0.lock().insert(name, Remembered { spec, loaded });
+    /// Keeps what was loaded for a BundleDeployment.
+    pub(in crate::bundle_deployment) fn keep(&self, name: &str, loaded: Arc<Loaded>) {
+        let mut remembered = self.0.lock();
+        let all = remembered.entry(name.to_owned()).or_default();
+        all.push(loaded);
+        if all.len() > REMEMBERED {
+            all.remove(0);
+        }
     }
 
     /// Forgets a BundleDeployment that is gone.

@@ -4,4 +4,4 @@ mod conditions;
 mod outcome;
 
 pub use conditions::{ConditionUpdate, Conditions};
-pub use outcome::{InstallOutcome, Milestone};
+pub use outcome::{InstallOutcome, Milestone, Standing};

@@ -42,6 +42,30 @@ pub enum InstallOutcome {
     },
 }
 
+/// How the installed revision stands while an install is where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing else is installed than what is wanted: the outcome says it all.
+    Alone {
+        /// API traffic goes to every webhook, although an earlier step is not done (any more).
+        armed: bool,
+    },
+    /// Another revision is under way beside it.
+    Beside {
+        /// Its Deployments are available; else why not.
+        available: Result<(), String>,
+        /// API traffic goes to every webhook of it.
+        armed: bool,
+    },
+    /// Another revision is refused, and it was walked as ever.
+    Kept {
+        /// How far that came.
+        outcome: InstallOutcome,
+        /// API traffic goes to every webhook of it.
+        armed: bool,
+    },
+}
+
 // === impl Milestone ===
 
 impl Milestone {
@@ -97,13 +121,22 @@ impl InstallOutcome {
         }
     }
 
-    /// The conditions that say it: one for each step, then Progressing and Ready.
-    ///
-    /// `armed`: API traffic goes to every webhook, although an earlier step is not done (any more).
-    pub fn conditions(&self, armed: bool) -> Vec<(&'static str, ConditionUpdate)> {
+    /// The reason and the message of an install that is not done.
+    pub fn news(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Done => None,
+            Self::Waiting { reason, message, .. } | Self::Failed { reason, message, .. } => {
+                Some((reason, message))
+            }
+        }
+    }
+
+    /// The conditions that say it: one for each step, then Progressing and Ready. Available and Armed are about what is
+    /// installed, the others about what is wanted; while that is refused, all but Accepted are about what is installed.
+    pub fn conditions(&self, standing: &Standing) -> Vec<(&'static str, ConditionUpdate)> {
         let mut conditions: Vec<_> = Milestone::ALL
             .into_iter()
-            .map(|step| (step.condition(), self.verdict(step, armed)))
+            .map(|step| (step.condition(), self.standing_at(step, standing)))
             .collect();
         conditions.push(match self {
             Self::Done => (
@@ -113,16 +146,37 @@ impl InstallOutcome {
             Self::Waiting { reason, message, .. } => ("Progressing", ConditionUpdate::holds(reason, message)),
             Self::Failed { reason, message, .. } => ("Progressing", ConditionUpdate::fails(reason, message)),
         });
-        conditions.push(match self {
-            Self::Done => (
-                "Ready",
-                ConditionUpdate::holds("Ready", "installed, available and armed"),
-            ),
-            Self::Waiting { reason, message, .. } | Self::Failed { reason, message, .. } => {
-                ("Ready", ConditionUpdate::fails(reason, message))
-            }
-        });
+        let ready = match self.news() {
+            None => ConditionUpdate::holds("Ready", "installed, available and armed"),
+            Some((reason, message)) => match standing.trouble() {
+                None => ConditionUpdate::fails(reason, message),
+                Some(trouble) => {
+                    let message = format!("{message}; meanwhile, the installed revision: {trouble}");
+                    ConditionUpdate::fails(reason, message)
+                }
+            },
+        };
+        conditions.push(("Ready", ready));
         conditions
+    }
+
+    fn standing_at(&self, step: Milestone, standing: &Standing) -> ConditionUpdate {
+        match (standing, step) {
+            (Standing::Alone { armed }, _) => self.verdict(step, *armed),
+            (Standing::Kept { outcome, armed }, step) if step > Milestone::Accepted => {
+                outcome.verdict(step, *armed)
+            }
+            (Standing::Beside { available, .. }, Milestone::Available) => match available {
+                Ok(()) => {
+                    ConditionUpdate::holds("Done", "every Deployment of the installed revision is available")
+                }
+                Err(message) => ConditionUpdate::fails("Unavailable", message),
+            },
+            (Standing::Beside { armed: true, .. }, Milestone::Armed) => {
+                ConditionUpdate::holds("Done", "every webhook of the installed revision is armed")
+            }
+            _ => self.verdict(step, false),
+        }
     }
 
     fn verdict(&self, step: Milestone, armed: bool) -> ConditionUpdate {
@@ -142,6 +196,22 @@ impl InstallOutcome {
     }
 }
 
+// === impl Standing ===
+
+impl Standing {
+    /// What is wrong with the installed revision.
+    fn trouble(&self) -> Option<&str> {
+        match self {
+            Self::Kept { outcome, .. } => outcome.news().map(|(_, message)| message),
+            Self::Beside {
+                available: Err(message),
+                ..
+            } => Some(message),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +220,7 @@ mod tests {
     fn what_comes_before_the_step_holds_and_what_comes_after_is_unknown() {
         let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", "1 of 2 replicas");
         let conditions: Vec<_> = outcome
-            .conditions(false)
+            .conditions(&Standing::Alone { armed: false })
             .into_iter()
             .map(|(name, verdict)| (name, verdict.status))
             .collect();
@@ -171,18 +241,62 @@ mod tests {
     #[test]
     fn what_is_armed_stays_armed_while_a_deployment_is_down() {
         let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", "0 of 2 replicas");
-        let armed = |armed| outcome.conditions(armed)[3].1.status;
+        let armed = |armed| outcome.conditions(&Standing::Alone { armed })[3].1.status;
         assert_eq!((armed(true), armed(false)), ("True", "Unknown"));
     }
 
     #[test]
     fn done_is_ready_and_no_longer_progressing() {
-        let conditions = InstallOutcome::Done.conditions(true);
+        let conditions = InstallOutcome::Done.conditions(&Standing::Alone { armed: true });
         let failing: Vec<_> = conditions
             .iter()
             .filter(|(_, verdict)| verdict.status != "True")
             .map(|(name, _)| *name)
             .collect();
         assert_eq!(failing, ["Progressing"]);
+    }
+
+    fn statuses(outcome: &InstallOutcome, standing: &Standing) -> Vec<&'static str> {
+        let conditions = outcome.conditions(standing);
+        conditions
+            .into_iter()
+            .map(|(_, verdict)| verdict.status)
+            .collect()
+    }
+
+    #[test]
+    fn an_alert_can_tell_a_refused_revision_from_one_that_is_down() {
+        let refused = InstallOutcome::failed(Milestone::Accepted, "Downgrade", "older");
+        let kept = |outcome| Standing::Kept { outcome, armed: true };
+        let statuses = |outcome| statuses(&refused, &kept(outcome));
+        assert_eq!(
+            statuses(InstallOutcome::Done),
+            ["False", "True", "True", "True", "True", "False", "False"]
+        );
+        let down = InstallOutcome::waiting(Milestone::Available, "RollingOut", "0 of 1 replicas");
+        assert_eq!(
+            statuses(down.clone()),
+            ["False", "True", "False", "True", "Unknown", "False", "False"]
+        );
+        let ready = refused.conditions(&kept(down)).pop().unwrap().1;
+        assert_eq!(ready.reason, "Downgrade");
+        assert_eq!(
+            ready.message,
+            "older; meanwhile, the installed revision: 0 of 1 replicas"
+        );
+    }
+
+    #[test]
+    fn what_is_installed_is_available_and_armed_while_another_revision_is_under_way() {
+        let rolling = InstallOutcome::waiting(Milestone::Installed, "CanaryWaiting", "starting");
+        let beside = |available, armed| Standing::Beside { available, armed };
+        assert_eq!(
+            statuses(&rolling, &beside(Ok(()), true)),
+            ["True", "False", "True", "True", "Unknown", "True", "False"]
+        );
+        assert_eq!(
+            statuses(&rolling, &beside(Err("gone".to_owned()), false)),
+            ["True", "False", "False", "Unknown", "Unknown", "True", "False"]
+        );
     }
 }

@@ -1,0 +1,134 @@
+//! The records of one BundleDeployment: which number a revision has, which ones are kept, where one can go back to.
+
+use windlass_api::{BundleRevision, InstalledRevision, Source};
+
+use super::{record::RevisionRecord, settings::InstallSettings};
+
+/// How many revisions that were installed before are kept, beside the installed one and the next one.
+const KEPT: usize = 3;
+
+/// The records of one BundleDeployment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    /// In the order of their numbers.
+    records: Vec<RevisionRecord>,
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    /// A ledger of these records.
+    pub fn new(mut records: Vec<RevisionRecord>) -> Self {
+        records.sort_by_key(|record| record.number);
+        Self { records }
+    }
+
+    /// The records, in the order of their numbers.
+    pub fn records(&self) -> &[RevisionRecord] {
+        &self.records
+    }
+
+    /// The record of a revision.
+    pub fn find(&self, number: i64) -> Option<&RevisionRecord> {
+        self.records.iter().find(|record| record.number == number)
+    }
+
+    /// The record that came last.
+    pub fn newest(&self) -> Option<&RevisionRecord> {
+        self.records.last()
+    }
+
+    /// The number of the revision of a bundle with these settings. It is the installed one if that is of them, else the
+    /// newest if that is, else a new one: what comes back after something else is another revision.
+    pub fn number(
+        &self,
+        digest: &str,
+        settings: &InstallSettings,
+        installed: Option<&InstalledRevision>,
+    ) -> i64 {
+        let installed_number = installed.map_or(0, |installed| installed.revision);
+        if let Some(installed) = installed {
+            let is_it = match self.find(installed.revision) {
+                Some(record) => record.is_of(digest, settings),
+                // Whoever has deleted the record did not install another revision.
+                None => installed.bundle.digest == digest,
+            };
+            if is_it {
+                return installed.revision;
+            }
+        }
+        match self.newest() {
+            Some(newest) if newest.number > installed_number && newest.is_of(digest, settings) => {
+                newest.number
+            }
+            newest => newest.map_or(0, |newest| newest.number).max(installed_number) + 1,
+        }
+    }
+
+    /// Whether a bundle was installed once.
+    pub fn was_installed(&self, digest: &str) -> bool {
+        let mut installed = self.records.iter().filter(|record| record.installed);
+        installed.any(|record| record.bundle.digest == digest)
+    }
+
+    /// The revisions that were installed before the installed one, the latest first.
+    pub fn history(&self, installed: Option<i64>) -> Vec<BundleRevision> {
+        self.earlier(installed).map(RevisionRecord::status).collect()
+    }
+
+    /// The revision that was installed before the installed one.
+    pub fn before(&self, installed: Option<i64>) -> Option<&RevisionRecord> {
+        self.earlier(installed).next()
+    }
+
+    /// The records that nobody needs any more. Of those that came after the installed one and were never installed, the
+    /// last few stay, too: there may be objects of them.
+    pub fn outdated(&self, installed: Option<i64>, next: Option<i64>) -> Vec<&RevisionRecord> {
+        let others: Vec<_> = self
+            .records
+            .iter()
+            .rev()
+            .filter(|record| Some(record.number) != installed && Some(record.number) != next)
+            .collect();
+        let is_earlier = |record: &&&RevisionRecord| record.installed;
+        let is_tried = |record: &&&RevisionRecord| !record.installed && Some(record.number) > installed;
+        let kept: Vec<i64> = others
+            .iter()
+            .filter(is_earlier)
+            .take(KEPT)
+            .chain(others.iter().filter(is_tried).take(KEPT))
+            .map(|record| record.number)
+            .collect();
+        others
+            .into_iter()
+            .filter(|record| !kept.contains(&record.number))
+            .collect()
+    }
+
+    /// The record to go on from while its source cannot be read: the newest or the installed revision, if it has these
+    /// settings and came from there, or is the one that the source is pinned to.
+    pub fn instead_of(
+        &self,
+        source: &Source,
+        settings: &InstallSettings,
+        installed: Option<i64>,
+    ) -> Option<&RevisionRecord> {
+        let unpinned = Source {
+            digest: None,
+            ..source.clone()
+        };
+        let installed = installed.and_then(|number| self.find(number));
+        [self.newest(), installed].into_iter().flatten().find(|record| {
+            let is_wanted = match &source.digest {
+                Some(digest) => record.bundle.digest == *digest,
+                None => record.source == unpinned,
+            };
+            is_wanted && record.settings == *settings
+        })
+    }
+
+    fn earlier(&self, installed: Option<i64>) -> impl Iterator<Item = &RevisionRecord> {
+        let records = self.records.iter().rev();
+        records.filter(move |record| record.installed && Some(record.number) != installed)
+    }
+}

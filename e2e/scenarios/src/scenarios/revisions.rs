@@ -1,0 +1,211 @@
+//! The installed revision is kept whatever becomes of the next one, and can be gone back to.
+
+use std::fs;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::upgrade;
+use crate::{
+    command::argument,
+    operator,
+    request::text,
+    sample,
+    steps::{
+        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, current, get, list, ready, succeed,
+        until,
+    },
+    test_cluster::TestCluster,
+};
+
+const CLUSTER_ROLES: &str =
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=windlass.dev%2Fbundle-deployment%3Dsample";
+
+pub(super) async fn the_installed_revision_is_kept_while_the_next_is_refused(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v2").await?;
+    cluster.bundle("sample.v1")?;
+    sample::set_source(cluster, "sample.v1").await?;
+    upgrade::stopped(cluster, "Downgrade", "older than the installed sample.v2").await?;
+    is_kept(cluster, "Downgrade").await?;
+
+    // One that is no bundle at all.
+    let invalid = cluster.add_bundle(&sample::bundle("sample.v2"), "invalid")?;
+    cluster.edit(
+        &invalid,
+        "deploymentName: sample-operator",
+        "deploymentName: missing",
+    )?;
+    sample::set_source(cluster, "invalid").await?;
+    let refused = upgrade::stopped(cluster, "BundleInvalid", "missing").await?;
+    anyhow::ensure!(
+        text(&refused, "/status/next/reason") == "BundleInvalid"
+            && text(&refused, "/status/installed/name") == "sample.v2",
+        "{}",
+        refused["status"]
+    );
+    is_kept(cluster, "BundleInvalid").await?;
+
+    // Nothing to be read at all, neither of the next one nor of the installed one.
+    fs::remove_dir_all(cluster.operator.bundle_dir.join("sample.v2"))?;
+    sample::set_source(cluster, "nowhere").await?;
+    upgrade::stopped(cluster, "SourceInvalid", "cannot be read").await?;
+    is_kept(cluster, "SourceInvalid").await
+}
+
+pub(super) async fn a_source_that_is_gone_takes_nothing_along(cluster: &TestCluster) -> anyhow::Result<()> {
+    let running = cluster.operator.start()?;
+    install(cluster, "sample.v1").await?;
+    let deployment = deployment(cluster).await?;
+    let source = deployment["spec"]["source"]["configMaps"].as_array();
+    for part in source.context("no ConfigMaps")? {
+        let path = config_maps("");
+        succeed(
+            &cluster.client,
+            "DELETE",
+            &format!("{path}/{}", text(part, "/name")),
+            None,
+        )
+        .await?;
+    }
+    is_whole(cluster).await?;
+
+    // A directory does not come back; the bundle is in the record also for an operator that has not seen it.
+    cluster.bundle("sample.v1")?;
+    let directory = json!({"spec": {"source": {"directory": {"path": "sample.v1"}, "configMaps": null}}});
+    succeed(
+        &cluster.client,
+        "PATCH",
+        sample::BUNDLE_DEPLOYMENT,
+        Some(&directory),
+    )
+    .await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    fs::remove_dir_all(cluster.operator.bundle_dir.join("sample.v1"))?;
+    running.kill().await?;
+    let _running = cluster.operator.start()?;
+    is_whole(cluster).await?;
+    until("the status says what stands in", PATIENCE, async || {
+        let object = self::deployment(cluster).await?;
+        let words = conditions(&object);
+        let says = words.contains("Accepted=True SourceInvalid")
+            && words.contains("going on from the record of revision 1")
+            && current(&object, "Ready", "True").is_some();
+        Ok(check(says, || words))
+    })
+    .await
+}
+
+pub(super) async fn a_pinned_source_gives_nothing_else(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let installed = sample::install(cluster, "sample.v1").await?;
+    let digest = text(&installed, "/status/installed/digest").to_owned();
+    let pinned = json!({"spec": {"source": {"digest": digest}}});
+    succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&pinned)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    let folder = cluster.operator.bundle_dir.join("sample.v1");
+    cluster.edit(
+        &folder,
+        "capabilities: Basic Install",
+        "capabilities: Full Lifecycle",
+    )?;
+    let other = json!({"metadata": {"annotations": {"look": "again"}}});
+    succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&other)).await?;
+    upgrade::stopped(
+        cluster,
+        "DigestMismatch",
+        &format!("spec.source.digest pins {digest}"),
+    )
+    .await?;
+    is_kept(cluster, "DigestMismatch").await
+}
+
+fn config_maps(query: &str) -> String {
+    format!("/api/v1/namespaces/{}/configmaps{query}", operator::NAMESPACE)
+}
+
+async fn install(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
+    let bundle = sample::bundle(name);
+    let arguments = [
+        "install",
+        argument(&bundle)?,
+        "--namespace",
+        "sample-system",
+        "--name",
+        "sample",
+    ];
+    cluster.command.succeed(&arguments).await?;
+    Ok(())
+}
+
+async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
+    get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
+        .await?
+        .context("no BundleDeployment")
+}
+
+/// Takes each object of the installed revision away in turn. It comes back while the next one is refused for `reason`, and
+/// the status says of both how they are.
+async fn is_kept(cluster: &TestCluster, reason: &str) -> anyhow::Result<()> {
+    is_whole(cluster).await?;
+    until("the status tells the two apart", PATIENCE, async || {
+        let object = deployment(cluster).await?;
+        let holds = |condition: &str| current(&object, condition, "True").is_some();
+        let is_refused = current(&object, "Ready", "False").is_some_and(|ready| ready["reason"] == reason);
+        let is_told = holds("Available")
+            && holds("Armed")
+            && !holds("Accepted")
+            && is_refused
+            && object["status"]["installed"]["healthy"] == true
+            && object["status"]["next"]["reason"] == reason;
+        Ok(check(is_told, || object["status"].to_string()))
+    })
+    .await
+}
+
+/// Takes each object of the installed revision away in turn, and waits until it is back.
+async fn is_whole(cluster: &TestCluster) -> anyhow::Result<()> {
+    let roles = list(&cluster.client, CLUSTER_ROLES).await?;
+    let role = roles.first().context("no ClusterRole")?;
+    let role = format!(
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/{}",
+        text(role, "/metadata/name")
+    );
+    let webhooks = list(&cluster.client, VALIDATING).await?;
+    let webhook = webhooks
+        .iter()
+        .find(|webhook| text(webhook, "/metadata/name").contains("vwidget"))
+        .context("no ValidatingWebhookConfiguration")?;
+    let webhook = format!("{VALIDATING}/{}", text(webhook, "/metadata/name"));
+    for path in [sample::SERVICE, sample::DEPLOYMENT, &role, &webhook] {
+        let before = get(&cluster.client, path)
+            .await?
+            .with_context(|| format!("no {path}"))?;
+        succeed(&cluster.client, "DELETE", path, None).await?;
+        until(&format!("{path} is back"), PATIENCE, async || {
+            let uid = &before["metadata"]["uid"];
+            let there = get(&cluster.client, path).await?;
+            let is_back = there.is_some_and(|there| there["metadata"]["uid"] != *uid);
+            Ok(if is_back {
+                Ok(())
+            } else {
+                Err(conditions(&deployment(cluster).await?))
+            })
+        })
+        .await?;
+    }
+    let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+    succeed(&cluster.client, "PATCH", sample::DEFINITION, Some(&none)).await?;
+    until("the conversion is back", PATIENCE, async || {
+        let crd = sample::crd(cluster).await?;
+        let is_back = text(&crd, "/spec/conversion/strategy") == "Webhook";
+        Ok(if is_back {
+            Ok(())
+        } else {
+            Err(conditions(&deployment(cluster).await?))
+        })
+    })
+    .await
+}
