@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
-use super::{certs, check, history, install, manifests, render, rotate, run, status, uninstall};
+use super::{certs, check, history, install, manifests, render, rollback, rotate, run, status, uninstall};
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
 #[derive(Debug, Parser)]
@@ -25,6 +25,7 @@ enum Command {
     Uninstall(uninstall::Args),
     Status(status::Args),
     History(history::Args),
+    Rollback(rollback::Args),
     Certs(certs::Args),
     Rotate(rotate::Args),
 }
@@ -47,6 +48,7 @@ impl Cli {
                 Command::Uninstall(args) => args.run().await,
                 Command::Status(args) => args.run().await,
                 Command::History(args) => args.run().await,
+                Command::Rollback(args) => args.run().await,
                 Command::Certs(args) => args.run().await,
                 Command::Rotate(args) => args.run().await,
             }
@@ -79,6 +81,9 @@ mod tests {
             (&["uninstall", "../a"], false),
             (&["status", "a", "-o", "yaml"], true),
             (&["history", "a", "-o", "json"], true),
+            (&["rollback", "a"], true),
+            (&["rollback", "a", "--to", "3", "--wait=false"], true),
+            (&["rollback", "a", "--to", "0"], false),
             (&["certs", "-n", "ns", "-o", "json"], true),
             (&["rotate", "ns/name", "--ca", "--reason", "why", "--wait"], true),
             (&["rotate", "name"], false),

@@ -14,6 +14,7 @@ mod install;
 pub mod leader_election;
 pub mod manifests;
 mod render;
+mod rollback;
 mod rotate;
 pub mod run;
 mod status;

@@ -113,6 +113,7 @@ scenarios! {
     revisions::the_installed_revision_is_kept_while_the_next_is_refused,
     revisions::a_source_that_is_gone_takes_nothing_along,
     revisions::a_pinned_source_gives_nothing_else,
+    revisions::the_command_goes_back_to_an_earlier_revision,
     migration::stored_objects_follow_the_storage_version,
     migration::a_version_is_dropped_only_when_nothing_is_stored_in_it,
     migration::objects_that_cannot_be_rewritten_are_named,

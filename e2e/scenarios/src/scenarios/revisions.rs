@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::upgrade;
+use super::{traffic, upgrade};
 use crate::{
     command::argument,
     operator,
@@ -120,6 +120,101 @@ pub(super) async fn a_pinned_source_gives_nothing_else(cluster: &TestCluster) ->
     )
     .await?;
     is_kept(cluster, "DigestMismatch").await
+}
+
+pub(super) async fn the_command_goes_back_to_an_earlier_revision(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    install(cluster, "sample.v1").await?;
+    let said = cluster.command.fail(&["rollback", "sample"]).await?;
+    anyhow::ensure!(
+        said.contains("has no revision before 1, which is installed"),
+        "{said}"
+    );
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    install(cluster, "sample.v2").await?;
+    load.at_least(50).await?;
+    let said = cluster.command.fail(&["rollback", "sample", "--to", "7"]).await?;
+    anyhow::ensure!(said.contains("has no revision 7; there are 1, 2"), "{said}");
+
+    // Back, although it is older, and forth again.
+    let back = cluster.command.succeed(&["rollback", "sample"]).await?;
+    anyhow::ensure!(
+        back.starts_with("sample.v1 is installed in sample-system"),
+        "{back}"
+    );
+    load.at_least(50).await?;
+    let forth = cluster
+        .command
+        .succeed(&["rollback", "sample", "--to", "2"])
+        .await?;
+    anyhow::ensure!(
+        forth.starts_with("sample.v2 is installed in sample-system"),
+        "{forth}"
+    );
+    load.at_least(50).await?;
+    let again = cluster.command.succeed(&["rollback", "sample"]).await?;
+    anyhow::ensure!(
+        again.starts_with("sample.v1 is installed in sample-system"),
+        "{again}"
+    );
+    load.at_least(50).await?;
+    traffic::finish(load).await?;
+
+    // The installed one and the last three are recorded, each bundle once.
+    let history = cluster.command.found(&["history", "sample"]).await?;
+    let listed: Vec<_> = history
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|entry| {
+            format!(
+                "{} {} {}",
+                entry["revision"],
+                text(entry, "/name"),
+                text(entry, "/state")
+            )
+        })
+        .collect();
+    anyhow::ensure!(
+        listed
+            == [
+                "5 sample.v1 Installed",
+                "4 sample.v2 Earlier",
+                "3 sample.v1 Earlier",
+                "2 sample.v2 Earlier"
+            ],
+        "{listed:?}"
+    );
+    until("the first record is gone", PATIENCE, async || {
+        let records = list(
+            &cluster.client,
+            &config_maps("?labelSelector=windlass.dev%2Frevision-of%3Dsample"),
+        )
+        .await?;
+        Ok(check(records.len() == 4, || format!("{} records", records.len())))
+    })
+    .await?;
+    let stored = list(
+        &cluster.client,
+        &config_maps("?labelSelector=windlass.dev%2Fbundle-source%3Dsample"),
+    )
+    .await?;
+    anyhow::ensure!(stored.len() == 2, "{} ConfigMaps with bundles", stored.len());
+    // What was gone back to can be installed over.
+    install(cluster, "sample.v2").await?;
+    cluster.command.succeed(&["uninstall", "sample"]).await?;
+    until("everything recorded is gone", PATIENCE, async || {
+        let left = list(
+            &cluster.client,
+            &config_maps("?labelSelector=windlass.dev%2Frevision-of"),
+        )
+        .await?;
+        Ok(check(left.is_empty(), || format!("{} records", left.len())))
+    })
+    .await
 }
 
 fn config_maps(query: &str) -> String {
