@@ -78,7 +78,8 @@ impl BundleReconciler {
         report.at = Milestone::Available;
         self.gate_on_new_pods(owner, plan, &rollouts).await?;
         let settled = !self.is_anything_unarmed(owner, plan, &traffic, report);
-        self.ensure_services(owner, &traffic.services, settled).await?;
+        self.ensure_services(owner, plan, &traffic.services, settled)
+            .await?;
 
         report.at = Milestone::Armed;
         if !settled {
@@ -157,7 +158,7 @@ impl BundleReconciler {
             .iter()
             .filter_map(|certificate| plan.service(&certificate.service, Color::Blue))
             .collect();
-        self.ensure_services(owner, &blue, true).await?;
+        self.ensure_services(owner, plan, &blue, true).await?;
         let moves = plan.phases.of(Phase::Crds).any(|desired| {
             let key = ObjectKey::of(desired);
             let live = key.and_then(|key| self.context.index.find(&key));

@@ -97,6 +97,7 @@ impl BundleReconciler {
     pub(super) async fn ensure_services(
         &self,
         owner: &Applicant,
+        plan: &Plan,
         services: &[Value],
         settled: bool,
     ) -> Result<(), Halt> {
@@ -108,9 +109,8 @@ impl BundleReconciler {
                 Some(seen) => Some(seen),
                 None => self.context.cluster.read(&key).await?.map(Arc::new),
             };
-            let leads_elsewhere = live
-                .as_deref()
-                .is_some_and(|live| !self.context.applier.was_applied(service, live, owner));
+            let leads_elsewhere =
+                live.is_some() && !self.leads_as_desired(owner, plan, service, live.as_deref());
             if !leads_elsewhere {
                 self.ensure(service, owner).await?;
                 continue;

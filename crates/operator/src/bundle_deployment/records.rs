@@ -148,7 +148,7 @@ impl BundleReconciler {
                 revision = number,
                 problem,
                 "A recorded bundle is lost"
-            )
+            );
         };
         let files = match self.read_config_maps(&record.config_maps).await {
             Ok((files, _)) => files,

@@ -71,12 +71,23 @@ impl BundleReconciler {
         Ok(calls)
     }
 
-    /// Whether a live Service leads to the pods of the plan, or did before somebody changed it.
+    /// Whether a Service, as the watches see it, leads to the pods of the plan.
     pub(super) fn leads_to_revision(&self, owner: &Applicant, plan: &Plan, desired: &Value) -> bool {
         let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
+        self.leads_as_desired(owner, plan, desired, live.as_deref())
+    }
+
+    /// Whether `live` leads to the pods of the plan, or did before somebody changed it.
+    pub(super) fn leads_as_desired(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        desired: &Value,
+        live: Option<&Value>,
+    ) -> bool {
         match live {
-            Some(live) if object::annotation(&live, names::APPLIED_HASH).is_some() => {
-                self.context.applier.was_applied(desired, &live, owner)
+            Some(live) if object::annotation(live, names::APPLIED_HASH).is_some() => {
+                self.context.applier.was_applied(desired, live, owner)
             }
             // It is gone, or was replaced by somebody: it led to the pods that there are.
             _ => !self.is_in_transition(plan, false),

@@ -217,7 +217,7 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
                 .context("the BundleDeployment is gone")?;
             let words = conditions(&object);
             let expected = [
-                "Installed=False Forbidden",
+                "Accepted=False DryRunRefused",
                 &refusal,
                 "attempting to grant RBAC permissions",
             ];
