@@ -26,6 +26,10 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
 
+    /// Leave out scenarios that do nothing that another one does not do with more at once.
+    #[arg(long)]
+    brief: bool,
+
     /// Lists the scenarios that would run.
     #[arg(long)]
     list: bool,
@@ -46,7 +50,11 @@ pub(crate) struct Arguments {
 ///
 /// When a scenario or a cluster that is named does not exist.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let selected = selected(&arguments.scenarios)?;
+    let mut selected = selected(&arguments.scenarios)?;
+    let did_everything = selected.len() == SCENARIOS.len();
+    if arguments.brief {
+        selected.retain(|scenario| scenario.within.is_none());
+    }
     if arguments.list {
         for scenario in selected {
             println!("{}", scenario.name);
@@ -60,7 +68,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Disruption::Faults => false,
         Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
     };
-    let did_everything = selected.len() == SCENARIOS.len();
     let pool = Arc::new(ClusterPool::new(clusters.clone()));
     let trials: Vec<Trial> = selected
         .into_iter()

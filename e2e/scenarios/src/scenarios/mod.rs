@@ -58,6 +58,8 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it inflicts on its cluster, which must allow that.
     pub needs: &'static [Disruption],
+    /// The scenario that does the same and more at once.
+    pub within: Option<&'static str>,
     run: for<'a> fn(&'a TestCluster) -> Outcome<'a>,
 }
 
@@ -89,14 +91,17 @@ macro_rules! run {
 }
 
 /// Declares [`SCENARIOS`] from `module::name` paths, each with the call that it is where that has another name, and with
-/// what it `needs`.
+/// what it `needs`, or which other one it is `within`.
 macro_rules! scenarios {
-    ($($module:ident::$name:ident $(= $function:ident($argument:expr))? $(needs $disruption:ident)?),* $(,)?) => {
+    (@within) => { None };
+    (@within $all:ident) => { Some(stringify!($all)) };
+    ($($module:ident::$name:ident $(= $function:ident($argument:expr))? $(needs $disruption:ident)? $(within $all:ident)?),* $(,)?) => {
         /// Every scenario.
         pub static SCENARIOS: &[Scenario] = &[
             $(Scenario {
                 name: stringify!($name),
                 needs: &[$(Disruption::$disruption)?],
+                within: scenarios!(@within $($all)?),
                 run: run!($module::$name $($function($argument))?),
             }),*
         ];
@@ -112,20 +117,34 @@ scenarios! {
     commands::an_interrupted_command_is_taken_up_by_the_next,
     commands::the_command_installs_nothing_of_a_broken_bundle,
     commands::the_command_ends_when_the_operator_refuses,
-    changes::another_target_port_costs_no_call = is_carried_through(BundleChange::TargetPort),
-    changes::another_service_port_costs_no_call = is_carried_through(BundleChange::ServicePorts),
-    changes::another_service_port_of_the_conversion_costs_no_call = is_carried_through(BundleChange::ConversionPort),
-    changes::another_selector_costs_no_call = is_carried_through(BundleChange::Selector),
-    changes::another_name_of_the_deployment_costs_no_call = is_carried_through(BundleChange::DeploymentName),
-    changes::other_names_of_webhooks_cost_no_call = is_carried_through(BundleChange::WebhookNames),
-    changes::other_paths_of_webhooks_cost_no_call = is_carried_through(BundleChange::WebhookPaths),
-    changes::an_upgrade_of_one_replica_costs_no_call = is_carried_through(BundleChange::OneReplica),
-    changes::an_upgrade_by_recreation_costs_no_call = is_carried_through(BundleChange::Recreate),
-    changes::an_upgrade_that_may_end_every_pod_costs_no_call = is_carried_through(BundleChange::MaxUnavailable),
-    changes::an_upgrade_of_slow_pods_costs_no_call = is_carried_through(BundleChange::SlowPods),
-    changes::another_network_policy_costs_no_call = is_carried_through(BundleChange::NetworkPolicy),
-    changes::another_config_map_costs_no_call = is_carried_through(BundleChange::ConfigMap),
-    changes::a_role_that_allows_less_costs_no_call = is_carried_through(BundleChange::Role),
+    changes::another_target_port_costs_no_call = is_carried_through(BundleChange::TargetPort)
+        within all_changes_together_cost_no_call,
+    changes::another_service_port_costs_no_call = is_carried_through(BundleChange::ServicePorts)
+        within all_changes_together_cost_no_call,
+    changes::another_service_port_of_the_conversion_costs_no_call = is_carried_through(BundleChange::ConversionPort)
+        within all_changes_together_cost_no_call,
+    changes::another_selector_costs_no_call = is_carried_through(BundleChange::Selector)
+        within all_changes_together_cost_no_call,
+    changes::another_name_of_the_deployment_costs_no_call = is_carried_through(BundleChange::DeploymentName)
+        within all_changes_together_cost_no_call,
+    changes::other_names_of_webhooks_cost_no_call = is_carried_through(BundleChange::WebhookNames)
+        within all_changes_together_cost_no_call,
+    changes::other_paths_of_webhooks_cost_no_call = is_carried_through(BundleChange::WebhookPaths)
+        within all_changes_together_cost_no_call,
+    changes::an_upgrade_of_one_replica_costs_no_call = is_carried_through(BundleChange::OneReplica)
+        within all_changes_together_cost_no_call,
+    changes::an_upgrade_by_recreation_costs_no_call = is_carried_through(BundleChange::Recreate)
+        within all_changes_together_cost_no_call,
+    changes::an_upgrade_that_may_end_every_pod_costs_no_call = is_carried_through(BundleChange::MaxUnavailable)
+        within all_changes_together_cost_no_call,
+    changes::an_upgrade_of_slow_pods_costs_no_call = is_carried_through(BundleChange::SlowPods)
+        within all_changes_together_cost_no_call,
+    changes::another_network_policy_costs_no_call = is_carried_through(BundleChange::NetworkPolicy)
+        within all_changes_together_cost_no_call,
+    changes::another_config_map_costs_no_call = is_carried_through(BundleChange::ConfigMap)
+        within all_changes_together_cost_no_call,
+    changes::a_role_that_allows_less_costs_no_call = is_carried_through(BundleChange::Role)
+        within all_changes_together_cost_no_call,
     changes::all_changes_together_cost_no_call = is_carried_through(BundleChange::Everything),
     changes::bundles_whose_pods_look_alike_answer_only_their_own_calls,
     changes::a_server_of_controller_runtime_is_upgraded_again_and_again needs ControllerRuntime,

@@ -133,7 +133,7 @@ pub(super) async fn what_only_the_api_server_reaches_is_not_armed(
     succeed(&cluster.client, "POST", AWAITED, Some(&awaited)).await?;
     let pod = until("a pod is ready", PATIENCE, async || {
         let pods = list(&cluster.client, PODS).await?;
-        let ready = pods.into_iter().find(|pod| is_ready(pod));
+        let ready = pods.into_iter().find(is_ready);
         Ok(ready.ok_or_else(|| "no pod is ready".to_owned()))
     })
     .await?;

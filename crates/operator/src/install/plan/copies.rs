@@ -58,7 +58,13 @@ fn name_of_copy(original: &Value, name: &str) -> String {
     sorted.sort_all_objects();
     let mut digits = hexadecimal(&Sha256::digest(sorted.to_string()));
     digits.truncate(DIGITS);
-    let cut = &name[..name.floor_char_boundary(LONGEST_NAME)];
+    let end = name
+        .char_indices()
+        .map(|(index, character)| index + character.len_utf8())
+        .take_while(|end| *end <= LONGEST_NAME)
+        .last()
+        .unwrap_or(0);
+    let cut = &name[..end];
     format!("{}-{digits}", cut.trim_end_matches(['-', '.']))
 }
 
