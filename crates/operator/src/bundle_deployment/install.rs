@@ -42,6 +42,7 @@ impl BundleReconciler {
             Ok(loaded) => loaded,
             Err(refusal) => return Err(self.keep_installed(deployment, &owner, refusal, report).await),
         };
+        self.keep_beside(deployment, &owner, &loaded, report).await?;
         let walked = self.keep(deployment, &owner, &loaded, report).await;
         report.standing = self.standing_beside(deployment, report).await;
         walked

@@ -28,6 +28,7 @@ mod finalizer;
 mod halt;
 mod install;
 mod keeping;
+mod keeping_beside;
 mod leaving;
 mod loading;
 mod lookup;

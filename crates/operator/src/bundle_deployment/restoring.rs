@@ -75,7 +75,7 @@ impl BundleReconciler {
     }
 
     /// The traffic of an installed revision, at those of its Services that lead to its pods; without the others.
-    fn standing_traffic(&self, owner: &Applicant, plan: &Plan) -> Traffic {
+    pub(super) fn standing_traffic(&self, owner: &Applicant, plan: &Plan) -> Traffic {
         let mut colors = BTreeMap::new();
         for certificate in &plan.certificates {
             let standing = Color::BOTH.into_iter().find(|color| {

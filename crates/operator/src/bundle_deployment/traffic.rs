@@ -10,7 +10,7 @@ use super::{halt::Halt, objects::ADMISSION_KINDS, reconciler::BundleReconciler};
 use crate::install::{
     plan::{Phase, Plan},
     status::Milestone,
-    traffic::{Call, Color, Traffic, is_rolling, observe},
+    traffic::{CalledPort, Color, Traffic, is_rolling, observe},
 };
 
 // === impl BundleReconciler ===
@@ -62,11 +62,11 @@ impl BundleReconciler {
     }
 
     /// Whom webhooks call, as the API server has them: what is decided on it cannot be undone.
-    pub(super) async fn list_calls(&self, owner: &Applicant) -> Result<BTreeSet<Call>, Halt> {
+    pub(super) async fn list_calls(&self, owner: &Applicant) -> Result<BTreeSet<CalledPort>, Halt> {
         let mut calls = BTreeSet::new();
         for kind in ADMISSION_KINDS.iter().chain(&[kinds::CUSTOM_RESOURCE_DEFINITION]) {
             let callers = self.list_owned(owner, kind).await?;
-            calls.extend(callers.iter().flat_map(Call::all_of));
+            calls.extend(callers.iter().flat_map(CalledPort::all_of));
         }
         Ok(calls)
     }
@@ -95,7 +95,7 @@ impl BundleReconciler {
     }
 
     /// The Services in the namespace of the plan that webhooks call.
-    fn called_services(&self, owner: &Applicant, plan: &Plan) -> BTreeSet<String> {
+    pub(super) fn called_services(&self, owner: &Applicant, plan: &Plan) -> BTreeSet<String> {
         self.calls(owner)
             .into_iter()
             .filter(|call| call.namespace == plan.namespace)
@@ -104,12 +104,12 @@ impl BundleReconciler {
     }
 
     /// Whom webhooks call, as the watches see them.
-    fn calls(&self, owner: &Applicant) -> BTreeSet<Call> {
+    fn calls(&self, owner: &Applicant) -> BTreeSet<CalledPort> {
         ADMISSION_KINDS
             .iter()
             .chain(&[kinds::CUSTOM_RESOURCE_DEFINITION])
             .flat_map(|kind| self.owned(owner, kind))
-            .flat_map(|caller| Call::all_of(&caller))
+            .flat_map(|caller| CalledPort::all_of(&caller))
             .collect()
     }
 }

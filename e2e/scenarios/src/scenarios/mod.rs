@@ -163,6 +163,7 @@ scenarios! {
     upgrade::a_downgrade_happens_only_when_asked_for,
     upgrade::a_downgrade_never_loses_stored_objects,
     revisions::the_installed_revision_is_kept_while_the_next_is_refused,
+    revisions::the_installed_revision_is_kept_while_the_next_is_stuck,
     revisions::a_source_that_is_gone_takes_nothing_along,
     revisions::a_pinned_source_gives_nothing_else,
     revisions::the_command_goes_back_to_an_earlier_revision,

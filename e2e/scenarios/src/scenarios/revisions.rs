@@ -55,6 +55,59 @@ pub(super) async fn the_installed_revision_is_kept_while_the_next_is_refused(
     is_kept(cluster, "SourceInvalid").await
 }
 
+pub(super) async fn the_installed_revision_is_kept_while_the_next_is_stuck(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    let selector = selector(cluster).await?;
+    let broken = upgrade::broken(cluster, "crash")?;
+    for (canary, reason) in [(true, "CanaryCrashing"), (false, "RollingOut")] {
+        let config = json!({"spec": {"config": {"windlass": {"canary": canary}}}});
+        succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&config)).await?;
+        sample::set_source(cluster, &broken).await?;
+        upgrade::stopped(cluster, reason, "exit code 1").await?;
+        load.at_least(50).await?;
+        load.lap().check()?;
+        // Whoever deletes what is called fails calls; that it comes back is what counts.
+        is_whole(cluster).await?;
+        ready_pods(cluster).await?;
+        anyhow::ensure!(
+            self::selector(cluster).await? == selector,
+            "the Service leads elsewhere than before"
+        );
+        load.at_least(50).await?;
+        drop(load.lap());
+        load.at_least(50).await?;
+        load.lap().check()?;
+        sample::set_source(cluster, "sample.v1").await?;
+    }
+    traffic::finish(load).await?;
+    Ok(())
+}
+
+/// The pods that the Service of the installed revision selects.
+async fn selector(cluster: &TestCluster) -> anyhow::Result<Value> {
+    let service = get(&cluster.client, sample::SERVICE)
+        .await?
+        .context("no Service")?;
+    Ok(service["spec"]["selector"].clone())
+}
+
+/// Waits until pods of the installed revision answer again.
+async fn ready_pods(cluster: &TestCluster) -> anyhow::Result<()> {
+    until("the installed revision is available", PATIENCE, async || {
+        let object = deployment(cluster).await?;
+        let works = object["status"]["installed"]["healthy"] == true
+            && current(&object, "Available", "True").is_some()
+            && current(&object, "Armed", "True").is_some();
+        Ok(check(works, || conditions(&object)))
+    })
+    .await
+}
+
 pub(super) async fn a_source_that_is_gone_takes_nothing_along(cluster: &TestCluster) -> anyhow::Result<()> {
     let running = cluster.operator.start()?;
     install(cluster, "sample.v1").await?;

@@ -11,7 +11,7 @@ pub const DEFAULT_PORT: i64 = 443;
 
 /// A port of a Service that webhooks call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Call {
+pub struct CalledPort {
     /// The namespace of the Service.
     pub namespace: String,
     /// The Service.
@@ -20,9 +20,9 @@ pub struct Call {
     pub port: i64,
 }
 
-// === impl Call ===
+// === impl CalledPort ===
 
-impl Call {
+impl CalledPort {
     /// What a webhook configuration or a CustomResourceDefinition calls: nothing where it calls URLs, or nobody.
     pub fn all_of(object: &Value) -> BTreeSet<Self> {
         let webhooks = object::items(object, "/webhooks").iter();
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_webhook_without_a_port_calls_the_default_one() {
-        let call = |service: &str, port| Call {
+        let call = |service: &str, port| CalledPort {
             namespace: "n".into(),
             service: service.into(),
             port,
@@ -74,11 +74,11 @@ mod tests {
             {"clientConfig": {"url": "https://example.com"}},
         ]});
         assert_eq!(
-            Call::all_of(&configuration),
+            CalledPort::all_of(&configuration),
             [call("a", 443), call("a", 8443)].into()
         );
         let crd = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client("b", json!(443))}}}});
-        assert_eq!(Call::all_of(&crd), [call("b", 443)].into());
-        assert!(Call::all_of(&json!({"spec": {"conversion": {"strategy": "None"}}})).is_empty());
+        assert_eq!(CalledPort::all_of(&crd), [call("b", 443)].into());
+        assert!(CalledPort::all_of(&json!({"spec": {"conversion": {"strategy": "None"}}})).is_empty());
     }
 }

@@ -16,7 +16,7 @@ mod placed;
 mod tests;
 mod transition;
 
-pub use calls::{Call, DEFAULT_PORT};
+pub use calls::{CalledPort, DEFAULT_PORT};
 pub use color::{Color, Pair, ServiceObservation, observe};
 pub use hold::{deadline_seconds, held, is_held, is_rolling, keeps_old_pods, surge};
 pub use interruption::exclusive_use;

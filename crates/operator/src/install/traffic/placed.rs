@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use windlass_bundle::{Phase, render::Conversion};
 
-use super::{calls::Call, color::Color};
+use super::{calls::CalledPort, color::Color};
 use crate::install::plan::Plan;
 
 /// What carries traffic to the webhooks of a plan: it differs from the plan in the names of Services.
@@ -71,15 +71,15 @@ impl Traffic {
     }
 
     /// Every Service and port that webhooks are to call.
-    pub fn calls(&self) -> BTreeSet<Call> {
-        let admission = self.admission.iter().flat_map(Call::all_of);
+    pub fn calls(&self) -> BTreeSet<CalledPort> {
+        let admission = self.admission.iter().flat_map(CalledPort::all_of);
         admission
-            .chain(self.conversions.iter().map(Call::of_conversion))
+            .chain(self.conversions.iter().map(CalledPort::of_conversion))
             .collect()
     }
 
     /// Whether there is one among `calls` that goes to a Service which webhooks are not to call.
-    pub fn leaves(&self, calls: &BTreeSet<Call>) -> bool {
+    pub fn leaves(&self, calls: &BTreeSet<CalledPort>) -> bool {
         let desired = self.calls();
         calls.iter().any(|call| {
             !desired
