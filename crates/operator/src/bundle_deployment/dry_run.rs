@@ -20,6 +20,9 @@ use crate::install::{
 /// How many objects are tried at a time.
 const CONCURRENCY: usize = 8;
 
+/// For how many looks at a BundleDeployment a refusal is believed.
+const REFUSED: u32 = 6;
+
 /// How a message lists refusals.
 const REFUSALS: Listing = Listing {
     most: 10,
@@ -43,7 +46,8 @@ impl BundleReconciler {
             return Ok(());
         }
         let now = self.context.clock.now();
-        let refusals = match self.dry_runs.find(name, &subject, now) {
+        let believed = self.timing.recheck.saturating_mul(REFUSED);
+        let refusals = match self.dry_runs.find(name, &subject, now, believed) {
             Some(known) => known,
             None => {
                 let refusals = self.try_all(owner, &bodies).await?;

@@ -62,7 +62,7 @@ impl BundleReconciler {
         report.at = Milestone::Installed;
         self.ensure_namespace(owner, plan).await?;
         let traffic = self.traffic(owner, plan)?;
-        let called_elsewhere = self.is_called_elsewhere(owner, &traffic);
+        let called_elsewhere = self.is_called_elsewhere(owner, plan, &traffic);
         let in_transition = self.is_in_transition(plan, called_elsewhere);
         self.try_out(deployment, owner, plan, &traffic, report).await?;
         self.prepare(owner, plan, &traffic, in_transition).await?;

@@ -116,7 +116,7 @@ impl BundleReconciler {
                 continue;
             }
             self.gate_on_disarmed(owner, Milestone::Armed)?;
-            if self.is_called(owner, service).await? {
+            if self.is_called(owner, plan, service).await? {
                 let message = format!("waiting until webhooks no longer call {key}, which changes");
                 return Err(Halt::waiting(Milestone::Installed, "ServiceInUse", message));
             }

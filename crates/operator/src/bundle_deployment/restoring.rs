@@ -1,13 +1,16 @@
 //! Conversions come back first: what is stored meanwhile without them loses fields, and nothing else that an install waits
 //! for does.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use tracing::info;
 use windlass_api::{BundleDeployment, WebhookState};
 use windlass_cluster::apply::Applicant;
-use windlass_object::object;
+use windlass_object::{ObjectKey, object};
 
 use super::{halt::Halt, reconciler::BundleReconciler, report::InstallReport};
 use crate::install::{
@@ -74,16 +77,34 @@ impl BundleReconciler {
             .collect()
     }
 
-    /// The traffic of an installed revision, at those of its Services that lead to its pods; without the others.
+    /// The traffic of an installed revision, at those of its Services that lead to its pods; without the others. One that
+    /// webhooks call and that somebody took away led there.
     pub(super) fn standing_traffic(&self, owner: &Applicant, plan: &Plan) -> Traffic {
+        let called = self.called_services(owner, plan);
         let mut colors = BTreeMap::new();
         for certificate in &plan.certificates {
-            let standing = Color::BOTH.into_iter().find(|color| {
+            let stands = |color: &Color| {
+                let Some(service) = plan.service(&certificate.service, *color) else {
+                    return false;
+                };
+                let is_gone =
+                    ObjectKey::of(&service).is_some_and(|key| self.context.index.find(&key).is_none());
+                (is_gone && is_called(&called, &service)) || self.leads_to_revision(owner, plan, &service)
+            };
+            let calls = |color: &Color| {
                 let service = plan.service(&certificate.service, *color);
-                service.is_some_and(|service| self.leads_to_revision(owner, plan, &service))
-            });
+                service.is_some_and(|service| is_called(&called, &service))
+            };
+            let standing = Color::BOTH
+                .into_iter()
+                .find(|color| calls(color) && stands(color))
+                .or_else(|| Color::BOTH.into_iter().find(stands));
             colors.extend(standing.map(|color| (certificate.service.as_str(), color)));
         }
         Traffic::new(plan, &colors)
     }
+}
+
+fn is_called(called: &BTreeSet<String>, service: &Value) -> bool {
+    object::text(service, "/metadata/name").is_some_and(|name| called.contains(name))
 }

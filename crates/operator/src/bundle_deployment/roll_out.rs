@@ -56,7 +56,7 @@ impl BundleReconciler {
             let body = if surges
                 && plan.is_serving(desired)
                 && self
-                    .keeps_old_pods(owner, traffic, desired, live, called_elsewhere)
+                    .keeps_old_pods(owner, plan, traffic, desired, live, called_elsewhere)
                     .await?
             {
                 held(desired)
@@ -80,6 +80,7 @@ impl BundleReconciler {
     async fn keeps_old_pods(
         &self,
         owner: &Applicant,
+        plan: &Plan,
         traffic: &Traffic,
         desired: &Value,
         live: Option<&Value>,
@@ -89,7 +90,7 @@ impl BundleReconciler {
         if keeps || !live.is_some_and(|live| is_rolling(desired, live)) {
             return Ok(keeps);
         }
-        Ok(traffic.leaves(&self.list_calls(owner).await?))
+        Ok(traffic.leaves(&self.list_calls(owner, plan).await?))
     }
 
     /// Waits until the pods of every new revision are there: of a held Deployment beside the old ones, else in their place.

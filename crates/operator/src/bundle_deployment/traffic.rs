@@ -38,8 +38,8 @@ impl BundleReconciler {
     }
 
     /// Whether webhooks still call a Service that they are not to call.
-    pub(super) fn is_called_elsewhere(&self, owner: &Applicant, traffic: &Traffic) -> bool {
-        traffic.leaves(&self.calls(owner))
+    pub(super) fn is_called_elsewhere(&self, owner: &Applicant, plan: &Plan, traffic: &Traffic) -> bool {
+        traffic.leaves(&self.calls(owner, plan))
     }
 
     /// Whether pods of another revision may be called: what they live on stays.
@@ -52,21 +52,30 @@ impl BundleReconciler {
     }
 
     /// Whether webhooks call the Service, as the API server has them.
-    pub(super) async fn is_called(&self, owner: &Applicant, service: &Value) -> Result<bool, Halt> {
+    pub(super) async fn is_called(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        service: &Value,
+    ) -> Result<bool, Halt> {
         let namespace = object::text(service, "/metadata/namespace").unwrap_or_default();
         let name = object::text(service, "/metadata/name").unwrap_or_default();
-        let calls = self.list_calls(owner).await?;
+        let calls = self.list_calls(owner, plan).await?;
         Ok(calls
             .iter()
             .any(|call| call.namespace == namespace && call.service == name))
     }
 
     /// Whom webhooks call, as the API server has them: what is decided on it cannot be undone.
-    pub(super) async fn list_calls(&self, owner: &Applicant) -> Result<BTreeSet<CalledPort>, Halt> {
+    pub(super) async fn list_calls(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+    ) -> Result<BTreeSet<CalledPort>, Halt> {
         let mut calls = BTreeSet::new();
         for kind in ADMISSION_KINDS.iter().chain(&[kinds::CUSTOM_RESOURCE_DEFINITION]) {
             let callers = self.list_owned(owner, kind).await?;
-            calls.extend(callers.iter().flat_map(CalledPort::all_of));
+            calls.extend(callers.iter().flat_map(|caller| plan.calls_of(caller)));
         }
         Ok(calls)
     }
@@ -96,7 +105,7 @@ impl BundleReconciler {
 
     /// The Services in the namespace of the plan that webhooks call.
     pub(super) fn called_services(&self, owner: &Applicant, plan: &Plan) -> BTreeSet<String> {
-        self.calls(owner)
+        self.calls(owner, plan)
             .into_iter()
             .filter(|call| call.namespace == plan.namespace)
             .map(|call| call.service)
@@ -104,12 +113,12 @@ impl BundleReconciler {
     }
 
     /// Whom webhooks call, as the watches see them.
-    fn calls(&self, owner: &Applicant) -> BTreeSet<CalledPort> {
+    fn calls(&self, owner: &Applicant, plan: &Plan) -> BTreeSet<CalledPort> {
         ADMISSION_KINDS
             .iter()
             .chain(&[kinds::CUSTOM_RESOURCE_DEFINITION])
             .flat_map(|kind| self.owned(owner, kind))
-            .flat_map(|caller| CalledPort::all_of(&caller))
+            .flat_map(|caller| plan.calls_of(&caller))
             .collect()
     }
 }

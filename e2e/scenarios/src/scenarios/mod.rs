@@ -123,8 +123,7 @@ scenarios! {
         within all_changes_together_cost_no_call,
     changes::another_service_port_of_the_conversion_costs_no_call = is_carried_through(BundleChange::ConversionPort)
         within all_changes_together_cost_no_call,
-    changes::another_selector_costs_no_call = is_carried_through(BundleChange::Selector)
-        within all_changes_together_cost_no_call,
+    changes::another_selector_costs_no_call = is_carried_through(BundleChange::Selector),
     changes::another_name_of_the_deployment_costs_no_call = is_carried_through(BundleChange::DeploymentName)
         within all_changes_together_cost_no_call,
     changes::other_names_of_webhooks_cost_no_call = is_carried_through(BundleChange::WebhookNames)

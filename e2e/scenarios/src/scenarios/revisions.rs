@@ -84,7 +84,7 @@ pub(super) async fn the_installed_revision_is_kept_while_the_next_is_stuck(
         load.lap().check()?;
         sample::set_source(cluster, "sample.v1").await?;
     }
-    traffic::finish(load).await?;
+    load.stop().await;
     Ok(())
 }
 

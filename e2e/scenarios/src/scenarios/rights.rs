@@ -209,19 +209,19 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/own");
     for (position, (verb, of, refused)) in needs.iter().enumerate() {
-        let refusal = format!("{refused}.rbac.authorization.k8s.io");
+        let refusal = format!(" {refused}.rbac.authorization.k8s.io");
         let what = format!("{refused} are refused without the verb {verb} on {of}");
         until(&what, PATIENCE, async || {
             let object = get(&cluster.client, &path)
                 .await?
                 .context("the BundleDeployment is gone")?;
             let words = conditions(&object);
-            let expected = [
-                "Accepted=False DryRunRefused",
-                &refusal,
-                "attempting to grant RBAC permissions",
-            ];
-            Ok(if expected.iter().all(|part| words.contains(part)) {
+            // A binding cannot be tried before the role is there.
+            let is_told = ["Accepted=False DryRunRefused", "Installed=False Forbidden"]
+                .iter()
+                .any(|reason| words.contains(reason));
+            let expected = [refusal.as_str(), "attempting to grant RBAC permissions"];
+            Ok(if is_told && expected.iter().all(|part| words.contains(part)) {
                 Ok(())
             } else {
                 Err(words)

@@ -28,22 +28,25 @@ pub(super) fn generated_names<'a>(objects: impl Iterator<Item = &'a Value>) -> B
     names
 }
 
-/// The object as it would be in any run; `names` are those that were generated.
+/// The object as it would be in any run; `names` are those that were generated. Whether endpoints had to be refreshed is up
+/// to what happened to the API server.
 pub(super) fn normalised(object: &Value, names: &BTreeMap<String, String>) -> Value {
     let generation = object["metadata"]["generation"].clone();
     let mut object = object.clone();
+    let mut was_refreshed = false;
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
             metadata.remove(field);
         }
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
             annotations.remove(TRIGGER);
+            was_refreshed = annotations.remove(names::ENDPOINTS_REFRESHED).is_some();
             if annotations.is_empty() {
                 metadata.remove("annotations");
             }
         }
         if let Some(entries) = metadata.get_mut("managedFields") {
-            *entries = managers(entries);
+            *entries = managers(entries, was_refreshed);
         }
     }
     if object
@@ -59,14 +62,16 @@ pub(super) fn normalised(object: &Value, names: &BTreeMap<String, String>) -> Va
     object
 }
 
-/// Who manages fields, and how.
-fn managers(entries: &Value) -> Value {
+/// Who manages fields, and how; without the write by which endpoints were refreshed.
+fn managers(entries: &Value, was_refreshed: bool) -> Value {
+    let refresh = format!("{} Update ", names::INSTALL);
     let entries = entries.as_array().into_iter().flatten();
     let mut managers: Vec<String> = entries
         .map(|entry| {
             let (manager, operation) = (text(entry, "/manager"), text(entry, "/operation"));
             format!("{manager} {operation} {}", text(entry, "/subresource"))
         })
+        .filter(|entry| !(was_refreshed && *entry == refresh))
         .collect();
     managers.sort();
     json!(managers)

@@ -16,23 +16,22 @@ struct DryRun {
     at: Timestamp,
 }
 
-/// How long a refusal is believed although nothing that is known has changed: quotas and policies are not known.
-const REFUSED: Duration = Duration::from_secs(60);
-
 // === impl DryRuns ===
 
 impl DryRuns {
-    /// The refusals of the same objects over the same ones, if that was asked and may be believed still.
+    /// The refusals of the same objects over the same ones, if that was asked and may be believed still: quotas and policies
+    /// change without being seen, so that a refusal is believed only for a while (`refused`).
     pub(in crate::bundle_deployment) fn find(
         &self,
         name: &str,
         subject: &str,
         now: Timestamp,
+        refused: Duration,
     ) -> Option<Vec<String>> {
         let known = self.0.lock();
         let known = known.get(name).filter(|known| known.subject == subject)?;
         let age = Duration::try_from(now.duration_since(known.at)).unwrap_or_default();
-        (known.refusals.is_empty() || age < REFUSED).then(|| known.refusals.clone())
+        (known.refusals.is_empty() || age < refused).then(|| known.refusals.clone())
     }
 
     /// Keeps what was said.
@@ -65,14 +64,17 @@ mod tests {
     fn what_was_taken_is_not_asked_again_and_what_was_refused_is_after_a_while() {
         let dry_runs = DryRuns::default();
         let at = |second| Timestamp::from_second(second).unwrap();
-        assert_eq!(dry_runs.find("a", "1", at(0)), None);
+        let find = |dry_runs: &DryRuns, subject: &str, second| {
+            dry_runs.find("a", subject, at(second), Duration::from_secs(60))
+        };
+        assert_eq!(find(&dry_runs, "1", 0), None);
         dry_runs.keep("a", "1".to_owned(), Vec::new(), at(0));
-        assert_eq!(dry_runs.find("a", "1", at(1_000_000)), Some(Vec::new()));
-        assert_eq!(dry_runs.find("a", "2", at(0)), None, "something is different");
+        assert_eq!(find(&dry_runs, "1", 1_000_000), Some(Vec::new()));
+        assert_eq!(find(&dry_runs, "2", 0), None, "something is different");
         dry_runs.keep("a", "2".to_owned(), vec!["no".to_owned()], at(0));
-        assert_eq!(dry_runs.find("a", "2", at(59)), Some(vec!["no".to_owned()]));
-        assert_eq!(dry_runs.find("a", "2", at(60)), None);
+        assert_eq!(find(&dry_runs, "2", 59), Some(vec!["no".to_owned()]));
+        assert_eq!(find(&dry_runs, "2", 60), None);
         dry_runs.forget("a");
-        assert_eq!(dry_runs.find("a", "2", at(0)), None);
+        assert_eq!(find(&dry_runs, "2", 0), None);
     }
 }

@@ -11,7 +11,10 @@ use windlass_crd::claims::Api;
 use windlass_object::{ObjectKey, json, names, object};
 
 use super::{copies, phases::Phases};
-use crate::install::{canary, traffic::Color};
+use crate::install::{
+    canary,
+    traffic::{CalledPort, Color},
+};
 
 /// An install: what there is to be, and what it needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +129,16 @@ impl Plan {
     /// Whether the operator arms its conversions itself.
     pub fn is_self_managed(&self) -> bool {
         self.self_managed.is_some()
+    }
+
+    /// Whom an object of the install calls. A conversion that the operator arms itself goes to a Service by OLM's name whatever
+    /// that leads to, and holds nothing; if it still calls a green one, it has been armed by us.
+    pub fn calls_of(&self, caller: &Value) -> BTreeSet<CalledPort> {
+        let mut calls = CalledPort::all_of(caller);
+        if self.is_self_managed() && object::text(caller, "/kind") == Some("CustomResourceDefinition") {
+            calls.retain(|call| self.certificates.iter().any(|names| names.green == call.service));
+        }
+        calls
     }
 
     /// The conversion that a CustomResourceDefinition is born with and that is then left alone.
