@@ -8,7 +8,7 @@ use windlass_object::ObjectKey;
 
 use super::{
     halt::Halt, memory::Loaded, namespace::Namespace, objects::Armament, reconciler::BundleReconciler,
-    report::InstallReport, roll_out::Rollout,
+    report::InstallReport, rolling_out::Rollout,
 };
 use crate::install::{
     plan::{Phase, Plan, Stage, waits_for_proof},

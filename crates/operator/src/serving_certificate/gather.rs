@@ -19,7 +19,7 @@ use super::{
     desired::DesiredCertificate, endpoints, error::ServingCertificateError,
     reconciler::CertificateReconciler, targets,
 };
-use crate::{bundle_deployment::rollout::RolloutStatus, injection::TARGET_KINDS};
+use crate::{bundle_deployment::rollout_status::RolloutStatus, injection::TARGET_KINDS};
 
 /// What was seen, and what is needed to act on a plan.
 pub(super) struct Gathered {

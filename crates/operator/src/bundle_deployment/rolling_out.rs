@@ -12,7 +12,7 @@ use windlass_object::{ObjectKey, names, object};
 use super::{
     halt::Halt,
     reconciler::BundleReconciler,
-    rollout::{Revisions, RolloutStatus},
+    rollout_status::{Revisions, RolloutStatus},
 };
 use crate::install::{
     plan::{Phase, Plan},
@@ -163,15 +163,21 @@ impl BundleReconciler {
 
     /// Deletes ReplicaSets that were left behind when a Deployment was replaced, with their pods.
     pub(super) async fn delete_orphans(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
-        let sets = self
+        for set in self.orphans(owner, namespace).await? {
+            self.delete(&set).await?;
+        }
+        Ok(())
+    }
+
+    /// ReplicaSets that were left behind when a Deployment was replaced.
+    pub(super) async fn orphans(&self, owner: &Applicant, namespace: &str) -> Result<Vec<Value>, Halt> {
+        let mut sets = self
             .context
             .cluster
             .list(&kinds::REPLICA_SET, Some(namespace), Some(names::REVISION))
             .await?;
-        for set in sets.iter().filter(|set| is_orphan(set, owner)) {
-            self.delete(set).await?;
-        }
-        Ok(())
+        sets.retain(|set| is_orphan(set, owner));
+        Ok(sets)
     }
 
     /// What of a held Deployment is not ready yet; halts when that takes too long.
