@@ -271,20 +271,6 @@ pub struct BundleDeploymentStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Identity of a bundle.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BundleStatus {
-    /// Name of the package.
-    pub package: String,
-    /// Name of the ClusterServiceVersion.
-    pub name: String,
-    /// Version of the bundle.
-    pub version: String,
-    /// Digest over all files, `sha256:…`.
-    pub digest: String,
-}
-
 /// State of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum WebhookState {

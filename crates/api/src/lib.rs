@@ -17,11 +17,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 pub use bundle_deployment::{
-    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, BundleStatus, CertificateDefaults,
-    CertificateStatus, ConfigMapName, ConversionManager, ConversionStatus, CrdUpgradeSafety, DeletionPolicy,
-    DirectorySource, ImageSource, Source, WebhookState, WebhookStatus,
+    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, CertificateDefaults, CertificateStatus,
+    ConfigMapName, ConversionManager, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
+    ImageSource, Source, WebhookState, WebhookStatus,
 };
-pub use revision_status::{BundleRevision, InstalledRevision, NextRevision};
+pub use revision_status::{BundleRevision, BundleStatus, InstalledRevision, NextRevision};
 pub use serving_certificate::{
     CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, PrivateKeyAlgorithm,
     PrivateKeySpec, Reload, ReloadStrategy, ServingCertificate, ServingCertificatePhase,

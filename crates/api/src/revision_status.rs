@@ -3,7 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bundle_deployment::BundleStatus;
+/// Identity of a bundle.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleStatus {
+    /// Name of the package.
+    pub package: String,
+    /// Name of the ClusterServiceVersion.
+    pub name: String,
+    /// Version of the bundle.
+    pub version: String,
+    /// Digest over all files, `sha256:…`.
+    pub digest: String,
+}
 
 /// One revision: a recorded installation of a bundle with its settings.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -43,7 +43,7 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Disarms what the plan no longer has: whatever took its place is armed. Says whether there was anything.
+    /// Disarms what the plan no longer has: whatever took its place is armed.
     pub(super) async fn disarm_dropped(
         &self,
         owner: &Applicant,

@@ -7,7 +7,7 @@ use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names};
 
 use super::{halt::Halt, reconciler::BundleReconciler};
-use crate::install::plan::{dropped_versions, stops_serving, waits_for_proof};
+use crate::install::plan::{Phase, Plan, dropped_versions, stops_serving, waits_for_proof};
 
 // === impl BundleReconciler ===
 
@@ -47,6 +47,12 @@ impl BundleReconciler {
         self.context
             .index
             .find(&kinds::CUSTOM_RESOURCE_DEFINITION.object(None, name))
+    }
+
+    /// The Deployments of a plan as the watches see them.
+    pub(super) fn deployments_of(&self, plan: &Plan) -> Vec<Arc<Value>> {
+        let keys = plan.phases.of(Phase::Deployments).filter_map(ObjectKey::of);
+        keys.filter_map(|key| self.context.index.find(&key)).collect()
     }
 
     /// The objects of a kind that were installed for a BundleDeployment, as the watches see them. Copies of them, which

@@ -143,12 +143,7 @@ impl BundleReconciler {
 
     /// Waits until no pod of an old revision is left.
     pub(super) async fn gate_on_old_pods(&self, plan: &Plan) -> Result<(), Halt> {
-        let deployments: Vec<_> = plan
-            .phases
-            .of(Phase::Deployments)
-            .filter_map(ObjectKey::of)
-            .filter_map(|key| self.context.index.find(&key))
-            .collect();
+        let deployments = self.deployments_of(plan);
         let now = self.context.clock.now();
         let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &deployments, now).await?;
         if revisions.old.is_empty() {

@@ -4,12 +4,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tracing::info;
 use windlass_cluster::kinds;
-use windlass_object::{ObjectKey, names, object, patch::relabelled};
+use windlass_object::{names, object, patch::relabelled};
 
 use super::{CalledService, gate::gate};
 use crate::{
     bundle_deployment::{halt::Halt, reconciler::BundleReconciler, rollout_status::Revisions},
-    install::plan::{Phase, Plan},
+    install::plan::Plan,
 };
 
 /// How long the endpoints of a Service may lag behind its pods before Kubernetes is asked to look at them again.
@@ -23,12 +23,7 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(10);
 impl BundleReconciler {
     /// Nothing that the newest revision is the first to know is called where pods of another one answer.
     pub(super) async fn gate_on_revisions(&self, plan: &Plan, servers: &[CalledService]) -> Result<(), Halt> {
-        let deployments: Vec<_> = plan
-            .phases
-            .of(Phase::Deployments)
-            .filter_map(ObjectKey::of)
-            .filter_map(|key| self.context.index.find(&key))
-            .collect();
+        let deployments = self.deployments_of(plan);
         let now = self.context.clock.now();
         let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &deployments, now).await?;
         for server in servers {
