@@ -11,7 +11,7 @@ use windlass_cluster::{RequestError, apply::Applicant};
 use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, object, text::Listing};
 
-use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, rolling_out::selects_other_pods};
+use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, replacing::selects_other_pods};
 use crate::install::{
     plan::{Phase, Plan, Stage, staged},
     status::Milestone,

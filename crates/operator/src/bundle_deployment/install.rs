@@ -43,7 +43,10 @@ impl BundleReconciler {
             Err(refusal) => return Err(self.keep_installed(deployment, &owner, refusal, report).await),
         };
         self.keep_beside(deployment, &owner, &loaded, report).await?;
-        let walked = self.keep(deployment, &owner, &loaded, report).await;
+        let walked = match self.keep(deployment, &owner, &loaded, report).await {
+            Err(Halt::Error(error)) => Err(self.unblock(&owner, error).await),
+            walked => walked,
+        };
         report.standing = self.standing_beside(deployment, report).await;
         walked
     }
@@ -61,38 +64,16 @@ impl BundleReconciler {
 
         report.at = Milestone::Installed;
         self.ensure_namespace(owner, plan).await?;
+        self.carry_through(deployment, owner, plan).await?;
         let traffic = self.traffic(owner, plan)?;
-        let called_elsewhere = self.is_called_elsewhere(owner, plan, &traffic);
-        let in_transition = self.is_in_transition(plan, called_elsewhere);
-        self.try_out(deployment, owner, plan, &traffic, report).await?;
-        self.prepare(owner, plan, &traffic, in_transition).await?;
+        self.swing(deployment, owner, plan, &traffic, report).await?;
+
         let trust_bundles = self.trust_bundles(plan)?;
         let armament = Armament {
             traffic: &traffic,
             trust_bundles: &trust_bundles,
         };
-        self.ensure_crds(owner, plan, &armament, Stage::Rollout, report)
-            .await?;
-        let rollouts = self.roll_out(owner, plan, &traffic, called_elsewhere).await?;
-        self.dismiss_canaries(owner, &[]).await?;
-
-        report.at = Milestone::Available;
-        self.gate_on_new_pods(owner, plan, &rollouts).await?;
-        let settled = !self.is_anything_unarmed(owner, plan, &traffic, report);
-        self.ensure_services(owner, plan, &traffic.services, settled)
-            .await?;
-
-        report.at = Milestone::Armed;
-        if !settled {
-            self.prove(&owner.bundle_deployment, plan, &armament).await?;
-        }
-        self.arm(owner, plan, &armament, report).await?;
-        self.disarm_dropped(owner, plan, &armament, report).await?;
-        if in_transition {
-            return Err(self.released(owner, &rollouts));
-        }
-
-        if report.next.is_some() {
+        if self.may_leave_pods(deployment, report).await? {
             self.gate_on_old_pods(plan).await?;
             self.delete_orphans(owner, &plan.namespace).await?;
         }
@@ -105,6 +86,61 @@ impl BundleReconciler {
         self.remove_dropped(owner, plan, &traffic).await?;
         self.settle_records(deployment, plan, report).await?;
         Ok(Action::AwaitChange)
+    }
+
+    /// Rolls out and swings webhooks, until they call only pods of the plan and no others are left that they may call.
+    pub(super) async fn swing(
+        &self,
+        deployment: &BundleDeployment,
+        owner: &Applicant,
+        plan: &Plan,
+        traffic: &Traffic,
+        report: &mut InstallReport,
+    ) -> Result<(), Halt> {
+        let called_elsewhere = self.is_called_elsewhere(owner, plan, traffic);
+        let in_transition = self.is_in_transition(owner, plan, called_elsewhere);
+        self.try_out(deployment, owner, plan, traffic, report).await?;
+        self.prepare(owner, plan, traffic, in_transition).await?;
+        let trust_bundles = self.trust_bundles(plan)?;
+        let armament = Armament {
+            traffic,
+            trust_bundles: &trust_bundles,
+        };
+        self.ensure_crds(owner, plan, &armament, Stage::Rollout, report)
+            .await?;
+        let rollouts = self
+            .roll_out(owner, plan, traffic, called_elsewhere, in_transition)
+            .await?;
+        self.dismiss_canaries(owner, &[]).await?;
+
+        report.at = Milestone::Available;
+        self.gate_on_new_pods(owner, plan, &rollouts).await?;
+        let settled = !self.is_anything_unarmed(owner, plan, traffic, report);
+        self.ensure_services(owner, plan, &traffic.services, settled)
+            .await?;
+
+        report.at = Milestone::Armed;
+        if !settled {
+            self.prove(&owner.bundle_deployment, plan, &armament).await?;
+        }
+        self.arm(owner, plan, &armament, report).await?;
+        self.disarm_dropped(owner, plan, &armament, report).await?;
+        if in_transition {
+            return Err(self.released(owner, &rollouts));
+        }
+        Ok(())
+    }
+
+    /// Whether pods of another revision may be there: one is installed, or was tried in vain.
+    async fn may_leave_pods(
+        &self,
+        deployment: &BundleDeployment,
+        report: &InstallReport,
+    ) -> Result<bool, Halt> {
+        let installed = report.installed.as_ref().map(|installed| installed.revision);
+        let ledger = self.ledger(deployment).await?;
+        let newest = ledger.newest().map(|newest| newest.number);
+        Ok(report.next.is_some() || newest > installed)
     }
 
     /// Applies what pods need before they start, and nothing that takes from pods of another revision what they live on.

@@ -12,10 +12,11 @@ use super::{
     memory::Loaded,
     objects::{Armament, refused},
     reconciler::BundleReconciler,
+    replacing::selects_other_pods,
     report::InstallReport,
-    rolling_out::selects_other_pods,
 };
 use crate::install::{
+    canary::revision,
     plan::{Phase, Plan},
     traffic::Traffic,
 };
@@ -83,6 +84,9 @@ impl BundleReconciler {
         if !selects_other_pods(successor, desired) || self.live(key).await?.is_some() {
             return Ok(false);
         }
+        if revision(desired).is_none() {
+            return Ok(true);
+        }
         let orphans = self.orphans(owner, &next.namespace).await?;
         Ok(!orphans.is_empty())
     }
@@ -135,9 +139,11 @@ impl BundleReconciler {
                 continue;
             };
             let live = self.live(&key).await?;
-            let is_its_own = live
-                .as_deref()
-                .is_none_or(|live| self.context.applier.was_applied(configuration, live, owner));
+            // One that nobody answers may be gone because it kept its own bundle from coming back.
+            let is_its_own = live.as_deref().map_or_else(
+                || !self.is_dead(configuration),
+                |live| self.context.applier.was_applied(configuration, live, owner),
+            );
             if is_its_own {
                 let armed = armament.trust_bundles.put_into(configuration);
                 self.context

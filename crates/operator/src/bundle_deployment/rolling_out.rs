@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_cluster::{
-    apply::{Applicant, covers},
-    kinds,
-};
-use windlass_object::{ObjectKey, names, object};
+use windlass_cluster::apply::Applicant;
+use windlass_object::{ObjectKey, object};
 
 use super::{
     halt::Halt,
@@ -17,7 +14,10 @@ use super::{
 use crate::install::{
     plan::{Phase, Plan},
     status::Milestone,
-    traffic::{Traffic, deadline_seconds, exclusive_use, held, is_held, is_rolling, keeps_old_pods, surge},
+    traffic::{
+        Traffic, deadline_seconds, exclusive_use, held, is_held, is_rolling, keeps_old_pods, leaves_as_is,
+        surge,
+    },
 };
 
 /// A Deployment as it is to be now.
@@ -37,13 +37,16 @@ impl Rollout {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Applies the Deployments. One whose old pods may be called (`called_elsewhere`), or were until a moment ago, is held.
+    /// Applies the Deployments. One whose old pods may be called (`called_elsewhere`), or were until a moment ago, is held. Those
+    /// that serve nothing change when only pods of the plan are called (not `in_transition`): until then, webhooks may call
+    /// their pods, and what these read stays as it was.
     pub(super) async fn roll_out(
         &self,
         owner: &Applicant,
         plan: &Plan,
         traffic: &Traffic,
         called_elsewhere: bool,
+        in_transition: bool,
     ) -> Result<Vec<Rollout>, Halt> {
         let mut rollouts = Vec::new();
         for desired in plan.phases.of(Phase::Deployments) {
@@ -52,20 +55,22 @@ impl BundleReconciler {
             };
             let live = self.live(&key).await?;
             let live = live.as_deref();
-            let surges = plan.serving.rolling_update && exclusive_use(desired).is_none();
-            let body = if surges
-                && plan.is_serving(desired)
+            let is_serving = plan.is_serving(desired);
+            if in_transition && !is_serving && live.is_some() {
+                continue;
+            }
+            let keeps = is_serving
+                && exclusive_use(desired).is_none()
                 && self
                     .keeps_old_pods(owner, plan, traffic, desired, live, called_elsewhere)
-                    .await?
-            {
-                held(desired)
-            } else {
-                desired.clone()
-            };
+                    .await?;
+            if keeps && leaves_as_is(desired, live, self.has_pods(owner, plan, desired)) {
+                continue;
+            }
             if let Some(live) = live {
                 self.gate_on_selector(desired, live, owner).await?;
             }
+            let body = if keeps { held(desired) } else { desired.clone() };
             self.ensure(&body, owner).await?;
             rollouts.push(Rollout {
                 deadline: deadline_seconds(desired),
@@ -156,25 +161,6 @@ impl BundleReconciler {
         Err(Halt::waiting(Milestone::Available, "RollingOut", message))
     }
 
-    /// Deletes ReplicaSets that were left behind when a Deployment was replaced, with their pods.
-    pub(super) async fn delete_orphans(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
-        for set in self.orphans(owner, namespace).await? {
-            self.delete(&set).await?;
-        }
-        Ok(())
-    }
-
-    /// ReplicaSets that were left behind when a Deployment was replaced.
-    pub(super) async fn orphans(&self, owner: &Applicant, namespace: &str) -> Result<Vec<Value>, Halt> {
-        let mut sets = self
-            .context
-            .cluster
-            .list(&kinds::REPLICA_SET, Some(namespace), Some(names::REVISION))
-            .await?;
-        sets.retain(|set| is_orphan(set, owner));
-        Ok(sets)
-    }
-
     /// What of a held Deployment is not ready yet; halts when that takes too long.
     async fn unready(
         &self,
@@ -211,41 +197,4 @@ impl BundleReconciler {
         }
         Ok(Some(state))
     }
-
-    /// A Deployment's selector is immutable: it is deleted, while its pods go on serving, and another one takes its place.
-    async fn gate_on_selector(&self, desired: &Value, live: &Value, owner: &Applicant) -> Result<(), Halt> {
-        if !selects_other_pods(desired, live) || !owner.owns(live) {
-            return Ok(());
-        }
-        let Some(key) = ObjectKey::of(live) else {
-            return Ok(());
-        };
-        if !object::is_terminating(live) {
-            let uid = object::text(live, "/metadata/uid");
-            self.context.cluster.orphan(&key, uid).await?;
-            self.context.applier.forget(&key);
-        }
-        let message = format!("replacing {key}, whose selector changes; its pods keep serving");
-        Err(Halt::waiting(
-            Milestone::Installed,
-            "ReplacingDeployment",
-            message,
-        ))
-    }
-}
-
-/// Whether a Deployment has another selector than the live one, which cannot change.
-pub(super) fn selects_other_pods(desired: &Value, live: &Value) -> bool {
-    if object::text(desired, "/kind") != Some("Deployment") {
-        return false;
-    }
-    let selector = |object: &Value| object.pointer("/spec/selector").cloned().unwrap_or_default();
-    let (desired, live) = (selector(desired), selector(live));
-    !(covers(&desired, &live, None) && covers(&live, &desired, None))
-}
-
-fn is_orphan(set: &Value, owner: &Applicant) -> bool {
-    let template = set.pointer("/spec/template").unwrap_or(&Value::Null);
-    object::annotation(template, names::BUNDLE_DEPLOYMENT) == Some(&owner.bundle_deployment)
-        && object::items(set, "/metadata/ownerReferences").is_empty()
 }

@@ -8,6 +8,7 @@ use windlass_object::{ObjectKey, names, object};
 
 use super::{halt::Halt, objects::ADMISSION_KINDS, reconciler::BundleReconciler};
 use crate::install::{
+    canary::revision,
     plan::{Phase, Plan},
     status::Milestone,
     traffic::{CalledPort, Color, Traffic, is_rolling, observe},
@@ -28,7 +29,8 @@ impl BundleReconciler {
             });
             let Some(color) = Color::choose(&pair) else {
                 let message = format!(
-                    "webhooks call both {blue} and {green}, which lead to two other revisions: to go on, set the source to one of these"
+                    "webhooks call both {blue} and {green}, which lead to two other revisions: to go on, set the source to one of these (see windlass history {})",
+                    owner.bundle_deployment
                 );
                 return Err(Halt::failed(Milestone::Installed, "ServicesInUse", message));
             };
@@ -43,12 +45,19 @@ impl BundleReconciler {
     }
 
     /// Whether pods of another revision may be called: what they live on stays.
-    pub(super) fn is_in_transition(&self, plan: &Plan, called_elsewhere: bool) -> bool {
-        let is_rolling = plan.phases.of(Phase::Deployments).any(|desired| {
+    pub(super) fn is_in_transition(&self, owner: &Applicant, plan: &Plan, called_elsewhere: bool) -> bool {
+        let unobserved = self.is_disarming(owner);
+        let may_be_called = plan.phases.of(Phase::Deployments).any(|desired| {
             let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
-            plan.is_serving(desired) && live.is_some_and(|live| is_rolling(desired, &live))
+            live.is_some_and(|live| {
+                if plan.is_serving(desired) {
+                    is_rolling(desired, &live)
+                } else {
+                    unobserved && revision(&live).is_some()
+                }
+            })
         });
-        called_elsewhere || is_rolling
+        called_elsewhere || may_be_called
     }
 
     /// Whether webhooks call the Service, as the API server has them.
@@ -99,7 +108,7 @@ impl BundleReconciler {
                 self.context.applier.was_applied(desired, live, owner)
             }
             // It is gone, or was replaced by somebody: it led to the pods that there are.
-            _ => !self.is_in_transition(plan, false),
+            _ => !self.is_in_transition(owner, plan, false),
         }
     }
 

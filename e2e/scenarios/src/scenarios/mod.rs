@@ -6,6 +6,7 @@
 mod absences;
 mod admission_proof;
 mod adoption;
+mod blocking;
 mod changes;
 mod claims;
 mod commands;
@@ -144,7 +145,10 @@ scenarios! {
         within all_changes_together_cost_no_call,
     changes::a_role_that_allows_less_costs_no_call = is_carried_through(BundleChange::Role)
         within all_changes_together_cost_no_call,
+    changes::webhooks_that_move_to_another_deployment_cost_no_call = is_carried_through(BundleChange::Split),
+    changes::what_serves_no_webhook_changes_beside = is_carried_through(BundleChange::Companion),
     changes::all_changes_together_cost_no_call = is_carried_through(BundleChange::Everything),
+    changes::a_source_that_changes_midway_costs_no_call,
     changes::bundles_whose_pods_look_alike_answer_only_their_own_calls,
     changes::a_server_of_controller_runtime_is_upgraded_again_and_again needs ControllerRuntime,
     upgrade::a_broken_revision_is_stopped_at_its_canary,
@@ -244,6 +248,7 @@ scenarios! {
     removal::stored_old_versions_are_rewritten_before_conversion_ends,
     removal::definitions_go_only_when_asked_for_and_with_every_object,
     removal::a_deletion_while_the_operator_is_down_waits_for_it,
+    blocking::a_dead_webhook_does_not_keep_its_own_server_from_coming_back,
     leaving::a_removal_that_could_not_end_takes_nothing_away_until_it_may_rewrite,
     leaving::an_empty_definition_that_stays_serves_one_version,
     leaving::what_is_paused_is_left_as_it_is_but_for_its_conversion,

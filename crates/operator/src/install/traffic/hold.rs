@@ -52,6 +52,13 @@ pub fn keeps_old_pods(
     (called_elsewhere && (is_new || is_held)) || (unobserved && is_held)
 }
 
+/// Whether a Deployment whose pods of two revisions are there is left as it is while webhooks go back to the older one
+/// (`desired`, which `has_pods`): a held ReplicaSet that is not the newest any more loses its pods at once, since they never
+/// were available (`cleanupUnhealthyReplicas` of pkg/controller/deployment/rolling.go).
+pub fn leaves_as_is(desired: &Value, live: Option<&Value>, has_pods: bool) -> bool {
+    has_pods && live.is_some_and(|live| is_held(live) && revision(live) != revision(desired))
+}
+
 /// Whether a Deployment may have pods of another revision that are called.
 pub fn is_rolling(desired: &Value, live: &Value) -> bool {
     is_held(live) || revision(live) != revision(desired)

@@ -18,7 +18,7 @@ mod transition;
 
 pub use calls::{CalledPort, DEFAULT_PORT};
 pub use color::{Color, Pair, ServiceObservation, observe};
-pub use hold::{deadline_seconds, held, is_held, is_rolling, keeps_old_pods, surge};
+pub use hold::{deadline_seconds, held, is_held, is_rolling, keeps_old_pods, leaves_as_is, surge};
 pub use interruption::exclusive_use;
 pub use network::admit_new_pods;
 pub use placed::Traffic;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_object::{names, object};
 
-use crate::install::canary::revision;
+use crate::install::{canary::revision, label_selector};
 
 /// A NetworkPolicy that lets the pods of `deployment` do what `policies` of its own bundle say, as long as those of the
 /// revision before are still in force: policies add up, and what selects no pod of the old revision takes nothing from it.
@@ -14,7 +14,7 @@ pub fn admit_new_pods(deployment: &Value, policies: &[&Value]) -> Option<Value> 
     let labels = deployment.pointer("/spec/template/metadata/labels")?;
     let own: Vec<_> = policies
         .iter()
-        .filter(|policy| selects(&policy["spec"]["podSelector"], labels))
+        .filter(|policy| label_selector::matches(&policy["spec"]["podSelector"], labels))
         .collect();
     let rules = |direction: &str, policy_type: &str| {
         let restricting: Vec<_> = own
@@ -55,31 +55,6 @@ fn restricts(policy: &Value, policy_type: &str) -> bool {
         return policy_type == "Ingress" || !object::items(policy, "/spec/egress").is_empty();
     }
     types.iter().any(|listed| listed == policy_type)
-}
-
-/// Whether a label selector selects an object with these labels.
-fn selects(selector: &Value, labels: &Value) -> bool {
-    let label = |name: &str| labels.get(name);
-    let matches_labels = selector
-        .get("matchLabels")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .all(|(name, value)| label(name) == Some(value));
-    matches_labels
-        && object::items(selector, "/matchExpressions")
-            .iter()
-            .all(|expression| {
-                let found = label(object::text(expression, "/key").unwrap_or_default());
-                let listed = found.is_some_and(|value| object::items(expression, "/values").contains(value));
-                match object::text(expression, "/operator") {
-                    Some("In") => listed,
-                    Some("NotIn") => !listed,
-                    Some("Exists") => found.is_some(),
-                    Some("DoesNotExist") => found.is_none(),
-                    _ => false,
-                }
-            })
 }
 
 #[cfg(test)]

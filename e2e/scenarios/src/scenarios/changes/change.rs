@@ -42,6 +42,10 @@ pub(in super::super) enum BundleChange {
     ConfigMap,
     /// What a Role of the same name allows: less.
     Role,
+    /// The Deployment that serves every webhook: a new one does, and the old one stays.
+    Split,
+    /// A Deployment beside, which serves no webhook: its selector, and the key of the ConfigMap that its pods need.
+    Companion,
     /// All of that that goes together, of a bundle with one pod and `Recreate`.
     Everything,
 }
@@ -50,7 +54,7 @@ pub(in super::super) enum BundleChange {
 
 impl BundleChange {
     /// Those that differ in one thing.
-    pub(in super::super) const EACH: [Self; 14] = [
+    pub(in super::super) const EACH: [Self; 16] = [
         Self::TargetPort,
         Self::ServicePorts,
         Self::ConversionPort,
@@ -65,6 +69,8 @@ impl BundleChange {
         Self::NetworkPolicy,
         Self::ConfigMap,
         Self::Role,
+        Self::Split,
+        Self::Companion,
     ];
 
     /// Those that [`BundleChange::Everything`] is.
@@ -175,6 +181,8 @@ impl BundleChange {
             Self::NetworkPolicy => variant.let_in(newer),
             Self::ConfigMap => variant.mount(newer),
             Self::Role => variant.allow(newer),
+            Self::Split if newer => variant.split(),
+            Self::Companion => variant.accompany(newer),
             _ => {}
         }
     }

@@ -27,6 +27,30 @@ const POLICY: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmet
      podSelector:\n    matchLabels:\n      app.kubernetes.io/name: sample-operator\n  policyTypes: [Ingress]\n  ingress:\n  \
      - ports:\n    - protocol: TCP\n      port: PORT\n";
 
+/// A Deployment beside the one of the sample.
+const DEPLOYMENT: &str = "      - name: NAME
+        spec:
+          replicas: 1
+          selector:
+            matchLabels:
+              app: LABEL
+          template:
+            metadata:
+              labels:
+                app: LABEL
+            spec:
+              serviceAccountName: sample-operator
+              containers:
+              - name: manager
+                image: example.com/windlass/sample-operator:v2
+                ports: [{name: webhook, containerPort: 9443}]
+                env:
+                - name: POD_IP
+                  valueFrom:
+                    fieldRef:
+                      fieldPath: status.podIP
+";
+
 // === impl Variant ===
 
 impl Variant {
@@ -114,6 +138,29 @@ impl Variant {
         self.files
             .push(("role.yaml", ROLE.replace("RESOURCES", resources)));
         self.files.push(("binding.yaml", BINDING.to_owned()));
+    }
+
+    /// Webhooks are served by another Deployment; the one that served them stays.
+    pub(super) fn split(&mut self) {
+        self.replace(
+            "deploymentName: sample-operator\n",
+            "deploymentName: webhook-operator\n",
+        );
+        self.add_deployment("webhook-operator", "webhook-operator");
+    }
+
+    /// A Deployment beside, with another selector in the newer release, and the key of a ConfigMap that each release needs.
+    pub(super) fn accompany(&mut self, newer: bool) {
+        self.mount(newer);
+        self.add_deployment("companion", if newer { "newer" } else { "older" });
+    }
+
+    fn add_deployment(&mut self, name: &str, label: &str) {
+        let deployment = DEPLOYMENT.replace("NAME", name).replace("LABEL", label);
+        self.replace(
+            "      deployments:\n",
+            &format!("      deployments:\n{deployment}"),
+        );
     }
 
     /// Writes it into a copy of a sample.

@@ -8,12 +8,16 @@ use super::{
 };
 use crate::install::{
     canary::stamp,
-    traffic::{Color, held, is_rolling, keeps_old_pods},
+    traffic::{Color, held, is_rolling, keeps_old_pods, leaves_as_is},
 };
 
 /// A wait of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
+    /// A revision that webhooks call already comes to its end before another one begins.
+    Begun,
+    /// Pods of a revision that webhooks call already are left as they are while these go back to another one.
+    PodsOfNext,
     /// Old pods are kept until nobody calls them.
     OldPodsAreCalled,
     /// What the watches show of who is called is not believed when old pods are let go.
@@ -32,7 +36,9 @@ enum Wait {
     ObservationOfCallers,
 }
 
-const WAITS: [Wait; 8] = [
+const WAITS: [Wait; 10] = [
+    Wait::Begun,
+    Wait::PodsOfNext,
     Wait::OldPodsAreCalled,
     Wait::FreshCalls,
     Wait::Observation,
@@ -57,11 +63,17 @@ fn reconcile(world: &World, without: &[Wait]) -> Option<World> {
     let waits = |wait| !without.contains(&wait);
     let seen = &world.seen;
     let mut next = world.clone();
-    let (desired, target) = match Color::choose(&seen.pair(world.desired)) {
-        Some(target) => (world.desired, target),
-        // Two changes were cut off: webhooks go back to what is installed.
-        None => (world.installed, Color::choose(&seen.pair(world.installed))?),
+    let begun = seen
+        .deployment
+        .filter(|(revision, held)| *held && seen.calls(*revision));
+    let begun = begun
+        .map(|(revision, _)| revision)
+        .filter(|revision| *revision != world.desired);
+    let desired = match begun {
+        Some(revision) if !world.has_pods(world.desired) && waits(Wait::Begun) => revision,
+        _ => world.desired,
     };
+    let target = Color::choose(&seen.pair(desired))?;
     let swings = |live: &Option<Target>| {
         *live
             != Some(Target {
@@ -86,7 +98,8 @@ fn reconcile(world: &World, without: &[Wait]) -> Option<World> {
     if lets_go && waits(Wait::FreshCalls) && waits(Wait::OldPodsAreCalled) {
         keeps = world.objects.called().iter().any(|color| *color != target);
     }
-    if seen.deployment != Some((desired, keeps)) {
+    let is_left = leaves_as_is(&plain, live.as_ref(), world.has_pods(desired)) && keeps;
+    if seen.deployment != Some((desired, keeps)) && !(is_left && waits(Wait::PodsOfNext)) {
         next.objects.deployment = Some((desired, keeps));
         return (next != *world).then_some(next);
     }

@@ -46,6 +46,9 @@ pub(super) struct World {
     pub(super) api_servers: [[Option<Target>; WEBHOOKS]; 2],
     /// The pods of each revision.
     pub(super) pods: [Pods; 3],
+    /// Whether they count as unavailable although they are ready: their ReplicaSet has the long `minReadySeconds` of a held
+    /// Deployment, which only changes while it is the newest one.
+    pub(super) unavailable: [bool; 3],
     /// The revision in the source.
     pub(super) desired: Revision,
     /// The last one that was installed completely.
@@ -73,6 +76,14 @@ impl Objects {
             .flatten()
             .map(|target| target.color)
             .collect()
+    }
+
+    /// Whether webhooks call pods of a revision.
+    pub(super) fn calls(&self, revision: Revision) -> bool {
+        let called = self.called();
+        called
+            .into_iter()
+            .any(|color| self.service(color) == Some(revision))
     }
 
     /// What [`Color::choose`] is told of both Services.
@@ -107,11 +118,18 @@ impl World {
             seen: objects.clone(),
             objects,
             pods: [Pods::Ready, Pods::Absent, Pods::Absent],
+            unavailable: [false; 3],
             desired: 0,
             installed: 0,
             noted: false,
             budget: [2, 1, 1],
         }
+    }
+
+    /// Whether there are pods of a revision that answer, and a Service that leads to them.
+    pub(super) fn has_pods(&self, revision: Revision) -> bool {
+        let leads = |color: &Color| self.objects.service(*color) == Some(revision);
+        self.pods[usize::from(revision)] == Pods::Ready && Color::BOTH.iter().any(leads)
     }
 
     /// Whether some API server may call what is not to be called any more.
@@ -220,18 +238,21 @@ impl World {
     }
 
     /// Pods of the template's revision come up; others end when these are available, which they never are while it is held.
+    /// Old pods that are not available end at once (`cleanupUnhealthyReplicas` of pkg/controller/deployment/rolling.go).
     fn run_deployment_controller(&mut self) {
         let Some((revision, held)) = self.objects.deployment else {
             return;
         };
         let newest = usize::from(revision);
+        self.unavailable[newest] = held;
         if self.pods[newest] == Pods::Absent {
             self.pods[newest] = Pods::Starting;
-        } else if !held && self.pods[newest] == Pods::Ready {
-            for (index, pods) in self.pods.iter_mut().enumerate() {
-                if index != newest {
-                    *pods = Pods::Absent;
-                }
+        }
+        let is_complete = !held && self.pods[newest] == Pods::Ready;
+        for index in (0..self.pods.len()).filter(|index| *index != newest) {
+            if is_complete || self.unavailable[index] || self.pods[index] == Pods::Starting {
+                self.pods[index] = Pods::Absent;
+                self.unavailable[index] = false;
             }
         }
     }

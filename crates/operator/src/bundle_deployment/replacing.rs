@@ -1,0 +1,110 @@
+//! Replaces a Deployment whose selector changes: that is immutable. Its ReplicaSets stay, with their pods, until nobody calls these.
+
+use serde_json::Value;
+use windlass_cluster::{
+    apply::{Applicant, covers},
+    kinds,
+};
+use windlass_object::{ObjectKey, names, object};
+
+use super::{halt::Halt, reconciler::BundleReconciler};
+use crate::install::{canary::revision, label_selector, status::Milestone};
+
+// === impl BundleReconciler ===
+
+impl BundleReconciler {
+    /// A Deployment's selector is immutable: it is deleted, and another one takes its place. Pods that webhooks may call go on
+    /// serving.
+    pub(super) async fn gate_on_selector(
+        &self,
+        desired: &Value,
+        live: &Value,
+        owner: &Applicant,
+    ) -> Result<(), Halt> {
+        if !selects_other_pods(desired, live) || !owner.owns(live) {
+            return Ok(());
+        }
+        let Some(key) = ObjectKey::of(live) else {
+            return Ok(());
+        };
+        let is_serving = revision(live).is_some();
+        if !is_serving {
+            self.delete(live).await?;
+        } else if !object::is_terminating(live) {
+            if let Some(adopter) = self.adopter(live, &key).await? {
+                let message = format!(
+                    "the selector of {key} changes, and {adopter} would take over its pods, which its own selector matches, and end them: change the labels of one of both, or install it in another namespace"
+                );
+                return Err(Halt::failed(Milestone::Installed, "SelectorOverlaps", message));
+            }
+            let uid = object::text(live, "/metadata/uid");
+            self.context.cluster.orphan(&key, uid).await?;
+            self.context.applier.forget(&key);
+        }
+        let pods = if is_serving {
+            "its pods keep serving"
+        } else {
+            "its pods end first"
+        };
+        let message = format!("replacing {key}, whose selector changes; {pods}");
+        Err(Halt::waiting(
+            Milestone::Installed,
+            "ReplacingDeployment",
+            message,
+        ))
+    }
+
+    /// Another Deployment that would adopt the ReplicaSets of this one as soon as nobody has them.
+    async fn adopter(&self, deployment: &Value, key: &ObjectKey) -> Result<Option<ObjectKey>, Halt> {
+        let labels = deployment
+            .pointer("/spec/template/metadata/labels")
+            .unwrap_or(&Value::Null);
+        let namespace = key.namespace.as_deref();
+        let others = self
+            .context
+            .cluster
+            .list(&kinds::DEPLOYMENT, namespace, None)
+            .await?;
+        Ok(others
+            .iter()
+            .filter(|other| label_selector::matches(&other["spec"]["selector"], labels))
+            .filter_map(|other| object::text(other, "/metadata/name"))
+            .find(|name| *name != key.name)
+            .map(|name| kinds::DEPLOYMENT.object(namespace, name)))
+    }
+
+    /// Deletes ReplicaSets that were left behind when a Deployment was replaced, with their pods.
+    pub(super) async fn delete_orphans(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
+        for set in self.orphans(owner, namespace).await? {
+            self.delete(&set).await?;
+        }
+        Ok(())
+    }
+
+    /// ReplicaSets that were left behind when a Deployment was replaced.
+    pub(super) async fn orphans(&self, owner: &Applicant, namespace: &str) -> Result<Vec<Value>, Halt> {
+        let mut sets = self
+            .context
+            .cluster
+            .list(&kinds::REPLICA_SET, Some(namespace), Some(names::REVISION))
+            .await?;
+        sets.retain(|set| is_orphan(set, owner));
+        Ok(sets)
+    }
+}
+
+/// Whether a Deployment has another selector than the live one, which cannot change.
+pub(super) fn selects_other_pods(desired: &Value, live: &Value) -> bool {
+    if object::text(desired, "/kind") != Some("Deployment") {
+        return false;
+    }
+    let selector = |object: &Value| object.pointer("/spec/selector").cloned().unwrap_or_default();
+    let (desired, live) = (selector(desired), selector(live));
+    !(covers(&desired, &live, None) && covers(&live, &desired, None))
+}
+
+fn is_orphan(set: &Value, owner: &Applicant) -> bool {
+    let template = set.pointer("/spec/template").unwrap_or(&Value::Null);
+    object::annotation(template, names::BUNDLE_DEPLOYMENT) == Some(&owner.bundle_deployment)
+        && object::items(set, "/metadata/ownerReferences").is_empty()
+}

@@ -1,0 +1,64 @@
+//! The source changes while webhooks call pods of the next revision already, and those of the one before are still there.
+
+use serde_json::Value;
+
+use super::{
+    change::BundleChange,
+    outcome::UpgradeOutcome,
+    there_and_back::{AFTERWARDS, set},
+};
+use crate::{
+    resource::Expectation,
+    sample,
+    scenarios::traffic,
+    steps::{self, PATIENCE, check, get, until},
+    test_cluster::TestCluster,
+};
+
+pub(in super::super) async fn a_source_that_changes_midway_costs_no_call(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    cluster.bundle("sample.v2")?;
+    let (older, slow) = (
+        BundleChange::SlowPods.older(cluster)?,
+        BundleChange::SlowPods.newer(cluster)?,
+    );
+    let folder = cluster.operator.bundle_dir.join(&older);
+    steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
+    let versions = ["v1", "v1beta1"];
+    let load = traffic::start_at(cluster, traffic::NAMESPACE, &versions, Expectation::Admitted).await?;
+    load.at_least(100).await?;
+
+    let mut outcome = UpgradeOutcome::default();
+    // To a third one, whose pods need a while; then to another one, and back before that is over.
+    for (first, then) in [("sample.v2", slow.as_str()), ("sample.v2", slow.as_str())] {
+        begin(cluster, first).await?;
+        outcome.went(then, set(cluster, "sample", then).await, &load);
+        tokio::time::sleep(AFTERWARDS).await;
+        outcome.sent("calls afterwards", &load.lap());
+    }
+    load.stop().await;
+    outcome.check()
+}
+
+/// Changes the source, and waits until webhooks call pods of the new one while those of the old one are still there.
+async fn begin(cluster: &TestCluster, source: &str) -> anyhow::Result<()> {
+    let before = called(cluster).await?;
+    sample::set_source(cluster, source).await?;
+    until("webhooks call the next revision", 3 * PATIENCE, async || {
+        let called = called(cluster).await?;
+        let deployment = get(&cluster.client, sample::DEPLOYMENT).await?.unwrap_or_default();
+        let is_held = deployment["spec"]["minReadySeconds"].as_i64() > Some(3600);
+        Ok(check(called != before && is_held, || {
+            format!("{called} is called; {}", deployment["spec"]["minReadySeconds"])
+        }))
+    })
+    .await
+}
+
+/// The Service that conversions go to.
+async fn called(cluster: &TestCluster) -> anyhow::Result<Value> {
+    let crd = sample::crd(cluster).await?;
+    Ok(crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"].clone())
+}
