@@ -12,11 +12,9 @@ use super::{
     memory::Loaded,
     objects::{Armament, refused},
     reconciler::BundleReconciler,
-    replacing::selects_other_pods,
     report::InstallReport,
 };
 use crate::install::{
-    canary::revision,
     plan::{Phase, Plan},
     traffic::Traffic,
 };
@@ -59,7 +57,7 @@ impl BundleReconciler {
             for desired in installed.phases.of(phase) {
                 let is_kept_elsewhere =
                     installed.is_called(desired) || matches!(phase, Phase::Crds | Phase::Admission);
-                if !is_kept_elsewhere && !self.is_being_replaced(owner, desired, next).await? {
+                if !is_kept_elsewhere && !self.gives_way(owner, desired, next).await? {
                     self.put_back_object(owner, desired).await?;
                 }
             }
@@ -68,27 +66,6 @@ impl BundleReconciler {
             self.put_back_object(owner, service).await?;
         }
         self.put_back_webhooks(owner, installed, &standing).await
-    }
-
-    /// Whether a Deployment of the installed revision was left without its pods, so that one of `next` with another selector
-    /// takes its place. One that somebody deleted with its pods is to come back.
-    async fn is_being_replaced(&self, owner: &Applicant, desired: &Value, next: &Plan) -> Result<bool, Halt> {
-        let key = ObjectKey::of(desired);
-        let successor = next
-            .phases
-            .of(Phase::Deployments)
-            .find(|successor| ObjectKey::of(successor) == key);
-        let (Some(successor), Some(key)) = (successor, &key) else {
-            return Ok(false);
-        };
-        if !selects_other_pods(successor, desired) || self.live(key).await?.is_some() {
-            return Ok(false);
-        }
-        if revision(desired).is_none() {
-            return Ok(true);
-        }
-        let orphans = self.orphans(owner, &next.namespace).await?;
-        Ok(!orphans.is_empty())
     }
 
     /// Whether webhooks call pods of another revision than `standing` leads to.

@@ -8,7 +8,9 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, names, object};
 
 use super::{halt::Halt, reconciler::BundleReconciler};
-use crate::install::{canary::revision, label_selector, status::Milestone};
+use crate::install::{
+    canary::revision, immutable::may_become, label_selector, plan::Plan, status::Milestone,
+};
 
 // === impl BundleReconciler ===
 
@@ -52,6 +54,32 @@ impl BundleReconciler {
             "ReplacingDeployment",
             message,
         ))
+    }
+
+    /// Whether an object of the installed revision is gone so that one of `next` can take its place, which differs in what
+    /// cannot change. A Deployment that webhooks call and that somebody deleted with its pods is to come back.
+    pub(super) async fn gives_way(
+        &self,
+        owner: &Applicant,
+        installed: &Value,
+        next: &Plan,
+    ) -> Result<bool, Halt> {
+        let Some(key) = ObjectKey::of(installed) else {
+            return Ok(false);
+        };
+        let mut others = next.phases.all();
+        let Some(successor) = others.find(|other| ObjectKey::of(other).as_ref() == Some(&key)) else {
+            return Ok(false);
+        };
+        let is_replaced = selects_other_pods(successor, installed) || !may_become(installed, successor);
+        if !is_replaced || self.live(&key).await?.is_some() {
+            return Ok(false);
+        }
+        if revision(installed).is_none() {
+            return Ok(true);
+        }
+        let orphans = self.orphans(owner, &next.namespace).await?;
+        Ok(!orphans.is_empty())
     }
 
     /// Another Deployment that would adopt the ReplicaSets of this one as soon as nobody has them.

@@ -2,6 +2,7 @@
 //! conditions.
 
 pub mod canary;
+pub mod immutable;
 pub mod label_selector;
 pub mod plan;
 pub mod proof;

@@ -48,7 +48,9 @@ async fn begin(cluster: &TestCluster, source: &str) -> anyhow::Result<()> {
     sample::set_source(cluster, source).await?;
     until("webhooks call the next revision", 3 * PATIENCE, async || {
         let called = called(cluster).await?;
-        let deployment = get(&cluster.client, sample::DEPLOYMENT).await?.unwrap_or_default();
+        let deployment = get(&cluster.client, sample::DEPLOYMENT)
+            .await?
+            .unwrap_or_default();
         let is_held = deployment["spec"]["minReadySeconds"].as_i64() > Some(3600);
         Ok(check(called != before && is_held, || {
             format!("{called} is called; {}", deployment["spec"]["minReadySeconds"])
