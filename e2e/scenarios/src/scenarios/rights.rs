@@ -205,6 +205,9 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
     };
     withhold(&needs).await?;
     let _operator = cluster.operator.start()?;
+    // What goes into a namespace is refused beforehand only where that is there.
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     bundle(cluster, &kinds, "one")?;
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/own");
