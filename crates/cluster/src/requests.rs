@@ -90,6 +90,9 @@ pub enum RequestError {
     Nameless,
 }
 
+/// A resourceVersion that no object has: before the first is written, etcd is at revision 1.
+const OF_NO_OBJECT: &str = "1";
+
 // === impl RequestError ===
 
 impl RequestError {
@@ -250,6 +253,19 @@ impl Cluster {
         params.force = force;
         self.send_patch("apply", &key, None, &params, &Patch::Apply(object))
             .await
+    }
+
+    /// Creates an object, in one write after which its fields are `manager`'s as after any other apply. That alone would take
+    /// over what appeared at the same moment and differs in nothing. So it names a resourceVersion that no object has: the API
+    /// server compares it where there is an object (409), and does not look at it where there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::create`].
+    pub async fn create_by_apply(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
+        let mut new = object.clone();
+        new["metadata"]["resourceVersion"] = OF_NO_OBJECT.into();
+        self.apply(&new, manager, false).await
     }
 
     /// Asks what would become of an object if it were applied with `force`: everything is done but the write.

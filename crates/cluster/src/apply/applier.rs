@@ -80,9 +80,6 @@ struct Memory {
     verified: Option<(String, i64)>,
 }
 
-/// A resourceVersion that no object has: before the first is written, etcd is at revision 1.
-const OF_NO_OBJECT: &str = "1";
-
 // === impl Applier ===
 
 impl Applier {
@@ -230,15 +227,9 @@ impl Applier {
         }
     }
 
-    /// Creates an object, in one write after which its fields are ours as after any other apply.
-    ///
-    /// An apply alone would silently take over what appeared at the same moment and differs in nothing. So it names a
-    /// resourceVersion that no object has: the API server compares it where there is an object (409), and does not look
-    /// at it where there is none.
+    /// Creates an object as [`Cluster::create_by_apply`] does.
     async fn create(&self, key: &ObjectKey, body: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
-        let mut new = body.clone();
-        new["metadata"]["resourceVersion"] = OF_NO_OBJECT.into();
-        match self.cluster.apply(&new, names::INSTALL, false).await {
+        match self.cluster.create_by_apply(body, names::INSTALL).await {
             Err(error) if error.is_conflict() => Err(self.appeared(key, owner, error).await),
             made => {
                 self.remember(key, body, &made?);

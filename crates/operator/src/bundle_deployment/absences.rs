@@ -18,15 +18,25 @@ impl BundleReconciler {
         loaded: Arc<Loaded>,
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, RequestError> {
+        let (possible, notices) = self.possible(loaded).await?;
+        report.notices.extend(notices);
+        Ok(possible)
+    }
+
+    /// What was loaded, without what cannot be there yet, and what to say of that.
+    pub(super) async fn possible(
+        &self,
+        loaded: Arc<Loaded>,
+    ) -> Result<(Arc<Loaded>, Vec<String>), RequestError> {
         let absences = self.absences(&loaded.plan).await?;
         let Some((plan, notices)) = without(&loaded.plan, &absences) else {
-            return Ok(loaded);
+            return Ok((loaded, Vec::new()));
         };
-        report.notices.extend(notices);
-        Ok(Arc::new(Loaded {
+        let pruned = Loaded {
             plan,
             ..Loaded::clone(&loaded)
-        }))
+        };
+        Ok((Arc::new(pruned), notices))
     }
 
     async fn absences(&self, plan: &Plan) -> Result<Absences, RequestError> {

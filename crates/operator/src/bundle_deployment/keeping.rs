@@ -16,8 +16,9 @@ use crate::install::status::{InstallOutcome, Standing};
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Walks the installed revision while another one is `refused`: what belongs to it is there, and armed, as ever. Returns
-    /// the refusal, to be looked at again when either of both wants it.
+    /// Walks the installed revision while another one is `refused`: what belongs to it is there, and armed, as ever. Where that
+    /// would undo what has begun, what is missing of it is put back beside that. Returns the refusal, to be looked at again
+    /// when either of both wants it.
     pub(super) async fn keep_installed(
         &self,
         deployment: &BundleDeployment,
@@ -39,6 +40,9 @@ impl BundleReconciler {
         {
             Ok(Some(installed)) => installed,
             Ok(None) => {
+                if let Err(halt) = self.keep_beside_begun(deployment, owner, &kept).await {
+                    return halt;
+                }
                 report.standing = self.standing_beside(deployment, report).await;
                 return match after {
                     None => self.migrate_meanwhile(owner, outcome, report).await,

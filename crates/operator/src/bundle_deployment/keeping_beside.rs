@@ -4,11 +4,16 @@
 use serde_json::Value;
 use tracing::warn;
 use windlass_api::BundleDeployment;
-use windlass_cluster::{apply::Applicant, lease::NotLeading, telemetry::chain};
+use windlass_cluster::{
+    RequestError,
+    apply::{Applicant, ApplyError},
+    lease::NotLeading,
+    telemetry::chain,
+};
 use windlass_object::{ObjectKey, object};
 
 use super::{
-    halt::Halt,
+    halt::{BundleDeploymentError, Halt},
     memory::Loaded,
     objects::{Armament, refused},
     reconciler::BundleReconciler,
@@ -34,38 +39,96 @@ impl BundleReconciler {
         if report.next.is_none() {
             return Ok(());
         }
-        let Some(installed) = self.installed_plan(deployment, report).await? else {
+        self.put_back_beside(deployment, owner, &next.plan, report).await
+    }
+
+    /// The same beside what has begun after the installed revision, whatever is wanted and refused by now.
+    pub(super) async fn keep_beside_begun(
+        &self,
+        deployment: &BundleDeployment,
+        owner: &Applicant,
+        report: &InstallReport,
+    ) -> Result<(), Halt> {
+        let Some(installed) = report.installed.as_ref().map(|installed| installed.revision) else {
             return Ok(());
         };
-        match self.put_back(owner, &installed.plan, &next.plan).await {
-            Err(Halt::Error(error)) if NotLeading::caused(&error) => Err(Halt::Error(error)),
-            Err(Halt::Error(error)) => {
-                let name = &owner.bundle_deployment;
-                warn!(bundle_deployment = name, error = %chain(&error), "Cannot keep the installed revision");
-                Ok(())
-            }
-            Err(Halt::Gate(_) | Halt::Later(..)) | Ok(()) => Ok(()),
+        let ledger = self.ledger(deployment).await?;
+        let begun = ledger
+            .newest()
+            .map_or(installed, |newest| newest.number.max(installed));
+        match self.recorded(deployment, begun).await? {
+            Some(begun) => self.put_back_beside(deployment, owner, &begun.plan, report).await,
+            None => Ok(()),
         }
     }
 
+    async fn put_back_beside(
+        &self,
+        deployment: &BundleDeployment,
+        owner: &Applicant,
+        next: &Plan,
+        report: &InstallReport,
+    ) -> Result<(), Halt> {
+        let Some(installed) = self.installed_plan(deployment, report).await? else {
+            return Ok(());
+        };
+        let problem = match self.put_back(owner, &installed.plan, next).await {
+            Ok(()) => return Ok(()),
+            Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(Halt::Error(error)),
+            Err(Halt::Error(error)) => chain(&error),
+            Err(Halt::Gate(outcome) | Halt::Later(outcome, _)) => {
+                let news = outcome.news().map(|(_, message)| message.to_owned());
+                news.unwrap_or_default()
+            }
+        };
+        let name = &owner.bundle_deployment;
+        warn!(
+            bundle_deployment = name,
+            problem, "Cannot keep all of the installed revision"
+        );
+        Ok(())
+    }
+
+    /// Puts back each object that can be.
+    ///
+    /// # Errors
+    ///
+    /// Why the first one could not be.
     async fn put_back(&self, owner: &Applicant, installed: &Plan, next: &Plan) -> Result<(), Halt> {
         let standing = self.standing_traffic(owner, installed);
         if self.is_called_besides(owner, &standing, next) {
             return Ok(());
         }
+        let mut failure = None;
         for phase in Phase::ALL {
             for desired in installed.phases.of(phase) {
                 let is_kept_elsewhere =
                     installed.is_called(desired) || matches!(phase, Phase::Crds | Phase::Admission);
-                if !is_kept_elsewhere && !self.gives_way(owner, desired, next).await? {
-                    self.put_back_object(owner, desired).await?;
+                if !is_kept_elsewhere {
+                    let done = self.put_back_unless_replaced(owner, desired, next).await;
+                    keep_first(&mut failure, done)?;
                 }
             }
         }
         for service in &standing.services {
-            self.put_back_object(owner, service).await?;
+            let done = self.put_back_object(owner, service).await;
+            keep_first(&mut failure, done)?;
         }
-        self.put_back_webhooks(owner, installed, &standing).await
+        let done = self.put_back_webhooks(owner, installed, &standing).await;
+        keep_first(&mut failure, done)?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn put_back_unless_replaced(
+        &self,
+        owner: &Applicant,
+        desired: &Value,
+        next: &Plan,
+    ) -> Result<(), Halt> {
+        if self.gives_way(owner, desired, next).await? {
+            return Ok(());
+        }
+        self.put_back_object(owner, desired).await
     }
 
     /// Whether webhooks call pods of another revision than `standing` leads to.
@@ -111,25 +174,108 @@ impl BundleReconciler {
             traffic: standing,
             trust_bundles: &trust_bundles,
         };
+        let mut failure = None;
         for configuration in &armament.traffic.admission {
-            let Some(key) = ObjectKey::of(configuration) else {
-                continue;
-            };
-            let live = self.live(&key).await?;
-            // One that nobody answers may be gone because it kept its own bundle from coming back.
-            let is_its_own = live.as_deref().map_or_else(
-                || !self.is_dead(configuration),
-                |live| self.context.applier.was_applied(configuration, live, owner),
-            );
-            if is_its_own {
-                let armed = armament.trust_bundles.put_into(configuration);
-                self.context
-                    .applier
-                    .ensure_armed(&armed, configuration, owner)
-                    .await
-                    .map_err(refused)?;
-            }
+            let done = self.put_back_webhook(owner, configuration, &armament).await;
+            keep_first(&mut failure, done)?;
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn put_back_webhook(
+        &self,
+        owner: &Applicant,
+        configuration: &Value,
+        armament: &Armament<'_>,
+    ) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::of(configuration) else {
+            return Ok(());
+        };
+        let live = self.live(&key).await?;
+        // One that nobody answers may be gone because it kept its own bundle from coming back.
+        let is_its_own = live.as_deref().map_or_else(
+            || !self.is_dead(configuration),
+            |live| self.context.applier.was_applied(configuration, live, owner),
+        );
+        if is_its_own {
+            let armed = armament.trust_bundles.put_into(configuration);
+            self.context
+                .applier
+                .ensure_armed(&armed, configuration, owner)
+                .await
+                .map_err(refused)?;
         }
         Ok(())
+    }
+}
+
+/// Keeps the first failure of several steps, each of which is tried. Where the API server does not answer, or may not be asked
+/// now, no other step is.
+fn keep_first(failure: &mut Option<Halt>, done: Result<(), Halt>) -> Result<(), Halt> {
+    match done {
+        Err(Halt::Error(error)) if concerns_all(&error) => Err(Halt::Error(error)),
+        Err(halt) => {
+            failure.get_or_insert(halt);
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+fn concerns_all(error: &BundleDeploymentError) -> bool {
+    let (BundleDeploymentError::Request(error) | BundleDeploymentError::Apply(ApplyError::Request(error))) =
+        error
+    else {
+        return false;
+    };
+    matches!(
+        error,
+        RequestError::Timeout { .. } | RequestError::Transport { .. } | RequestError::NotLeading { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use windlass_cluster::Kind;
+
+    use super::*;
+    use crate::install::status::Milestone;
+
+    fn unserved(kind: &'static str) -> Result<(), Halt> {
+        let kind = Kind::new("example.com/v1", kind);
+        Err(Halt::from(RequestError::UnknownKind { kind }))
+    }
+
+    #[test]
+    fn what_cannot_be_put_back_keeps_nothing_else_away() {
+        let mut failure = None;
+        for done in [
+            Ok(()),
+            Err(Halt::waiting(
+                Milestone::Installed,
+                "ObjectTerminating",
+                "waiting for a",
+            )),
+            unserved("B"),
+        ] {
+            assert!(keep_first(&mut failure, done).is_ok());
+        }
+        let Some(Halt::Gate(outcome)) = failure else {
+            panic!("the first failure is lost");
+        };
+        assert_eq!(outcome.news(), Some(("ObjectTerminating", "waiting for a")));
+    }
+
+    #[test]
+    fn an_api_server_that_does_not_answer_is_not_asked_for_each_object() {
+        let timeout = RequestError::Timeout {
+            operation: "apply",
+            object: "ConfigMap n/c".to_owned(),
+            after: Duration::from_secs(10),
+        };
+        let error = BundleDeploymentError::Apply(ApplyError::Request(timeout));
+        assert!(keep_first(&mut None, Err(Halt::Error(error))).is_err());
     }
 }

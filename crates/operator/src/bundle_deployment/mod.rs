@@ -41,6 +41,7 @@ mod pause;
 mod polling;
 mod proof;
 mod reconciler;
+mod record_config_maps;
 mod record_upkeep;
 mod records;
 mod removal;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tracing::info;
 use windlass_api::BundleDeployment;
 use windlass_cluster::{RequestError, kinds};
 use windlass_object::{names, object};
@@ -11,12 +10,13 @@ use windlass_object::{names, object};
 use super::{
     halt::Halt,
     reconciler::BundleReconciler,
-    records::{identity, is_owned, keys},
+    record_config_maps::is_owned,
+    records::{identity, keys},
     report::InstallReport,
 };
 use crate::install::{
     plan::Plan,
-    revision::{InventoryItem, RevisionInventory, RevisionRecord, record_name},
+    revision::{InventoryItem, RevisionInventory, RevisionRecord},
 };
 
 // === impl BundleReconciler ===
@@ -120,15 +120,7 @@ impl BundleReconciler {
             .chain(seen.iter().flat_map(|deployment| sources(deployment)))
             .collect();
         for record in gone {
-            let config_map = record_name(name, record.number);
-            let key = kinds::CONFIG_MAP.object(Some(&self.context.namespace), &config_map);
-            self.context.cluster.delete(&key, None).await?;
-            self.ledgers.forget(name);
-            info!(
-                bundle_deployment = name,
-                revision = record.number,
-                "Deleted the record of an old revision"
-            );
+            self.delete_record(deployment, record.number).await?;
         }
         let mut stored = self.context.index.objects(&kinds::CONFIG_MAP);
         stored.retain(|seen| {

@@ -19,6 +19,7 @@ use super::{
     loading::digest,
     memory::{Loaded, RecordVersions},
     reconciler::BundleReconciler,
+    record_config_maps::is_owned,
     report::InstallReport,
 };
 use crate::install::{
@@ -116,13 +117,25 @@ impl BundleReconciler {
 
     /// The bundle and the plan of the installed revision, as it was recorded; `None` where nothing is installed, or its
     /// record or its bytes are lost.
-    pub(super) async fn installed_plan(
+    pub(super) async fn installed_record(
         &self,
         deployment: &BundleDeployment,
         report: &InstallReport,
     ) -> Result<Option<Arc<Loaded>>, Halt> {
         match &report.installed {
             Some(installed) => self.recorded(deployment, installed.revision).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The same, to be applied: without what was left out, or would be now.
+    pub(super) async fn installed_plan(
+        &self,
+        deployment: &BundleDeployment,
+        report: &InstallReport,
+    ) -> Result<Option<Arc<Loaded>>, Halt> {
+        match self.installed_record(deployment, report).await? {
+            Some(installed) => Ok(Some(self.possible(installed).await?.0)),
             None => Ok(None),
         }
     }
@@ -224,7 +237,7 @@ impl BundleReconciler {
         }
         for mut config_map in loaded.stored.config_maps(name, namespace) {
             config_map["metadata"]["ownerReferences"] = vec![owner_reference(name, uid)].into();
-            self.write(&config_map).await?;
+            self.write_config_map(&config_map, uid).await?;
         }
         Ok(())
     }
@@ -238,7 +251,7 @@ impl BundleReconciler {
         let encoded = encode(record, name, uid, &self.context.namespace);
         let config_map =
             encoded.map_err(|error| Halt::failed(Milestone::Accepted, "RecordRefused", error.to_string()))?;
-        self.write(&config_map).await?;
+        self.write_config_map(&config_map, uid).await?;
         self.ledgers.forget(name);
         info!(
             bundle_deployment = name,
@@ -246,23 +259,6 @@ impl BundleReconciler {
             "Recorded a revision"
         );
         Ok(())
-    }
-
-    async fn write(&self, config_map: &Value) -> Result<(), Halt> {
-        let applied = self.context.cluster.apply(config_map, names::INSTALL, true).await;
-        match applied {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_invalid() => {
-                let message = format!("{error}: delete the ConfigMap, and it is made anew");
-                Err(Halt::failed(Milestone::Accepted, "RecordRefused", message))
-            }
-            Err(error) if error.is_forbidden() => Err(Halt::failed(
-                Milestone::Accepted,
-                "RecordRefused",
-                error.to_string(),
-            )),
-            Err(error) => Err(error.into()),
-        }
     }
 }
 
@@ -282,13 +278,6 @@ fn number(ledger: &Ledger, loaded: &Loaded, report: &InstallReport) -> i64 {
 /// The objects of a plan.
 pub(super) fn keys(plan: &Plan) -> impl Iterator<Item = ObjectKey> {
     plan.phases.all().filter_map(ObjectKey::of)
-}
-
-/// Whether a ConfigMap goes with the BundleDeployment of this uid.
-pub(super) fn is_owned(config_map: &Value, uid: &str) -> bool {
-    object::items(config_map, "/metadata/ownerReferences")
-        .iter()
-        .any(|owner| object::text(owner, "/uid") == Some(uid))
 }
 
 fn versions<'a>(config_maps: impl IntoIterator<Item = &'a Value>) -> RecordVersions {

@@ -6,75 +6,148 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::info;
 use windlass_api::{BundleDeployment, WebhookState};
 use windlass_cluster::apply::Applicant;
-use windlass_object::{ObjectKey, object};
+use windlass_crd::claims::{AppliedAs, Owner};
+use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
-use super::{halt::Halt, reconciler::BundleReconciler, report::InstallReport};
+use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles};
 use crate::install::{
     plan::Plan,
-    traffic::{Color, Traffic},
+    traffic::{Arming, Color, Traffic},
 };
 
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Puts back conversions of the installed revision that are armed and that somebody took away or pointed elsewhere.
+    /// Puts back conversions of the installed revision that are armed and that somebody took away or pointed elsewhere, and the
+    /// marks of CRDs that somebody replaced by ones without.
     pub(super) async fn restore_conversions(
         &self,
         deployment: &BundleDeployment,
         owner: &Applicant,
     ) -> Result<(), Halt> {
         let report = InstallReport::new(deployment);
-        let lost = self.lost_conversions(owner, &report);
-        if lost.is_empty() {
+        let mut crds = self.armed_crds(owner, &report);
+        if crds.is_empty() {
             return Ok(());
         }
-        let Some(installed) = self.installed_plan(deployment, &report).await? else {
+        let Some(installed) = self.installed_record(deployment, &report).await? else {
             return Ok(());
         };
         let plan = &installed.plan;
+        crds.retain(|live| Owner::is_erased(live) || Arming::of(plan).is_lost(live));
+        if crds.is_empty() {
+            return Ok(());
+        }
+        let later = self.recorded_since_installed(deployment, &report).await?;
+        let arming = Arming {
+            plans: [plan]
+                .into_iter()
+                .chain(later.iter().flatten().map(|later| &later.plan))
+                .collect(),
+            is_complete: later.iter().all(Option::is_some),
+        };
+        crds.retain(|live| Owner::is_erased(live) || arming.is_lost(live));
+        if crds.is_empty() {
+            return Ok(());
+        }
         let traffic = self.standing_traffic(owner, plan);
         let trust_bundles = self.trust_bundles(plan)?;
-        for live in lost {
-            let name = object::text(&live, "/metadata/name").unwrap_or_default();
-            let Some(conversion) = traffic.conversion(name) else {
+        for key in crds.iter().filter_map(|seen| ObjectKey::of(seen)) {
+            // A watch that lags shows what was armed before.
+            let Some(live) = self.context.cluster.read(&key).await? else {
                 continue;
             };
-            let in_place = live
-                .pointer("/spec/conversion")
-                .is_some_and(|live| conversion.is_in(live));
-            let leads_somewhere = traffic
-                .services
-                .iter()
-                .any(|service| object::text(service, "/metadata/name") == Some(&conversion.service));
-            if in_place || !leads_somewhere {
-                continue;
+            if arming.is_lost(&live) {
+                self.restore_conversion(owner, &live, &traffic, &trust_bundles)
+                    .await?;
             }
-            let stanza = trust_bundles.stanza(conversion);
-            self.context.applier.set_conversion(&live, &stanza).await?;
-            self.announce_overwrite(owner, &live).await;
-            info!(crd = name, "Restored the conversion");
+            if Owner::is_erased(&live) {
+                self.mark(owner, &key, &arming).await?;
+            }
         }
         Ok(())
     }
 
-    /// The CRDs of a BundleDeployment whose conversion is armed, as the status says, and goes to no Service of its namespace.
-    fn lost_conversions(&self, owner: &Applicant, report: &InstallReport) -> Vec<Arc<Value>> {
+    /// The CRDs of a BundleDeployment whose conversion is armed, as the status says. One that was replaced may lack its label.
+    fn armed_crds(&self, owner: &Applicant, report: &InstallReport) -> Vec<Arc<Value>> {
         let armed = report
             .conversions
             .iter()
             .filter(|conversion| conversion.state == WebhookState::Armed);
         armed
             .filter_map(|conversion| self.crd_seen(&conversion.crd))
-            .filter(|live| {
-                let service = "/spec/conversion/webhook/clientConfig/service/namespace";
-                let is_called = object::text(live, service) == Some(&owner.namespace);
-                Applicant::of(live) == Some(&owner.bundle_deployment) && !is_called
-            })
+            .filter(|live| Applicant::of(live) == Some(&owner.bundle_deployment) || Owner::is_erased(live))
             .collect()
+    }
+
+    /// The revisions that were recorded after the installed one; `None` for one that is lost.
+    async fn recorded_since_installed(
+        &self,
+        deployment: &BundleDeployment,
+        report: &InstallReport,
+    ) -> Result<Vec<Option<Arc<Loaded>>>, Halt> {
+        let installed = report.installed.as_ref().map(|installed| installed.revision);
+        let ledger = self.ledger(deployment).await?;
+        let mut later = Vec::new();
+        for record in ledger.records() {
+            if Some(record.number) > installed {
+                later.push(self.recorded(deployment, record.number).await?);
+            }
+        }
+        Ok(later)
+    }
+
+    async fn restore_conversion(
+        &self,
+        owner: &Applicant,
+        live: &Value,
+        traffic: &Traffic,
+        trust_bundles: &TrustBundles,
+    ) -> Result<(), Halt> {
+        let name = object::text(live, "/metadata/name").unwrap_or_default();
+        let Some(conversion) = traffic.conversion(name) else {
+            return Ok(());
+        };
+        let leads_somewhere = traffic
+            .services
+            .iter()
+            .any(|service| object::text(service, "/metadata/name") == Some(&conversion.service));
+        if !leads_somewhere {
+            return Ok(());
+        }
+        let stanza = trust_bundles.stanza(conversion);
+        self.context.applier.set_conversion(live, &stanza).await?;
+        self.announce_overwrite(owner, live).await;
+        info!(crd = name, "Restored the conversion");
+        Ok(())
+    }
+
+    /// Marks a CRD as ours again: whom it calls is not taken for called by nobody then, and it follows the rotation.
+    async fn mark(&self, owner: &Applicant, key: &ObjectKey, arming: &Arming<'_>) -> Result<(), Halt> {
+        let Some(live) = self.context.cluster.read(key).await? else {
+            return Ok(());
+        };
+        let Some(plan) = arming.plan_of(&live).filter(|_| Owner::is_erased(&live)) else {
+            return Ok(());
+        };
+        let source = plan
+            .crd(&key.name)
+            .and_then(|desired| object::annotation(desired, names::INJECT_CA_FROM));
+        let patch = relabelled(
+            &live,
+            &json!({ names::BUNDLE_DEPLOYMENT: owner.bundle_deployment }),
+            &json!({
+                names::APPLIED_AS: AppliedAs::new(&owner.uid, key).to_string(),
+                names::INJECT_CA_FROM: source,
+            }),
+        );
+        self.context.cluster.patch(key, &patch, names::INSTALL).await?;
+        info!(object = %key, "Marked again");
+        Ok(())
     }
 
     /// The traffic of an installed revision, at those of its Services that lead to its pods; without the others. One that

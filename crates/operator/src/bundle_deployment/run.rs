@@ -131,16 +131,20 @@ impl BundleReconciler {
             Err(Halt::Later(outcome, after)) => (outcome, Ok(Action::Requeue(after))),
             // No news about the BundleDeployment.
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
-            Err(Halt::Error(error)) => {
-                let outcome = InstallOutcome::waiting(report.at, "Retrying", chain(&error));
-                (outcome, Err(error))
-            }
+            Err(Halt::Error(error)) => (retrying(&report, &error), Err(error)),
         };
         // Where only conversions are armed, the status says first that they are: whoever starts again then need not ask.
         let is_first = outcome == InstallOutcome::Done && !report.webhooks.is_empty();
-        if is_first {
-            self.withdraw_probes(&name).await?;
-        }
+        let withdrawn = match is_first {
+            true => self.withdraw_probes(&name).await.map_err(Into::into),
+            false => Ok(()),
+        };
+        let (outcome, result) = match withdrawn {
+            Ok(()) => (outcome, result),
+            Err(error) if NotLeading::caused(&error) => return Err(error),
+            // Everything is armed, and that is said.
+            Err(error) => (retrying(&report, &error), Err(error)),
+        };
         self.report(&object, &deployment, &report, &outcome).await?;
         // Where an error says nothing of what is needed, what is asked stays for the next try.
         if !is_first && result.is_ok() {
@@ -175,6 +179,11 @@ impl BundleReconciler {
         self.report(object, &deployment, &report, &outcome).await?;
         Ok(Action::AwaitChange)
     }
+}
+
+/// Waits where `report` ends, for the next try.
+fn retrying(report: &InstallReport, error: &BundleDeploymentError) -> InstallOutcome {
+    InstallOutcome::waiting(report.at, "Retrying", chain(error))
 }
 
 /// A BundleDeployment of which only the metadata and the status are read, the latter as far as it can be.

@@ -20,7 +20,7 @@ impl BundleReconciler {
         report: &InstallReport,
     ) -> Option<Standing> {
         report.next.as_ref()?;
-        let installed = self.installed_plan(deployment, report).await.ok()??;
+        let installed = self.installed_record(deployment, report).await.ok()??;
         let deployments = installed.plan.phases.of(Phase::Deployments);
         let live = |desired: &Value| {
             let key = ObjectKey::of(desired)?;

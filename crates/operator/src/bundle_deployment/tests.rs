@@ -17,7 +17,7 @@ use super::{
     memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials},
     reconciler::{BundleReconciler, Delays},
 };
-use crate::{context::Context, reporting::Announced};
+use crate::{context::Context, install::revision::owner_reference, reporting::Announced};
 
 /// An API server with one BundleDeployment.
 struct Server {
@@ -54,10 +54,14 @@ impl Server {
             (StatusCode::OK, json!({"resources": [kind]}))
         } else if path == "/apis/apps/v1" || path == "/api/v1" {
             let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true});
-            let kinds = [kind("deployments", "Deployment"), kind("services", "Service")];
+            let kinds = [
+                kind("deployments", "Deployment"),
+                kind("services", "Service"),
+                kind("configmaps", "ConfigMap"),
+            ];
             (StatusCode::OK, json!({ "resources": kinds }))
         } else if parts.method == Method::DELETE {
-            self.deletions.lock().push(sent["propagationPolicy"].clone());
+            self.deletions.lock().push(sent.clone());
             (StatusCode::OK, sent)
         } else if parts.method == Method::GET && path.contains("/bundledeployments/") {
             (StatusCode::OK, self.deployment.clone())
@@ -172,5 +176,35 @@ async fn a_deployment_is_there_until_its_pods_are_gone() {
         });
         assert!(reconciler.delete(&live).await.is_ok());
     }
-    assert_eq!(*server.deletions.lock(), ["Foreground", "Background"]);
+    let deletions = server.deletions.lock();
+    let policies: Vec<_> = deletions
+        .iter()
+        .map(|deletion| &deletion["propagationPolicy"])
+        .collect();
+    assert_eq!(policies, ["Foreground", "Background"]);
+}
+
+#[tokio::test]
+async fn a_record_is_deleted_only_if_it_is_the_one_that_was_seen() {
+    let object = deployment(json!({"namespace": "a", "source": {}}));
+    let server = Server::new(object.clone());
+    let reconciler = server.reconciler().await;
+    for (revision, owner) in [(1, "1"), (2, "2")] {
+        let record = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "namespace": "windlass-system", "name": format!("a-revision-{revision}"), "uid": format!("of-{revision}"),
+                "ownerReferences": [owner_reference("a", owner)],
+            },
+        });
+        server.index.apply(&Watch::all(kinds::CONFIG_MAP), record);
+        let deployment = serde_json::from_value(object.clone()).unwrap();
+        assert!(reconciler.delete_record(&deployment, revision).await.is_ok());
+    }
+    let deletions = server.deletions.lock();
+    let uids: Vec<_> = deletions
+        .iter()
+        .map(|deletion| &deletion["preconditions"]["uid"])
+        .collect();
+    assert_eq!(uids, ["of-1"], "and the other one is of somebody else");
 }

@@ -12,8 +12,9 @@ use tokio::process::Command;
 use super::{child::Process, mounts, spawner::Spawner};
 use crate::{NodeOptions, environment::Variables};
 
-/// Variables of the node that every process gets too.
-const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "RUST_LOG", "RUST_BACKTRACE"];
+/// Variables of the node that every process gets too. `RUST_BACKTRACE` is none of them: the last words of a process that
+/// fails are to be its error.
+const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "RUST_LOG"];
 
 /// A process cannot be started.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! The installed revision is kept whatever becomes of the next one, and can be gone back to.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use super::{traffic, upgrade};
 use crate::{
     command::argument,
     operator,
-    request::text,
+    request::{send, text},
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, current, get, list, ready, succeed,
+        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, bundle_deployment, check, conditions, current, get, list, ready, succeed,
         until,
     },
     test_cluster::TestCluster,
@@ -25,6 +25,7 @@ pub(super) async fn the_installed_revision_is_kept_while_the_next_is_refused(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
+    bring_unserved_kind(&cluster.bundle("sample.v2")?)?;
     sample::install(cluster, "sample.v2").await?;
     cluster.bundle("sample.v1")?;
     sample::set_source(cluster, "sample.v1").await?;
@@ -32,13 +33,7 @@ pub(super) async fn the_installed_revision_is_kept_while_the_next_is_refused(
     is_kept(cluster, "Downgrade").await?;
 
     // One that is no bundle at all.
-    let invalid = cluster.add_bundle(&sample::bundle("sample.v2"), "invalid")?;
-    cluster.edit(
-        &invalid,
-        "deploymentName: sample-operator",
-        "deploymentName: missing",
-    )?;
-    sample::set_source(cluster, "invalid").await?;
+    sample::set_source(cluster, invalid(cluster)?).await?;
     let refused = upgrade::stopped(cluster, "BundleInvalid", "missing").await?;
     anyhow::ensure!(
         text(&refused, "/status/next/reason") == "BundleInvalid"
@@ -59,6 +54,7 @@ pub(super) async fn the_installed_revision_is_kept_while_the_next_is_stuck(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
+    bring_unserved_kind(&cluster.bundle("sample.v1")?)?;
     sample::install(cluster, "sample.v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
@@ -86,6 +82,92 @@ pub(super) async fn the_installed_revision_is_kept_while_the_next_is_stuck(
     }
     load.stop().await;
     Ok(())
+}
+
+/// What has begun has changed the CRD, so that nothing goes back by itself.
+pub(super) async fn the_installed_revision_is_kept_beside_what_began_and_is_refused_now(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let broken = json!({"spec": {
+        "source": {"directory": {"path": upgrade::broken(cluster, "crash")?}},
+        "config": {"windlass": {"canary": false}},
+    }});
+    succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&broken)).await?;
+    upgrade::stopped(cluster, "RollingOut", "exit code 1").await?;
+    let versions = sample::crd(cluster).await?["spec"]["versions"].clone();
+    let has_begun = versions
+        .as_array()
+        .is_some_and(|all| all.iter().any(|version| version["name"] == "v2"));
+    anyhow::ensure!(has_begun, "the CRD is as it was: {versions}");
+
+    sample::set_source(cluster, invalid(cluster)?).await?;
+    upgrade::stopped(cluster, "BundleInvalid", "missing").await?;
+    is_whole(cluster).await?;
+    ready_pods(cluster).await?;
+    let versions = sample::crd(cluster).await?["spec"]["versions"].clone();
+    anyhow::ensure!(
+        versions.to_string().contains("\"v2\""),
+        "what has begun was undone: {versions}"
+    );
+    // It goes on from there.
+    cluster.bundle("sample.v2")?;
+    sample::set_source(cluster, "sample.v2").await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    Ok(())
+}
+
+pub(super) async fn a_config_map_of_somebody_else_is_not_overwritten_by_a_record(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let theirs = json!({"metadata": {"name": "sample-revision-1"}, "data": {"settings": "theirs"}});
+    succeed(&cluster.client, "POST", &config_maps(""), Some(&theirs)).await?;
+    cluster.bundle("sample.v1")?;
+    let object = bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    upgrade::stopped(
+        cluster,
+        "RecordRefused",
+        "ConfigMap windlass-system/sample-revision-1 exists and was not created by Windlass: rename or delete it",
+    )
+    .await?;
+    let path = config_maps("/sample-revision-1");
+    let left = get(&cluster.client, &path).await?.context("it was deleted")?;
+    anyhow::ensure!(
+        left["data"] == theirs["data"] && left["metadata"]["ownerReferences"].is_null(),
+        "it was overwritten: {left}"
+    );
+    succeed(&cluster.client, "DELETE", &path, None).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    let record = get(&cluster.client, &path).await?.context("no record")?;
+    anyhow::ensure!(
+        record["metadata"]["labels"]["windlass.dev/revision-of"] == "sample",
+        "{record}"
+    );
+    Ok(())
+}
+
+/// Adds an object to a bundle of a kind that the cluster does not serve, and that is left out.
+fn bring_unserved_kind(bundle: &Path) -> anyhow::Result<()> {
+    let monitor = json!({
+        "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "metrics"},
+    });
+    fs::write(bundle.join("manifests/monitor.json"), monitor.to_string())?;
+    Ok(())
+}
+
+/// The folder of something that is no valid bundle.
+fn invalid(cluster: &TestCluster) -> anyhow::Result<&'static str> {
+    let name = "invalid";
+    let folder = cluster.add_bundle(&sample::bundle("sample.v2"), name)?;
+    cluster.edit(
+        &folder,
+        "deploymentName: sample-operator",
+        "deploymentName: missing",
+    )?;
+    Ok(name)
 }
 
 /// The pods that the Service of the installed revision selects.
@@ -344,16 +426,51 @@ async fn is_whole(cluster: &TestCluster) -> anyhow::Result<()> {
         })
         .await?;
     }
+    keeps_its_conversion(cluster).await
+}
+
+/// Takes the conversion of the CRD away, points it elsewhere, and replaces the CRD by one without our marks; each time waits
+/// until all is back.
+async fn keeps_its_conversion(cluster: &TestCluster) -> anyhow::Result<()> {
+    let service = |crd: &Value| crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"].clone();
+    let called = service(&sample::crd(cluster).await?);
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
-    succeed(&cluster.client, "PATCH", sample::DEFINITION, Some(&none)).await?;
-    until("the conversion is back", PATIENCE, async || {
-        let crd = sample::crd(cluster).await?;
-        let is_back = text(&crd, "/spec/conversion/strategy") == "Webhook";
-        Ok(if is_back {
-            Ok(())
-        } else {
-            Err(conditions(&deployment(cluster).await?))
+    let path = json!({"webhook": {"clientConfig": {"service": {"path": "/elsewhere"}}}});
+    let other = json!({"webhook": {"clientConfig": {"service": {"name": "metrics"}}}});
+    let changes = [
+        ("PATCH", none),
+        ("PATCH", json!({"spec": {"conversion": path}})),
+        ("PATCH", json!({"spec": {"conversion": other}})),
+        ("PUT", json!({"conversion": {"strategy": "None"}})),
+    ];
+    for (method, change) in changes {
+        until("the conversion is changed", PATIENCE, async || {
+            let mut body = change.clone();
+            if method == "PUT" {
+                // What `kubectl replace` sends of the author's manifest.
+                body = sample::crd(cluster).await?;
+                body["spec"]["conversion"] = change["conversion"].clone();
+                if let Some(metadata) = body["metadata"].as_object_mut() {
+                    metadata.retain(|field, _| ["name", "resourceVersion"].contains(&field.as_str()));
+                }
+            }
+            let answer = send(&cluster.client, method, sample::DEFINITION, Some(&body)).await?;
+            Ok(check(answer.code == 200, || answer.to_string()))
         })
-    })
-    .await
+        .await?;
+        until(&format!("the conversion is back after {change}"), PATIENCE, async || {
+            let crd = sample::crd(cluster).await?;
+            let metadata = &crd["metadata"];
+            let is_back = service(&crd) == called
+                && metadata["labels"]["windlass.dev/bundle-deployment"] == "sample"
+                && !metadata["annotations"]["windlass.dev/inject-ca-from"].is_null();
+            Ok(if is_back {
+                Ok(())
+            } else {
+                Err(conditions(&deployment(cluster).await?))
+            })
+        })
+        .await?;
+    }
+    Ok(())
 }

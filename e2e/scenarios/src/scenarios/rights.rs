@@ -6,9 +6,10 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use windlass_bundle::BundledKind;
 
-use super::foreign;
+use super::{foreign, upgrade};
 use crate::{
-    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, delete, get, gone, ready, succeed, until},
+    sample,
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, current, delete, get, gone, ready, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -237,6 +238,35 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
     for kind in &kinds {
         of_revision(cluster, kind, "one").await?;
     }
+    Ok(())
+}
+
+/// The API server is asked by an object of ours whether it reaches the webhooks: that is left where it may not be deleted.
+pub(super) async fn what_is_armed_is_said_although_the_question_may_not_be_withdrawn(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
+    let rules = get(&cluster.client, role).await?.context("no ClusterRole")?["rules"].clone();
+    let configurations = "validatingwebhookconfigurations";
+    let left = json!({"rules": without(&rules, &[("delete", configurations, "")])});
+    succeed(&cluster.client, "PATCH", role, Some(&left)).await?;
+    let _operator = cluster.operator.start()?;
+    cluster.bundle("sample.v1")?;
+    let object = steps::bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    let told = upgrade::stopped(
+        cluster,
+        "Retrying",
+        "delete ValidatingWebhookConfiguration windlass-probe-sample-",
+    )
+    .await?;
+    anyhow::ensure!(
+        current(&told, "Armed", "True").is_some() && told["status"]["installed"]["name"] == "sample.v1",
+        "what is armed is not said: {}",
+        conditions(&told)
+    );
+    succeed(&cluster.client, "PATCH", role, Some(&json!({ "rules": rules }))).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
     Ok(())
 }
 

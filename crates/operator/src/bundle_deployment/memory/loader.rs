@@ -21,8 +21,8 @@ pub(in crate::bundle_deployment) struct Loader {
     sightings: Mutex<HashMap<String, Sighting>>,
 }
 
-/// How many revisions of a BundleDeployment are remembered: the installed one and the next one.
-const REMEMBERED: usize = 2;
+/// How many revisions of a BundleDeployment are remembered: the installed one, one that has begun, and one that is refused.
+const REMEMBERED: usize = 3;
 
 struct Remembered {
     settings: InstallSettings,

@@ -117,13 +117,7 @@ fn crash(name: &str, status: &Value) -> Option<String> {
         return None;
     }
     let text = |pointer| object::text(ended, pointer).unwrap_or_default();
-    let words: String = text("/message")
-        .trim()
-        .chars()
-        .rev()
-        .take(LONGEST_WORDS)
-        .collect();
-    let words = tidied(&words.chars().rev().collect::<String>());
+    let words = tidied(&last_words(text("/message").trim()));
     let mut message = format!("is crashing: container {name} terminated with exit code {code}");
     for part in [text("/reason"), words.as_str()] {
         if !part.is_empty() {
@@ -134,6 +128,27 @@ fn crash(name: &str, status: &Value) -> Option<String> {
         message = format!("{message}; now {reason}");
     }
     Some(message)
+}
+
+/// The end of a long text, from the start of a line, or else of a word; from its middle only where that is very long.
+fn last_words(text: &str) -> String {
+    let Some((cut, _)) = text.char_indices().rev().nth(LONGEST_WORDS - 1).filter(|(cut, _)| *cut > 0) else {
+        return text.to_owned();
+    };
+    // What precedes tells whether the first word is whole.
+    let before = text[..cut].chars().next_back().map_or(0, char::len_utf8);
+    let (end, from) = (&text[cut - before..], cut - before);
+    let latest = end.len() / 2;
+    let after = |is_boundary: fn(char) -> bool| {
+        end.char_indices()
+            .take_while(|(index, _)| *index < latest)
+            .find(|(_, character)| is_boundary(*character))
+            .map(|(index, character)| from + index + character.len_utf8())
+    };
+    let start = after(|character| character == '\n')
+        .or_else(|| after(char::is_whitespace))
+        .unwrap_or(cut);
+    format!("…{}", text[start..].trim_start())
 }
 
 fn joined(parts: &[&str]) -> String {
@@ -260,6 +275,30 @@ mod tests {
         ]}});
         let (_, words) = words(state(&pod));
         assert!(words.ends_with("the end") && words.len() < 400, "{words}");
+    }
+
+    #[test]
+    fn what_is_cut_begins_with_a_whole_line_or_word() {
+        let filling = "word ".repeat(100);
+        let path = format!("/{}", "a/".repeat(90));
+        for (text, expected) in [
+            ("short".to_owned(), "short".to_owned()),
+            (
+                format!("{filling}\nat {path}\nError: no flag -x\n{}", "b".repeat(160)),
+                format!("…Error: no flag -x\n{}", "b".repeat(160)),
+            ),
+            (
+                format!("{path} {path}"),
+                format!("…{path}"),
+            ),
+            (
+                format!("{filling}{}", "ä".repeat(200)),
+                format!("…{}{}", "word ".repeat(20), "ä".repeat(200)),
+            ),
+            ("x".repeat(400), format!("…{}", "x".repeat(300))),
+        ] {
+            assert_eq!(last_words(&text), expected);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! them any more. Such a write also gives fresh connections: kube-apiserver goes on using those that it has, also to pods
 //! that are no endpoints any more.
 
+mod arming;
 mod calls;
 mod color;
 mod hold;
@@ -16,6 +17,7 @@ mod placed;
 mod tests;
 mod transition;
 
+pub use arming::Arming;
 pub use calls::{CalledPort, DEFAULT_PORT};
 pub use color::{Color, Pair, ServiceObservation, observe};
 pub use hold::{deadline_seconds, held, is_held, is_rolling, keeps_old_pods, leaves_as_is, surge};
