@@ -73,7 +73,10 @@ impl BundleReconciler {
         };
         self.ensure_crds(owner, plan, &armament, Stage::Rollout, report)
             .await?;
-        let rollouts = self.roll_out(owner, plan, &traffic, called_elsewhere).await?;
+        let allow_interruption = deployment.spec.upgrade.allow_interruption;
+        let rollouts = self
+            .roll_out(owner, plan, &traffic, called_elsewhere, allow_interruption)
+            .await?;
         self.dismiss_canaries(owner, &[]).await?;
 
         report.at = Milestone::Available;

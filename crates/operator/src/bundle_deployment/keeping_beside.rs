@@ -17,7 +17,7 @@ use super::{
 };
 use crate::install::{
     plan::{Phase, Plan},
-    traffic::Traffic,
+    traffic::{Traffic, makes_way},
 };
 
 // === impl BundleReconciler ===
@@ -38,7 +38,11 @@ impl BundleReconciler {
         let Some(installed) = self.installed_plan(deployment, report).await? else {
             return Ok(());
         };
-        match self.put_back(owner, &installed.plan, &next.plan).await {
+        let allow_interruption = deployment.spec.upgrade.allow_interruption;
+        match self
+            .put_back(owner, &installed.plan, &next.plan, allow_interruption)
+            .await
+        {
             Err(Halt::Error(error)) if NotLeading::caused(&error) => Err(Halt::Error(error)),
             Err(Halt::Error(error)) => {
                 let name = &owner.bundle_deployment;
@@ -49,7 +53,13 @@ impl BundleReconciler {
         }
     }
 
-    async fn put_back(&self, owner: &Applicant, installed: &Plan, next: &Plan) -> Result<(), Halt> {
+    async fn put_back(
+        &self,
+        owner: &Applicant,
+        installed: &Plan,
+        next: &Plan,
+        allow_interruption: bool,
+    ) -> Result<(), Halt> {
         let standing = self.standing_traffic(owner, installed);
         if self.is_called_besides(owner, &standing, next) {
             return Ok(());
@@ -58,7 +68,7 @@ impl BundleReconciler {
             for desired in installed.phases.of(phase) {
                 let is_kept_elsewhere =
                     installed.is_called(desired) || matches!(phase, Phase::Crds | Phase::Admission);
-                if !is_kept_elsewhere && !self.is_being_replaced(owner, desired, next).await? {
+                if !is_kept_elsewhere && !self.is_being_replaced(owner, desired, next, allow_interruption).await? {
                     self.put_back_object(owner, desired).await?;
                 }
             }
@@ -70,21 +80,30 @@ impl BundleReconciler {
     }
 
     /// Whether a Deployment of the installed revision was left without its pods, so that one of `next` with another selector
-    /// takes its place. One that somebody deleted with its pods is to come back.
-    async fn is_being_replaced(&self, owner: &Applicant, desired: &Value, next: &Plan) -> Result<bool, Halt> {
-        let key = ObjectKey::of(desired);
-        let successor = next
-            .phases
-            .of(Phase::Deployments)
-            .find(|successor| ObjectKey::of(successor) == key);
-        let (Some(successor), Some(key)) = (successor, &key) else {
+    /// takes its place, or ended with them, to make room. One that somebody deleted with its pods is to come back.
+    async fn is_being_replaced(
+        &self,
+        owner: &Applicant,
+        desired: &Value,
+        next: &Plan,
+        allow_interruption: bool,
+    ) -> Result<bool, Halt> {
+        let Some(key) = ObjectKey::of(desired) else {
             return Ok(false);
         };
-        if !selects_other_pods(successor, desired) || self.live(key).await?.is_some() {
-            return Ok(false);
+        for successor in next.phases.of(Phase::Deployments) {
+            let there = ObjectKey::of(successor).and_then(|other| self.context.index.find(&other));
+            let makes_way = makes_way(successor, desired, allow_interruption);
+            if ObjectKey::of(successor).as_ref() != Some(&key) {
+                if makes_way && there.is_some() && self.live(&key).await?.is_none() {
+                    return Ok(true);
+                }
+            } else if selects_other_pods(successor, desired) && self.live(&key).await?.is_none() {
+                let orphans = self.orphans(owner, &next.namespace).await?;
+                return Ok(makes_way || !orphans.is_empty());
+            }
         }
-        let orphans = self.orphans(owner, &next.namespace).await?;
-        Ok(!orphans.is_empty())
+        Ok(false)
     }
 
     /// Whether webhooks call pods of another revision than `standing` leads to.

@@ -17,7 +17,9 @@ use super::{
 use crate::install::{
     plan::{Phase, Plan},
     status::Milestone,
-    traffic::{Traffic, deadline_seconds, exclusive_use, held, is_held, is_rolling, keeps_old_pods, surge},
+    traffic::{
+        Traffic, deadline_seconds, gives_way, giving_way, held, is_held, is_rolling, keeps_old_pods, makes_way, surge,
+    },
 };
 
 /// A Deployment as it is to be now.
@@ -44,6 +46,7 @@ impl BundleReconciler {
         plan: &Plan,
         traffic: &Traffic,
         called_elsewhere: bool,
+        allow_interruption: bool,
     ) -> Result<Vec<Rollout>, Halt> {
         let mut rollouts = Vec::new();
         for desired in plan.phases.of(Phase::Deployments) {
@@ -52,8 +55,11 @@ impl BundleReconciler {
             };
             let live = self.live(&key).await?;
             let live = live.as_deref();
-            let surges = plan.serving.rolling_update && exclusive_use(desired).is_none();
-            let body = if surges
+            let gives_way = plan.is_serving(desired) && gives_way(desired, live, allow_interruption);
+            let body = if gives_way {
+                self.end_rivals(owner, plan, desired, allow_interruption).await?;
+                giving_way(desired)
+            } else if plan.serving.rolling_update
                 && plan.is_serving(desired)
                 && self
                     .keeps_old_pods(owner, plan, traffic, desired, live, called_elsewhere)
@@ -64,7 +70,8 @@ impl BundleReconciler {
                 desired.clone()
             };
             if let Some(live) = live {
-                self.gate_on_selector(desired, live, owner).await?;
+                self.gate_on_selector(desired, live, owner, allow_interruption)
+                    .await?;
             }
             self.ensure(&body, owner).await?;
             rollouts.push(Rollout {
@@ -91,6 +98,25 @@ impl BundleReconciler {
             return Ok(keeps);
         }
         Ok(traffic.leaves(&self.list_calls(owner, plan).await?))
+    }
+
+    /// Deletes the Deployments that the plan drops and that are to make way for the pods of `desired`, if that may interrupt what they
+    /// serve.
+    async fn end_rivals(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        desired: &Value,
+        allow_interruption: bool,
+    ) -> Result<(), Halt> {
+        let kept: Vec<_> = plan.phases.of(Phase::Deployments).filter_map(ObjectKey::of).collect();
+        for live in self.owned(owner, &kinds::DEPLOYMENT) {
+            let is_dropped = ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key));
+            if allow_interruption && is_dropped && makes_way(desired, &live, true) {
+                self.delete(&live).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until the pods of every new revision are there: of a held Deployment beside the old ones, else in their place.
@@ -191,10 +217,13 @@ impl BundleReconciler {
         )
         .await?;
         let (ready, expected) = (revisions.ready(), surge(live));
-        let unready = revisions.unready();
         if revisions.has_settled(expected) {
             return Ok(None);
         }
+        let since = object::condition(live, "Progressing")
+            .and_then(|progressing| object::text(progressing, "/lastUpdateTime")?.parse().ok());
+        let is_stuck = since.is_some_and(|since| now.duration_since(since).as_secs() > rollout.deadline);
+        let unready = revisions.obstacles(live, is_stuck);
         let name = object::text(live, "/metadata/name").unwrap_or_default();
         let state = format!(
             "Deployment {name}: {ready} of {expected} new pods ready{}; pods of the previous revision keep serving",
@@ -203,9 +232,6 @@ impl BundleReconciler {
                 .map(|words| format!("; {words}"))
                 .collect::<String>()
         );
-        let since = object::condition(live, "Progressing")
-            .and_then(|progressing| object::text(progressing, "/lastUpdateTime")?.parse().ok());
-        let is_stuck = since.is_some_and(|since| now.duration_since(since).as_secs() > rollout.deadline);
         if is_stuck {
             return Err(Halt::failed(Milestone::Available, "RolloutStuck", state));
         }
@@ -213,19 +239,32 @@ impl BundleReconciler {
     }
 
     /// A Deployment's selector is immutable: it is deleted, while its pods go on serving, and another one takes its place.
-    async fn gate_on_selector(&self, desired: &Value, live: &Value, owner: &Applicant) -> Result<(), Halt> {
+    async fn gate_on_selector(
+        &self,
+        desired: &Value,
+        live: &Value,
+        owner: &Applicant,
+        allow_interruption: bool,
+    ) -> Result<(), Halt> {
         if !selects_other_pods(desired, live) || !owner.owns(live) {
             return Ok(());
         }
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };
+        let makes_way = makes_way(desired, live, allow_interruption);
         if !object::is_terminating(live) {
-            let uid = object::text(live, "/metadata/uid");
-            self.context.cluster.orphan(&key, uid).await?;
-            self.context.applier.forget(&key);
+            if makes_way {
+                // Its pods would keep those of the next one from coming up.
+                self.delete(live).await?;
+            } else {
+                let uid = object::text(live, "/metadata/uid");
+                self.context.cluster.orphan(&key, uid).await?;
+                self.context.applier.forget(&key);
+            }
         }
-        let message = format!("replacing {key}, whose selector changes; its pods keep serving");
+        let pods = if makes_way { "end first" } else { "keep serving" };
+        let message = format!("replacing {key}, whose selector changes; its pods {pods}");
         Err(Halt::waiting(
             Milestone::Installed,
             "ReplacingDeployment",

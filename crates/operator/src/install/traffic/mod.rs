@@ -19,7 +19,9 @@ mod transition;
 pub use calls::{CalledPort, DEFAULT_PORT};
 pub use color::{Color, Pair, ServiceObservation, observe};
 pub use hold::{deadline_seconds, held, is_held, is_rolling, keeps_old_pods, surge};
-pub use interruption::exclusive_use;
+pub use interruption::{
+    claim_conflict, crowding, exclusion, gives_way, giving_way, is_for_one_pod, makes_way, mounted_claims,
+};
 pub use network::admit_new_pods;
 pub use placed::Traffic;
 pub use transition::transitional;

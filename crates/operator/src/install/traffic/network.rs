@@ -58,7 +58,7 @@ fn restricts(policy: &Value, policy_type: &str) -> bool {
 }
 
 /// Whether a label selector selects an object with these labels.
-fn selects(selector: &Value, labels: &Value) -> bool {
+pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
     let label = |name: &str| labels.get(name);
     let matches_labels = selector
         .get("matchLabels")
