@@ -40,8 +40,8 @@ pub(super) struct InstallArgs {
 
     /// File with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
-    /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks; and
-    /// replicas, the number of their replicas.
+    /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks (upgrades
+    /// keep old pods until nobody calls them all the same); and replicas, the number of their replicas.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 }

@@ -67,8 +67,9 @@ pub struct BundleDeploymentSpec {
     pub source: Source,
     /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity, annotations. The additional field `windlass` has `readinessProbe`, `preStop`, `rollingUpdate` and
-    /// `canary`, each true by default. The first three keep webhooks available while a Deployment rolls out. With
-    /// `canary`, a new revision of a bundle with webhooks is first tested in a single separate pod, before
+    /// `canary`, each true by default. The first three keep webhooks available while a Deployment rolls out. Without
+    /// `rollingUpdate`, a Deployment has the bundle's own strategy when it is installed first and while nobody calls its
+    /// pods; an upgrade keeps the old pods beside the new ones all the same, until nobody calls them. With `canary`, a new revision of a bundle with webhooks is first tested in a single separate pod, before
     /// the Deployment is changed. That pod runs the operator's program alongside the installed one: turn it off for an
     /// operator without leader election, or both will reconcile. `replicas` of `windlass` is how many replicas
     /// Deployments that serve webhooks have, unless an autoscaler or `kubectl scale` has set it.
@@ -189,7 +190,9 @@ pub enum CrdUpgradeSafety {
 #[serde(rename_all = "camelCase")]
 pub struct UpgradeSettings {
     /// Whether requests may fail while a Deployment that serves webhooks is upgraded whose pods exclude each other, since
-    /// they use a port or the network of their node, or a volume. Without it, such an upgrade is refused.
+    /// they use a port or the network of their node, or a volume. Without it, such an upgrade is refused. With it, pods
+    /// that may not find a place beside the old ones (a required podAntiAffinity, a PersistentVolumeClaim) do not wait
+    /// for one either: old pods end first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_interruption: bool,
 }

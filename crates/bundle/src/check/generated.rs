@@ -52,7 +52,7 @@ fn check_service_accounts(bundle: &Bundle, generated: &mut Generated, problems: 
     }
 }
 
-/// Adds the Service and the Secret of every Deployment with webhooks.
+/// Adds both Services and the Secret of every Deployment with webhooks.
 fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec<Problem>) {
     let list = JsonPath::of("spec.install.spec.deployments");
     let mut seen: Vec<&str> = Vec::new();
@@ -77,11 +77,15 @@ fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec
         let source = format!("the webhooks of deployment '{name}'");
         let secret = render::names::secret(&service);
         generated.insert(("Secret", secret), source.clone());
-        if let Some(other) = generated.insert(("Service", service.clone()), source) {
-            let message = format!(
-                "the Service '{service}' of deployment '{name}' has the same name as that of {other}"
-            );
-            problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME_CLASH, message));
+        let green = render::names::green(&service);
+        for service in [service, green] {
+            if let Some(other) = generated.insert(("Service", service.clone()), source.clone()) {
+                let message = format!(
+                    "the Service '{service}' of deployment '{name}' has the same name as that of {other}"
+                );
+                problems.push(bundle.csv.problem(&path, rule::GENERATED_NAME_CLASH, message));
+                break;
+            }
         }
     }
 }

@@ -62,6 +62,11 @@ impl WebhookCertificate {
         }
     }
 
+    /// What names the second Service, as it is in `namespace` at times.
+    pub(super) fn green_service(&self, namespace: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": self.green, "namespace": namespace}})
+    }
+
     /// The ServingCertificate.
     pub(super) fn object(&self, namespace: &str, durations: Option<&Durations>) -> Value {
         let mut spec = json!({

@@ -12,7 +12,7 @@ use super::{
     deployments,
     error::RenderError,
     install_modes::TargetNamespaces,
-    operator_condition, others, rbac, services,
+    operator_condition, others, rbac, rollout, services,
     serving_deployments::ServingDeployment,
     webhooks,
 };
@@ -34,6 +34,8 @@ pub struct Rendered {
     pub self_managed: Option<BTreeMap<String, Value>>,
     /// Serving certificates that pods wait for; none without certificates.
     pub certificates: Vec<WebhookCertificate>,
+    /// What of the bundle is overridden, and how to keep it.
+    pub notices: Vec<String>,
 }
 
 /// Renders a bundle that [check](crate::check) has found nothing wrong with. The same input gives the same
@@ -88,13 +90,21 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
             operator_condition::set(deployment, bundle.csv().name());
         }
     }
+    let notices = serving
+        .iter()
+        .filter_map(|serving| rollout::overridden(serving, &deployments))
+        .collect();
     objects.extend(deployments);
     let admission = webhooks::configurations(&serving, namespace, &targets, &options.certificates);
 
     if !options.blocking_webhooks {
         errors.extend(webhooks::blocking(bundle, &targets, namespace));
     }
-    errors.extend(duplicates(objects.iter().chain(&admission)));
+    let greens: Vec<_> = certificates
+        .iter()
+        .map(|certificate| certificate.green_service(namespace))
+        .collect();
+    errors.extend(duplicates(objects.iter().chain(&admission).chain(&greens)));
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -105,6 +115,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         conversions,
         self_managed,
         certificates,
+        notices,
     })
 }
 

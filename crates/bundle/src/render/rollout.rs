@@ -51,6 +51,33 @@ pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>
     }
 }
 
+/// What to say of a strategy of the bundle that [surging](surge_first) took the place of in one of the rendered `deployments`;
+/// `None` where it is as it was written, or only stricter.
+pub(super) fn overridden(serving: &ServingDeployment<'_>, deployments: &[Value]) -> Option<String> {
+    let name = serving.deployment.name();
+    let written = serving.deployment.spec()?.get("strategy")?;
+    let rendered = deployments
+        .iter()
+        .find(|deployment| object::text(deployment, "/metadata/name") == Some(name))?
+        .pointer("/spec/strategy")?;
+    let limit = |field: &str| {
+        let limit = written.pointer(&format!("/rollingUpdate/{field}"))?;
+        let is_kept = rendered.pointer(&format!("/rollingUpdate/{field}")) == Some(limit);
+        (!is_kept).then(|| format!("{field}: {}", limit.as_str().map_or_else(|| limit.to_string(), str::to_owned)))
+    };
+    let is_recreated = |strategy: &Value| object::text(strategy, "/type") == Some("Recreate");
+    let overridden = if is_recreated(written) {
+        (!is_recreated(rendered)).then(|| "type: Recreate".to_owned())
+    } else {
+        limit("maxUnavailable").or_else(|| limit("maxSurge"))
+    };
+    Some(format!(
+        "the strategy of Deployment {name} ({}) leaves no pod that serves its webhooks, and is replaced by one that ends no pod \
+         before its successor is ready: to keep it, set spec.config.windlass.rollingUpdate: false",
+        overridden?
+    ))
+}
+
 /// Ends no pod before its successor is ready, unless the bundle has a strategy of its own that leaves some.
 fn surge_first(spec: &mut Map<String, Value>) {
     let strategy = spec.get("strategy").unwrap_or(&Value::Null);
@@ -123,7 +150,7 @@ fn needs_node_for_itself(pod_spec: &Map<String, Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::sample;
+    use crate::render::{DeploymentConfig, render, sample};
 
     fn rendered(spec: Value, desired: ServingDefaults) -> Value {
         let bundle = sample::bundle();
@@ -207,6 +234,36 @@ mod tests {
                 json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}}),
                 "{strategy}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_overridden_is_said_with_the_way_to_keep_it() {
+        for (strategy, replicas, expected) in [
+            (json!({"type": "Recreate"}), 1, Some("type: Recreate")),
+            (json!({"rollingUpdate": {"maxUnavailable": 1}}), 1, Some("maxUnavailable: 1")),
+            (json!({"rollingUpdate": {"maxUnavailable": "100%"}}), 2, Some("maxUnavailable: 100%")),
+            (json!({"rollingUpdate": {"maxSurge": 0}}), 1, Some("maxSurge: 0")),
+            (json!({"rollingUpdate": {"maxSurge": 2}}), 1, None),
+            (json!({"rollingUpdate": {"maxUnavailable": 1}}), 2, None),
+            (json!({"type": "RollingUpdate"}), 1, None),
+            (json!(null), 1, None),
+        ] {
+            let mut bundle = sample::bundle();
+            let spec = &mut bundle.csv.object["spec"]["install"]["spec"]["deployments"][0]["spec"];
+            spec["strategy"] = strategy.clone();
+            spec["replicas"] = replicas.into();
+            let notices = |config: Value| {
+                let mut options = sample::options("ns");
+                options.config = DeploymentConfig::from_value("config", &config).unwrap();
+                render(&bundle, &options).unwrap().notices
+            };
+            let found = notices(json!({}));
+            assert_eq!(found.len(), usize::from(expected.is_some()), "{strategy}: {found:?}");
+            for part in expected.into_iter().chain(["Deployment widgets.controller", "rollingUpdate: false"]) {
+                assert!(found.iter().all(|notice| notice.contains(part)), "{found:?}");
+            }
+            assert_eq!(notices(json!({"windlass": {"rollingUpdate": false}})), [""; 0]);
         }
     }
 

@@ -189,15 +189,19 @@ fn a_webhook_may_see_secrets_where_its_own_bundle_is_not() {
 #[test]
 fn two_objects_of_one_name_are_refused() {
     let mut bundle = bundle();
-    let service =
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "widgets-controller-service"}});
-    bundle.others = vec![manifest(service)];
-    let errors = render(&bundle, &options("ns")).unwrap_err();
-    assert!(
-        errors[0]
-            .to_string()
-            .starts_with("duplicate Service ns/widgets-controller-service")
-    );
+    for name in ["widgets-controller-service", "widgets-controller-service-green"] {
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}});
+        bundle.others = vec![manifest(service)];
+        let errors = render(&bundle, &options("ns")).unwrap_err();
+        let expected = format!("duplicate Service ns/{name}:");
+        assert!(errors[0].to_string().starts_with(&expected), "{errors:?}");
+    }
+    // Without certificates there is no second Service.
+    let alone = InstallOptions {
+        certificates: CertificateProvider::None,
+        ..options("ns")
+    };
+    assert!(render(&bundle, &alone).is_ok());
 }
 
 /// Values of every shape, to put where something else belongs.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::{BundleDeployment, BundleStatus, ConversionStatus, NextRevision, WebhookState};
+use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConversionStatus, NextRevision, WebhookState};
 use windlass_bundle::upgrade::{self, Release};
 use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
@@ -31,7 +31,7 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
-        check_namespace(&deployment.spec.namespace, &self.context.namespace)?;
+        check_namespaces(&deployment.spec, &self.context.namespace)?;
         let loaded = match self.load(deployment).await {
             Err(Halt::Gate(outcome)) => {
                 report.next = Some(NextRevision::default());
@@ -40,6 +40,7 @@ impl BundleReconciler {
             loaded => loaded?,
         };
         let loaded = self.without_absent(loaded, report).await?;
+        report.notices.extend(loaded.plan.notices.iter().cloned());
         let ledger = self.identify(deployment, &loaded, report).await?;
         self.check_order(deployment, &loaded, &ledger, report).await?;
         self.check(owner, deployment, &loaded, report).await?;
@@ -134,13 +135,14 @@ impl BundleReconciler {
             gate_on_elders(deployment, &claimants)?;
         }
         let mut live = Vec::new();
-        for object in plan.phases.all() {
-            let Some(key) = ObjectKey::of(object) else {
-                continue;
-            };
+        let greens: Vec<_> = plan.green_services().collect();
+        for key in plan.phases.all().chain(&greens).filter_map(ObjectKey::of) {
             live.extend(self.live(&key).await?);
         }
         let live: Vec<_> = live.iter().map(AsRef::as_ref).collect();
+        let deployments = self.owned(owner, &kinds::DEPLOYMENT);
+        let deployments: Vec<_> = deployments.iter().map(AsRef::as_ref).collect();
+        let single_pod_claims = self.single_pod_claims(plan).await?;
         let mut refusals = preflight(&PreflightObservation {
             claimant: &owner.bundle_deployment,
             plan,
@@ -148,6 +150,8 @@ impl BundleReconciler {
             claimants: &claimants,
             live: &live,
             crds: &crds,
+            deployments: &deployments,
+            single_pod_claims: &single_pod_claims,
             allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         // What belongs to others is not going to change.
@@ -238,15 +242,22 @@ fn release(bundle: &BundleStatus) -> Release {
     }
 }
 
-/// Refuses the namespace of Windlass itself: a bundle's pods and its roles would reach the keys of every CA there.
-fn check_namespace(namespace: &str, own: &str) -> Result<(), Halt> {
-    if namespace != own {
+/// Refuses the namespace of Windlass itself, to install into and to watch: a bundle's pods and its roles would reach the keys of
+/// every CA there.
+fn check_namespaces(spec: &BundleDeploymentSpec, own: &str) -> Result<(), Halt> {
+    let message = if spec.namespace == own {
+        format!(
+            "spec.namespace is {own}, where the Windlass operator keeps its keys: delete the BundleDeployment and create it \
+             with another namespace"
+        )
+    } else if spec.watch_namespaces.iter().any(|watched| watched == own) {
+        format!(
+            "spec.watchNamespaces has {own}, where the Windlass operator keeps its keys, and would give the bundle its roles \
+             there: remove it"
+        )
+    } else {
         return Ok(());
-    }
-    let message = format!(
-        "spec.namespace is {own}, where the Windlass operator keeps its keys: delete the BundleDeployment and create it \
-         with another namespace"
-    );
+    };
     Err(Halt::failed(Milestone::Accepted, "NamespaceReserved", message))
 }
 
@@ -265,18 +276,32 @@ fn gate_on_elders(deployment: &BundleDeployment, claimants: &[Claimant]) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::install::status::InstallOutcome;
 
     #[test]
-    fn nothing_is_installed_beside_the_keys_of_windlass() {
-        assert!(check_namespace("sample-system", "windlass-system").is_ok());
-        let Err(Halt::Gate(InstallOutcome::Failed { at, reason, message })) =
-            check_namespace("windlass-system", "windlass-system")
-        else {
-            panic!("it is not refused");
-        };
-        assert_eq!((at, reason.as_str()), (Milestone::Accepted, "NamespaceReserved"));
-        assert!(message.contains("another namespace"), "{message}");
+    fn no_bundle_gets_at_the_keys_of_windlass() {
+        for (namespace, watched, expected) in [
+            ("sample-system", json!([]), None),
+            ("sample-system", json!(["default", "sample-system"]), None),
+            ("windlass-system", json!([]), Some("with another namespace")),
+            ("sample-system", json!(["default", "windlass-system"]), Some("spec.watchNamespaces has windlass-system")),
+        ] {
+            let spec = json!({
+                "namespace": namespace, "watchNamespaces": watched, "source": {"directory": {"path": "a"}},
+            });
+            let checked = check_namespaces(&serde_json::from_value(spec).unwrap(), "windlass-system");
+            let Some(expected) = expected else {
+                assert!(checked.is_ok(), "{namespace} {watched}");
+                continue;
+            };
+            let Err(Halt::Gate(InstallOutcome::Failed { at, reason, message })) = checked else {
+                panic!("{namespace} {watched} is not refused");
+            };
+            assert_eq!((at, reason.as_str()), (Milestone::Accepted, "NamespaceReserved"));
+            assert!(message.contains(expected), "{message}");
+        }
     }
 }

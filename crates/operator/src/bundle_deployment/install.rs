@@ -108,8 +108,9 @@ impl BundleReconciler {
         };
         self.ensure_crds(owner, plan, &armament, Stage::Rollout, report)
             .await?;
+        let allow_interruption = deployment.spec.upgrade.allow_interruption;
         let rollouts = self
-            .roll_out(owner, plan, traffic, called_elsewhere, in_transition)
+            .roll_out(owner, plan, traffic, called_elsewhere, in_transition, allow_interruption)
             .await?;
         self.dismiss_canaries(owner, &[]).await?;
 

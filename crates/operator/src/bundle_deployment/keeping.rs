@@ -54,6 +54,10 @@ impl BundleReconciler {
         };
         list_webhooks(&installed.plan, &mut kept);
         let walked = match self.keep(deployment, owner, &installed, &mut kept).await {
+            Err(Halt::Error(error)) => Err(self.unblock(owner, error).await),
+            walked => walked,
+        };
+        let walked = match walked {
             Ok(_) => InstallOutcome::Done,
             Err(Halt::Gate(outcome)) => outcome,
             Err(Halt::Later(outcome, soon)) => {

@@ -72,11 +72,19 @@ impl BundleReconciler {
         let Some(installed) = self.installed_plan(deployment, report).await? else {
             return Ok(());
         };
-        let problem = match self.put_back(owner, &installed.plan, next).await {
+        let allow_interruption = deployment.spec.upgrade.allow_interruption;
+        let put_back = self
+            .put_back(owner, &installed.plan, next, allow_interruption)
+            .await;
+        let halt = match put_back {
             Ok(()) => return Ok(()),
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(Halt::Error(error)),
-            Err(Halt::Error(error)) => chain(&error),
-            Err(Halt::Gate(outcome) | Halt::Later(outcome, _)) => {
+            Err(Halt::Error(error)) => self.unblock(owner, error).await,
+            Err(halt) => halt,
+        };
+        let problem = match halt {
+            Halt::Error(error) => chain(&error),
+            Halt::Gate(outcome) | Halt::Later(outcome, _) => {
                 let news = outcome.news().map(|(_, message)| message.to_owned());
                 news.unwrap_or_default()
             }
@@ -94,7 +102,13 @@ impl BundleReconciler {
     /// # Errors
     ///
     /// Why the first one could not be.
-    async fn put_back(&self, owner: &Applicant, installed: &Plan, next: &Plan) -> Result<(), Halt> {
+    async fn put_back(
+        &self,
+        owner: &Applicant,
+        installed: &Plan,
+        next: &Plan,
+        allow_interruption: bool,
+    ) -> Result<(), Halt> {
         let standing = self.standing_traffic(owner, installed);
         if self.is_called_besides(owner, &standing, next) {
             return Ok(());
@@ -105,7 +119,9 @@ impl BundleReconciler {
                 let is_kept_elsewhere =
                     installed.is_called(desired) || matches!(phase, Phase::Crds | Phase::Admission);
                 if !is_kept_elsewhere {
-                    let done = self.put_back_unless_replaced(owner, desired, next).await;
+                    let done = self
+                        .put_back_unless_replaced(owner, desired, next, allow_interruption)
+                        .await;
                     keep_first(&mut failure, done)?;
                 }
             }
@@ -124,8 +140,9 @@ impl BundleReconciler {
         owner: &Applicant,
         desired: &Value,
         next: &Plan,
+        allow_interruption: bool,
     ) -> Result<(), Halt> {
-        if self.gives_way(owner, desired, next).await? {
+        if self.gives_way(owner, desired, next, allow_interruption).await? {
             return Ok(());
         }
         self.put_back_object(owner, desired).await

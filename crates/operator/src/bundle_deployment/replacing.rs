@@ -9,19 +9,25 @@ use windlass_object::{ObjectKey, names, object};
 
 use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::{
-    canary::revision, immutable::may_become, label_selector, plan::Plan, status::Milestone,
+    canary::revision,
+    immutable::may_become,
+    label_selector,
+    plan::{Phase, Plan},
+    status::Milestone,
+    traffic::makes_way,
 };
 
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// A Deployment's selector is immutable: it is deleted, and another one takes its place. Pods that webhooks may call go on
-    /// serving.
+    /// serving, unless those of the next one could not come up beside them.
     pub(super) async fn gate_on_selector(
         &self,
         desired: &Value,
         live: &Value,
         owner: &Applicant,
+        allow_interruption: bool,
     ) -> Result<(), Halt> {
         if !selects_other_pods(desired, live) || !owner.owns(live) {
             return Ok(());
@@ -29,8 +35,8 @@ impl BundleReconciler {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };
-        let is_serving = revision(live).is_some();
-        if !is_serving {
+        let end_first = revision(live).is_none() || makes_way(desired, live, allow_interruption);
+        if end_first {
             self.delete(live).await?;
         } else if !object::is_terminating(live) {
             if let Some(adopter) = self.adopter(live, &key).await? {
@@ -43,10 +49,10 @@ impl BundleReconciler {
             self.context.cluster.orphan(&key, uid).await?;
             self.context.applier.forget(&key);
         }
-        let pods = if is_serving {
-            "its pods keep serving"
-        } else {
+        let pods = if end_first {
             "its pods end first"
+        } else {
+            "its pods keep serving"
         };
         let message = format!("replacing {key}, whose selector changes; {pods}");
         Err(Halt::waiting(
@@ -57,29 +63,46 @@ impl BundleReconciler {
     }
 
     /// Whether an object of the installed revision is gone so that one of `next` can take its place, which differs in what
-    /// cannot change. A Deployment that webhooks call and that somebody deleted with its pods is to come back.
+    /// cannot change, or has no place beside it. A Deployment that webhooks call and that somebody deleted with its pods is to
+    /// come back.
     pub(super) async fn gives_way(
         &self,
         owner: &Applicant,
         installed: &Value,
         next: &Plan,
+        allow_interruption: bool,
     ) -> Result<bool, Halt> {
         let Some(key) = ObjectKey::of(installed) else {
             return Ok(false);
         };
+        if self.live(&key).await?.is_some() {
+            return Ok(false);
+        }
+        if self.makes_room(&key, installed, next, allow_interruption) {
+            return Ok(true);
+        }
         let mut others = next.phases.all();
         let Some(successor) = others.find(|other| ObjectKey::of(other).as_ref() == Some(&key)) else {
             return Ok(false);
         };
-        let is_replaced = selects_other_pods(successor, installed) || !may_become(installed, successor);
-        if !is_replaced || self.live(&key).await?.is_some() {
+        if !selects_other_pods(successor, installed) && may_become(installed, successor) {
             return Ok(false);
         }
-        if revision(installed).is_none() {
+        if revision(installed).is_none() || makes_way(successor, installed, allow_interruption) {
             return Ok(true);
         }
         let orphans = self.orphans(owner, &next.namespace).await?;
         Ok(!orphans.is_empty())
+    }
+
+    /// Whether a Deployment of another name, whose pods have no place beside those of `installed`, is there instead of it.
+    fn makes_room(&self, key: &ObjectKey, installed: &Value, next: &Plan, allow_interruption: bool) -> bool {
+        revision(installed).is_some()
+            && next.phases.of(Phase::Deployments).any(|successor| {
+                makes_way(successor, installed, allow_interruption)
+                    && ObjectKey::of(successor)
+                        .is_some_and(|other| other != *key && self.context.index.find(&other).is_some())
+            })
     }
 
     /// Another Deployment that would adopt the ReplicaSets of this one as soon as nobody has them.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_cluster::apply::Applicant;
+use windlass_cluster::{apply::Applicant, kinds};
 use windlass_object::{ObjectKey, object};
 
 use super::{
@@ -12,11 +12,12 @@ use super::{
     rollout_status::{Revisions, RolloutStatus},
 };
 use crate::install::{
+    canary::revision,
     plan::{Phase, Plan},
     status::Milestone,
     traffic::{
-        Traffic, deadline_seconds, exclusive_use, held, is_held, is_rolling, keeps_old_pods, leaves_as_is,
-        surge,
+        Traffic, deadline_seconds, ending_old_pods_first, ends_old_pods_first, held, is_coming_up, is_held, is_rolling,
+        keeps_old_pods, leaves_as_is, makes_way, surge,
     },
 };
 
@@ -47,6 +48,7 @@ impl BundleReconciler {
         traffic: &Traffic,
         called_elsewhere: bool,
         in_transition: bool,
+        allow_interruption: bool,
     ) -> Result<Vec<Rollout>, Halt> {
         let mut rollouts = Vec::new();
         for desired in plan.phases.of(Phase::Deployments) {
@@ -59,8 +61,12 @@ impl BundleReconciler {
             if in_transition && !is_serving && live.is_some() {
                 continue;
             }
+            let ends_first = is_serving && ends_old_pods_first(desired, live, allow_interruption);
+            if ends_first {
+                self.end_rivals(owner, plan, desired, allow_interruption).await?;
+            }
             let keeps = is_serving
-                && exclusive_use(desired).is_none()
+                && !ends_first
                 && self
                     .keeps_old_pods(owner, plan, traffic, desired, live, called_elsewhere)
                     .await?;
@@ -68,9 +74,19 @@ impl BundleReconciler {
                 continue;
             }
             if let Some(live) = live {
-                self.gate_on_selector(desired, live, owner).await?;
+                if keeps {
+                    gate_on_called_pods(desired, live)?;
+                }
+                self.gate_on_selector(desired, live, owner, allow_interruption)
+                    .await?;
             }
-            let body = if keeps { held(desired) } else { desired.clone() };
+            let body = if ends_first {
+                ending_old_pods_first(desired)
+            } else if keeps {
+                held(desired)
+            } else {
+                desired.clone()
+            };
             self.ensure(&body, owner).await?;
             rollouts.push(Rollout {
                 deadline: deadline_seconds(desired),
@@ -96,6 +112,25 @@ impl BundleReconciler {
             return Ok(keeps);
         }
         Ok(traffic.leaves(&self.list_calls(owner, plan).await?))
+    }
+
+    /// Deletes the Deployments that the plan drops and that are to make way for the pods of `desired`, if that may interrupt what they
+    /// serve.
+    async fn end_rivals(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        desired: &Value,
+        allow_interruption: bool,
+    ) -> Result<(), Halt> {
+        let kept: Vec<_> = plan.phases.of(Phase::Deployments).filter_map(ObjectKey::of).collect();
+        for live in self.owned(owner, &kinds::DEPLOYMENT) {
+            let is_dropped = ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key));
+            if allow_interruption && is_dropped && makes_way(desired, &live, true) {
+                self.delete(&live).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until the pods of every new revision are there: of a held Deployment beside the old ones, else in their place.
@@ -177,10 +212,13 @@ impl BundleReconciler {
         )
         .await?;
         let (ready, expected) = (revisions.ready(), surge(live));
-        let unready = revisions.unready();
         if revisions.has_settled(expected) {
             return Ok(None);
         }
+        let since = object::condition(live, "Progressing")
+            .and_then(|progressing| object::text(progressing, "/lastUpdateTime")?.parse().ok());
+        let is_stuck = since.is_some_and(|since| now.duration_since(since).as_secs() > rollout.deadline);
+        let unready = revisions.obstacles(live, is_stuck);
         let name = object::text(live, "/metadata/name").unwrap_or_default();
         let state = format!(
             "Deployment {name}: {ready} of {expected} new pods ready{}; pods of the previous revision keep serving",
@@ -189,12 +227,25 @@ impl BundleReconciler {
                 .map(|words| format!("; {words}"))
                 .collect::<String>()
         );
-        let since = object::condition(live, "Progressing")
-            .and_then(|progressing| object::text(progressing, "/lastUpdateTime")?.parse().ok());
-        let is_stuck = since.is_some_and(|since| now.duration_since(since).as_secs() > rollout.deadline);
         if is_stuck {
             return Err(Halt::failed(Milestone::Available, "RolloutStuck", state));
         }
         Ok(Some(state))
+    }
+}
+
+/// Waits until the pods of another revision that webhooks call have come up, as after somebody has deleted them: another template
+/// would end them before (`cleanupUnhealthyReplicas`).
+fn gate_on_called_pods(desired: &Value, live: &Value) -> Result<(), Halt> {
+    if revision(live) == revision(desired) || !is_coming_up(live) {
+        return Ok(());
+    }
+    match RolloutStatus::of(live) {
+        RolloutStatus::Running(message) => Err(Halt::waiting(
+            Milestone::Available,
+            "RollingOut",
+            format!("webhooks call the previous revision, whose pods come up first: {message}"),
+        )),
+        RolloutStatus::Complete | RolloutStatus::Stuck(_) => Ok(()),
     }
 }

@@ -5,9 +5,12 @@ use std::collections::{HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, endpoints::Endpoint, kinds};
-use windlass_object::object;
+use windlass_object::{object, text::tidied};
 
-use crate::install::canary::{self, PodState, UNSCHEDULABLE};
+use crate::install::{
+    canary::{self, PodState, UNSCHEDULABLE},
+    traffic::crowding,
+};
 
 /// Annotation of the Deployment controller on Deployments and their ReplicaSets.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -66,10 +69,13 @@ impl RolloutStatus {
         {
             return Self::Complete;
         }
-        let state = format!(
+        let mut state = format!(
             "Deployment {name}: {updated} of {desired} replicas updated, {available} available, {} old",
             (replicas - updated).max(0)
         );
+        if let Some(failure) = replica_failure(deployment) {
+            state = format!("{state}; {failure}");
+        }
         let stuck = object::condition(deployment, "Progressing")
             .filter(|condition| seen && object::text(condition, "/status") == Some("False"));
         match stuck {
@@ -147,6 +153,22 @@ impl Revisions {
         [self.starting.as_slice(), &self.unscheduled].concat()
     }
 
+    /// What keeps the pods of the newest revision of `deployment`, the only one that was looked at, from being there and ready, and
+    /// what to do where they find no place beside the old ones. Why they do not start is guessed only of a rollout that
+    /// `is_stuck`.
+    pub(super) fn obstacles(&self, deployment: &Value, is_stuck: bool) -> Vec<String> {
+        let mut obstacles = self.unready();
+        obstacles.extend(replica_failure(deployment));
+        let finds_no_place = !self.unscheduled.is_empty() || (is_stuck && !self.starting.is_empty());
+        let cause = crowding(deployment, deployment).filter(|_| finds_no_place);
+        obstacles.extend(cause.map(|cause| {
+            format!(
+                "{cause}; to let old pods end first, although requests fail meanwhile, set spec.upgrade.allowInterruption: true"
+            )
+        }));
+        obstacles
+    }
+
     fn see(&mut self, pod: &Value) {
         let name = object::text(pod, "/metadata/name").unwrap_or_default();
         match canary::state(pod) {
@@ -173,6 +195,15 @@ impl Revisions {
             .map(|endpoint| endpoint.address.to_string())
             .collect()
     }
+}
+
+/// Why a ReplicaSet of the Deployment cannot create pods, for example a quota, or what admission has against them. The
+/// Deployment controller copies it from the ReplicaSet.
+fn replica_failure(deployment: &Value) -> Option<String> {
+    let failure = object::condition(deployment, "ReplicaFailure")?;
+    let is_failing = object::text(failure, "/status") == Some("True");
+    let message = object::text(failure, "/message").unwrap_or_default();
+    is_failing.then(|| format!("pods cannot be created: {}", tidied(message)))
 }
 
 /// Whether nothing of a pod runs any more: it says so, or it should have been gone for a while, and its node cannot say.
@@ -245,6 +276,58 @@ mod tests {
             panic!("not stuck")
         };
         assert!(message.contains("timed out"), "{message}");
+    }
+
+    #[test]
+    fn what_keeps_pods_from_being_created_is_said() {
+        let quota = r#"pods "d-1" is forbidden: exceeded quota: pods"#;
+        for (status, is_said) in [("True", true), ("False", false)] {
+            let mut deployment = deployment(2, 3, 1, 2);
+            let failure = json!({"type": "ReplicaFailure", "status": status, "message": quota});
+            deployment["status"]["conditions"] = json!([failure]);
+            let RolloutStatus::Running(message) = RolloutStatus::of(&deployment) else {
+                panic!("not running")
+            };
+            assert_eq!(message.contains("exceeded quota"), is_said, "{message}");
+            let obstacles = Revisions::default().obstacles(&deployment, false);
+            assert_eq!(obstacles.join("; ").contains("exceeded quota"), is_said, "{obstacles:?}");
+            let timeout = json!({"type": "Progressing", "status": "False", "message": "timed out"});
+            deployment["status"]["conditions"] = json!([timeout, failure]);
+            let RolloutStatus::Stuck(message) = RolloutStatus::of(&deployment) else {
+                panic!("not stuck")
+            };
+            assert_eq!(message.contains("exceeded quota"), is_said, "{message}");
+            assert!(message.contains("timed out"), "{message}");
+        }
+    }
+
+    #[test]
+    fn pods_that_find_no_place_beside_the_old_ones_are_told_what_is_in_their_way() {
+        let revisions = |starting: &[&str], unscheduled: &[&str]| Revisions {
+            starting: starting.iter().map(ToString::to_string).collect(),
+            unscheduled: unscheduled.iter().map(ToString::to_string).collect(),
+            ..Revisions::default()
+        };
+        let mut crowded = deployment(2, 2, 1, 1);
+        crowded["spec"]["template"] = json!({
+            "metadata": {"labels": {"app": "a"}},
+            "spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}},
+            ]}}},
+        });
+        let plain = deployment(2, 2, 1, 1);
+        for (deployment, revisions, is_stuck, is_said) in [
+            (&crowded, revisions(&[], &["a is Pending"]), false, true),
+            (&crowded, revisions(&["a is starting"], &[]), false, false),
+            (&crowded, revisions(&["a is starting"], &[]), true, true),
+            (&crowded, revisions(&[], &[]), true, false),
+            (&plain, revisions(&[], &["a is Pending"]), true, false),
+        ] {
+            let obstacles = revisions.obstacles(deployment, is_stuck).join("; ");
+            for part in ["podAntiAffinity", "allowInterruption: true", "windlass.replicas"] {
+                assert_eq!(obstacles.contains(part), is_said, "{obstacles}");
+            }
+        }
     }
 
     #[test]

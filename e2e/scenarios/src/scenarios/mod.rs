@@ -23,6 +23,7 @@ mod guard;
 mod hygiene;
 mod idle;
 mod install;
+mod interruption;
 mod kubectl;
 mod leader;
 mod leaving;
@@ -163,6 +164,8 @@ scenarios! {
     upgrade::a_canary_that_cannot_start_says_why,
     upgrade::removal_during_a_canary_leaves_nothing_behind,
     upgrade::without_a_canary_a_broken_revision_can_be_set_back,
+    interruption::pods_on_a_port_of_their_node_give_way_to_others_only_when_allowed,
+    interruption::what_is_overridden_and_what_is_not_asked_is_said,
     upgrade::a_downgrade_happens_only_when_asked_for,
     upgrade::a_downgrade_never_loses_stored_objects,
     revisions::the_installed_revision_is_kept_while_the_next_is_refused,

@@ -50,16 +50,25 @@ pub(super) async fn a_foreign_object_is_not_adopted(cluster: &TestCluster) -> an
     let path = "/api/v1/namespaces/sample-system/serviceaccounts";
     let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
     succeed(&cluster.client, "POST", path, Some(&account)).await?;
+    // An upgrade would need its name.
+    let services = "/api/v1/namespaces/sample-system/services";
+    let service = json!({"metadata": {"name": "sample-operator-service-green"}, "spec": {"ports": [{"port": 443}]}});
+    succeed(&cluster.client, "POST", services, Some(&service)).await?;
     cluster.bundle("sample.v1")?;
     let words = refused(
         cluster,
         &steps::bundle_deployment("sample", "sample-system", "sample.v1"),
     )
     .await?;
-    anyhow::ensure!(
-        words.contains("sample-operator"),
-        "the message does not name the object: {words}"
-    );
+    for object in [
+        "ServiceAccount sample-system/sample-operator",
+        "Service sample-system/sample-operator-service-green",
+    ] {
+        anyhow::ensure!(
+            words.contains(object),
+            "the message does not name {object}: {words}"
+        );
+    }
     let after = get(&cluster.client, &format!("{path}/sample-operator"))
         .await?
         .context("it is gone")?;

@@ -36,7 +36,7 @@ pub struct ServingDefaults {
     pub readiness_probe: bool,
     /// A sleep before a pod ends.
     pub pre_stop: bool,
-    /// `maxUnavailable: 0`.
+    /// `maxUnavailable: 0`. Without it, the bundle's own strategy is used on the first install, and when nobody calls the pods.
     pub rolling_update: bool,
     /// A new revision of a bundle that converts is tried out in one pod first.
     pub canary: bool,

@@ -32,6 +32,14 @@ const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// The most characters of what a container said at its end.
 const LONGEST_WORDS: usize = 300;
 
+/// What clients of the API server say of a kind or version that it does not serve: `meta.NoKindMatchError` and the discovery
+/// client of Kubernetes, in lower case.
+const UNSERVED: [&str; 2] = ["no matches for kind", "could not find the requested resource"];
+
+/// What to say then.
+const UNSERVED_HINT: &str = "if it asks for a version that is new with this bundle: one that is converted is served only when the pods that \
+     convert it are ready, so these must get ready without it, and start what watches it later";
+
 /// Reads the state of a pod.
 pub fn state(pod: &Value) -> PodState {
     let text = |pointer: &str| object::text(pod, pointer).unwrap_or_default();
@@ -118,6 +126,8 @@ fn crash(name: &str, status: &Value) -> Option<String> {
     }
     let text = |pointer| object::text(ended, pointer).unwrap_or_default();
     let words = tidied(&last_words(text("/message").trim()));
+    let whole = text("/message").to_lowercase();
+    let is_unserved = UNSERVED.iter().any(|said| whole.contains(said));
     let mut message = format!("is crashing: container {name} terminated with exit code {code}");
     for part in [text("/reason"), words.as_str()] {
         if !part.is_empty() {
@@ -126,6 +136,9 @@ fn crash(name: &str, status: &Value) -> Option<String> {
     }
     if let Some(reason) = object::text(status, "/state/waiting/reason") {
         message = format!("{message}; now {reason}");
+    }
+    if is_unserved {
+        message = format!("{message}; {UNSERVED_HINT}");
     }
     Some(message)
 }
@@ -298,6 +311,22 @@ mod tests {
             ("x".repeat(400), format!("…{}", "x".repeat(300))),
         ] {
             assert_eq!(last_words(&text), expected);
+        }
+    }
+
+    #[test]
+    fn a_container_that_misses_a_kind_is_told_when_versions_are_served() {
+        for (message, is_hinted) in [
+            (r#"No matches for kind "Widget" in version "example.com/v2""#, true),
+            ("failed to list: the server could not find the requested resource", true),
+            ("no such file", false),
+        ] {
+            let pod = json!({"status": {"containerStatuses": [
+                {"name": "c", "state": {"terminated": {"exitCode": 1, "message": message}}}
+            ]}});
+            let (_, words) = words(state(&pod));
+            assert!(words.contains(message), "{words}");
+            assert_eq!(words.contains("served only when the pods"), is_hinted, "{words}");
         }
     }
 

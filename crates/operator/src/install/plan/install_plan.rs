@@ -13,6 +13,7 @@ use windlass_object::{ObjectKey, json, names, object};
 use super::{copies, phases::Phases};
 use crate::install::{
     canary,
+    proof::unasked,
     traffic::{CalledPort, Color},
 };
 
@@ -35,6 +36,8 @@ pub struct Plan {
     pub serving: ServingDefaults,
     /// Custom resources that the author of the bundle gives as examples.
     pub examples: Vec<Value>,
+    /// What is to be known of it although it is installed.
+    pub notices: Vec<String>,
 }
 
 // === impl Plan ===
@@ -57,6 +60,7 @@ impl Plan {
             conversions,
             self_managed,
             certificates,
+            mut notices,
         } = rendered;
         for certificate in &certificates {
             let (mut deployments, others): (Vec<_>, Vec<_>) = objects
@@ -77,6 +81,9 @@ impl Plan {
         let mut seen = BTreeSet::new();
         // Two Deployments may read the same copy.
         objects.retain(|object| ObjectKey::of(object).is_none_or(|key| seen.insert(key)));
+        let is_crd = |object: &&Value| object::text(object, "/kind") == Some("CustomResourceDefinition");
+        let crds: Vec<_> = objects.iter().filter(is_crd).collect();
+        notices.extend(admission.iter().flat_map(|configuration| unasked(configuration, &crds)));
         objects.extend(admission);
         Self {
             serving,
@@ -86,6 +93,7 @@ impl Plan {
             conversions,
             self_managed,
             certificates,
+            notices,
         }
     }
 
@@ -109,6 +117,13 @@ impl Plan {
             service["metadata"]["name"] = certificate.green.clone().into();
         }
         Some(service)
+    }
+
+    /// The second Service of each Deployment that serves webhooks: none of them is there at all times, and none may be another's.
+    pub fn green_services(&self) -> impl Iterator<Item = Value> {
+        self.certificates
+            .iter()
+            .filter_map(|certificate| self.service(&certificate.service, Color::Green))
     }
 
     /// Whether webhooks call the pods of a Deployment.

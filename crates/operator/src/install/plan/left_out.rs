@@ -125,6 +125,7 @@ mod tests {
             certificates: vec![],
             serving: windlass_bundle::render::ServingDefaults::default(),
             examples: vec![],
+            notices: vec![],
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_object::object;
 
+use super::admission_request::targets;
 use crate::install::traffic::DEFAULT_PORT;
 
 /// One admission webhook that calls a Service.
@@ -50,7 +51,7 @@ impl<'a> AdmissionWebhook<'a> {
     /// AdmissionReview that is sent, or may do something else beside answering when it is asked for a dry run.
     fn of(webhook: &'a Value, admission_type: AdmissionType) -> Option<Self> {
         let text = |pointer| object::text(webhook, pointer);
-        if !matches!(text("/sideEffects"), Some("None" | "NoneOnDryRun")) {
+        if has_side_effects(webhook) {
             return None;
         }
         let service = webhook.pointer("/clientConfig/service")?;
@@ -83,6 +84,32 @@ pub fn admission_webhooks(configuration: &Value) -> impl Iterator<Item = Admissi
     object::items(configuration, "/webhooks")
         .iter()
         .filter_map(move |webhook| AdmissionWebhook::of(webhook, admission_type))
+}
+
+/// What to say of webhooks of a webhook configuration that are armed although nobody has asked them: each, and why it cannot be
+/// asked. `crds`: those of the bundle.
+pub fn unasked(configuration: &Value, crds: &[&Value]) -> Vec<String> {
+    let reason = |webhook: &Value| {
+        if has_side_effects(webhook) {
+            Some("it has side effects")
+        } else if AdmissionWebhook::of(webhook, AdmissionType::Validating).is_none() {
+            Some("it calls no Service, or takes no version of AdmissionReview that API servers send")
+        } else if targets(object::items(webhook, "/rules"), crds).is_empty() {
+            Some("no object is known that its rules match")
+        } else {
+            None
+        }
+    };
+    object::items(configuration, "/webhooks")
+        .iter()
+        .filter_map(|webhook| Some((object::text(webhook, "/name")?, reason(webhook)?)))
+        .map(|(name, reason)| format!("admission webhook {name} is not asked before it is armed: {reason}"))
+        .collect()
+}
+
+/// Whether a webhook may do something else beside answering when it is asked for a dry run.
+fn has_side_effects(webhook: &Value) -> bool {
+    !matches!(object::text(webhook, "/sideEffects"), Some("None" | "NoneOnDryRun"))
 }
 
 #[cfg(test)]
@@ -122,6 +149,30 @@ mod tests {
             assert_eq!((webhook.port, webhook.path), (8443, "/a"));
             assert_eq!(webhook.timeout, Duration::from_secs(3));
         });
+    }
+
+    #[test]
+    fn a_webhook_that_is_not_asked_is_named_with_the_reason() {
+        let rule = |resource: &str| json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": [resource]}]);
+        for (changes, expected) in [
+            (json!({"rules": rule("pods")}), None),
+            (json!({"rules": rule("gadgets")}), Some("no object is known that its rules match")),
+            (json!({"rules": rule("pods"), "sideEffects": "Some"}), Some("side effects")),
+            (json!({"rules": rule("pods"), "admissionReviewVersions": ["v2"]}), Some("AdmissionReview")),
+        ] {
+            let configuration = json!({"webhooks": [webhook(changes.clone())]});
+            let found = unasked(&configuration, &[]);
+            assert_eq!(found.len(), usize::from(expected.is_some()), "{changes}: {found:?}");
+            for part in expected.into_iter().chain(["admission webhook w is not asked"]) {
+                assert!(found.iter().all(|notice| notice.contains(part)), "{found:?}");
+            }
+        }
+        let gadgets = json!({"spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Gadget", "plural": "gadgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true}],
+        }});
+        let configuration = json!({"webhooks": [webhook(json!({"rules": rule("gadgets")}))]});
+        assert_eq!(unasked(&configuration, &[&gadgets]), [""; 0]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod seat_tally;
 
 pub use admission_request::{AdmissionRequest, Provenance, RequestOperation, RequestTarget, targets};
 pub use admission_review::{AdmissionProblem, judge, review};
-pub use admission_webhook::{AdmissionType, AdmissionWebhook, admission_webhooks};
+pub use admission_webhook::{AdmissionType, AdmissionWebhook, admission_webhooks, unasked};
 pub use seat_answer::{Obstacle, SeatAnswer};
 pub use seat_probe::{ProbePart, SeatProbe};
 pub use seat_tally::{SeatFinding, SeatTally};

@@ -59,6 +59,18 @@ pub fn leaves_as_is(desired: &Value, live: Option<&Value>, has_pods: bool) -> bo
     has_pods && live.is_some_and(|live| is_held(live) && revision(live) != revision(desired))
 }
 
+/// Whether the newest pods of a live Deployment have never all been there, and are still on their way.
+pub fn is_coming_up(live: &Value) -> bool {
+    let count = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let is_seen = count("/status/observedGeneration") >= count("/metadata/generation");
+    let progressing = object::condition(live, "Progressing");
+    let has_come_up = progressing.is_some_and(|progressing| {
+        object::text(progressing, "/status") == Some("False")
+            || object::text(progressing, "/reason") == Some("NewReplicaSetAvailable")
+    });
+    !is_held(live) && !(is_seen && has_come_up)
+}
+
 /// Whether a Deployment may have pods of another revision that are called.
 pub fn is_rolling(desired: &Value, live: &Value) -> bool {
     is_held(live) || revision(live) != revision(desired)
@@ -131,6 +143,28 @@ mod tests {
             assert!(seconds("progressDeadlineSeconds") > seconds("minReadySeconds"));
             assert!(i32::try_from(seconds("progressDeadlineSeconds")).is_ok());
             assert!(is_held(&held));
+        }
+    }
+
+    #[test]
+    fn pods_that_were_there_once_do_not_come_up_again() {
+        let with = |observed: i64, conditions: Value| {
+            json!({
+                "metadata": {"generation": 2}, "status": {"observedGeneration": observed, "conditions": conditions},
+            })
+        };
+        let progressing =
+            |status: &str, reason: &str| json!([{"type": "Progressing", "status": status, "reason": reason}]);
+        for (live, expected) in [
+            (with(2, json!([])), true),
+            (with(2, progressing("True", "ReplicaSetUpdated")), true),
+            // They crash now, and the next revision may mend it.
+            (with(2, progressing("True", "NewReplicaSetAvailable")), false),
+            (with(2, progressing("False", "ProgressDeadlineExceeded")), false),
+            (with(1, progressing("True", "NewReplicaSetAvailable")), true),
+            (held(&with(2, json!([]))), false),
+        ] {
+            assert_eq!(is_coming_up(&live), expected, "{live}");
         }
     }
 
