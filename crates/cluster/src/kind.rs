@@ -51,8 +51,6 @@ pub mod kinds {
     pub const DEPLOYMENT: Kind = Kind::new("apps/v1", "Deployment");
     /// Events.
     pub const EVENT: Kind = Kind::new("events.k8s.io/v1", "Event");
-    /// PersistentVolumeClaims.
-    pub const PERSISTENT_VOLUME_CLAIM: Kind = Kind::new("v1", "PersistentVolumeClaim");
     /// ReplicaSets.
     pub const REPLICA_SET: Kind = Kind::new("apps/v1", "ReplicaSet");
     /// Leases.

@@ -63,7 +63,12 @@ pub(super) fn overridden(serving: &ServingDeployment<'_>, deployments: &[Value])
     let limit = |field: &str| {
         let limit = written.pointer(&format!("/rollingUpdate/{field}"))?;
         let is_kept = rendered.pointer(&format!("/rollingUpdate/{field}")) == Some(limit);
-        (!is_kept).then(|| format!("{field}: {}", limit.as_str().map_or_else(|| limit.to_string(), str::to_owned)))
+        (!is_kept).then(|| {
+            format!(
+                "{field}: {}",
+                limit.as_str().map_or_else(|| limit.to_string(), str::to_owned)
+            )
+        })
     };
     let is_recreated = |strategy: &Value| object::text(strategy, "/type") == Some("Recreate");
     let overridden = if is_recreated(written) {
@@ -241,8 +246,16 @@ mod tests {
     fn what_is_overridden_is_said_with_the_way_to_keep_it() {
         for (strategy, replicas, expected) in [
             (json!({"type": "Recreate"}), 1, Some("type: Recreate")),
-            (json!({"rollingUpdate": {"maxUnavailable": 1}}), 1, Some("maxUnavailable: 1")),
-            (json!({"rollingUpdate": {"maxUnavailable": "100%"}}), 2, Some("maxUnavailable: 100%")),
+            (
+                json!({"rollingUpdate": {"maxUnavailable": 1}}),
+                1,
+                Some("maxUnavailable: 1"),
+            ),
+            (
+                json!({"rollingUpdate": {"maxUnavailable": "100%"}}),
+                2,
+                Some("maxUnavailable: 100%"),
+            ),
             (json!({"rollingUpdate": {"maxSurge": 0}}), 1, Some("maxSurge: 0")),
             (json!({"rollingUpdate": {"maxSurge": 2}}), 1, None),
             (json!({"rollingUpdate": {"maxUnavailable": 1}}), 2, None),
@@ -259,8 +272,15 @@ mod tests {
                 render(&bundle, &options).unwrap().notices
             };
             let found = notices(json!({}));
-            assert_eq!(found.len(), usize::from(expected.is_some()), "{strategy}: {found:?}");
-            for part in expected.into_iter().chain(["Deployment widgets.controller", "rollingUpdate: false"]) {
+            assert_eq!(
+                found.len(),
+                usize::from(expected.is_some()),
+                "{strategy}: {found:?}"
+            );
+            for part in expected
+                .into_iter()
+                .chain(["Deployment widgets.controller", "rollingUpdate: false"])
+            {
                 assert!(found.iter().all(|notice| notice.contains(part)), "{found:?}");
             }
             assert_eq!(notices(json!({"windlass": {"rollingUpdate": false}})), [""; 0]);

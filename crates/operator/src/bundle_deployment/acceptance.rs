@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConversionStatus, NextRevision, WebhookState};
+use windlass_api::{
+    BundleDeployment, BundleDeploymentSpec, BundleStatus, ConversionStatus, NextRevision, WebhookState,
+};
 use windlass_bundle::upgrade::{self, Release};
 use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
@@ -142,7 +144,6 @@ impl BundleReconciler {
         let live: Vec<_> = live.iter().map(AsRef::as_ref).collect();
         let deployments = self.owned(owner, &kinds::DEPLOYMENT);
         let deployments: Vec<_> = deployments.iter().map(AsRef::as_ref).collect();
-        let single_pod_claims = self.single_pod_claims(plan).await?;
         let mut refusals = preflight(&PreflightObservation {
             claimant: &owner.bundle_deployment,
             plan,
@@ -151,7 +152,6 @@ impl BundleReconciler {
             live: &live,
             crds: &crds,
             deployments: &deployments,
-            single_pod_claims: &single_pod_claims,
             allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         // What belongs to others is not going to change.
@@ -287,7 +287,11 @@ mod tests {
             ("sample-system", json!([]), None),
             ("sample-system", json!(["default", "sample-system"]), None),
             ("windlass-system", json!([]), Some("with another namespace")),
-            ("sample-system", json!(["default", "windlass-system"]), Some("spec.watchNamespaces has windlass-system")),
+            (
+                "sample-system",
+                json!(["default", "windlass-system"]),
+                Some("spec.watchNamespaces has windlass-system"),
+            ),
         ] {
             let spec = json!({
                 "namespace": namespace, "watchNamespaces": watched, "source": {"directory": {"path": "a"}},

@@ -31,7 +31,7 @@ impl BundleReconciler {
         owner: &Applicant,
         next: &Plan,
     ) -> Result<(), Halt> {
-        let Some(begun) = self.begun_revision(owner, next) else {
+        let Some(begun) = self.begun_revision(owner, next).await? else {
             return Ok(());
         };
         let Some((number, loaded)) = self.recorded_with(deployment, next, &begun).await? else {
@@ -70,30 +70,33 @@ impl BundleReconciler {
         }
     }
 
-    /// The revision of pods that webhooks call, that answer, and that another pod template would end.
-    fn begun_revision(&self, owner: &Applicant, next: &Plan) -> Option<String> {
-        let called = self.called_services(owner, next);
+    /// The revision of pods that webhooks call, that answer, and that another pod template would end. The API server is asked: a
+    /// watch that lags shows that nobody calls them yet, or that old pods are kept which are let go already.
+    async fn begun_revision(&self, owner: &Applicant, next: &Plan) -> Result<Option<String>, Halt> {
+        let seen = self.owned(owner, &kinds::DEPLOYMENT);
+        if unfinished(seen.iter().map(AsRef::as_ref), next).next().is_none() {
+            return Ok(None);
+        }
+        let deployments = self.list_owned(owner, &kinds::DEPLOYMENT).await?;
+        let calls = self.list_calls(owner, next).await?;
         let answering = |revision: &str| {
-            called.iter().any(|name| {
-                let key = kinds::SERVICE.object(Some(&next.namespace), name);
+            calls.iter().any(|call| {
+                let key = kinds::SERVICE.object(Some(&call.namespace), &call.service);
                 self.context.index.find(&key).is_some_and(|service| {
                     selects(&service, revision)
                         && !endpoints::ready(&self.context.index, &service, None).is_empty()
                 })
             })
         };
-        let deployments = self.owned(owner, &kinds::DEPLOYMENT);
-        let begun = deployments
-            .iter()
-            .filter(|live| is_unfinished(live))
-            .filter_map(|live| revision(live))
-            .find(|revision| !is_of(next, revision) && answering(revision))?;
         let goes_back = next
             .phases
             .of(Phase::Deployments)
             .filter_map(revision)
             .any(|revision| self.answers(owner, next, revision));
-        (!goes_back).then(|| begun.to_owned())
+        // Where old pods are let go already, webhooks cannot go back to them.
+        let begun = unfinished(&deployments, next)
+            .find(|(revision, is_held)| answering(revision) && !(*is_held && goes_back));
+        Ok(begun.map(|(revision, _)| revision.to_owned()))
     }
 
     /// Whether a Service of the plan leads to pods of a revision that are ready.
@@ -140,6 +143,18 @@ fn is_of(plan: &Plan, revision: &str) -> bool {
 fn selects(service: &Value, revision: &str) -> bool {
     let selector = service.pointer("/spec/selector").unwrap_or(&Value::Null);
     selector.get(names::REVISION).and_then(Value::as_str) == Some(revision)
+}
+
+/// The revisions of Deployments that another pod template would cut off, but those of `next`, and whether they are held.
+fn unfinished<'a>(
+    deployments: impl IntoIterator<Item = &'a Value>,
+    next: &Plan,
+) -> impl Iterator<Item = (&'a str, bool)> {
+    deployments
+        .into_iter()
+        .filter(|live| is_unfinished(live))
+        .filter_map(|live| Some((revision(live)?, is_held(live))))
+        .filter(|(revision, _)| !is_of(next, revision))
 }
 
 /// Whether a Deployment has pods of an older template beside those of its newest one, or may have.

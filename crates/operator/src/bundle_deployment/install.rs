@@ -110,7 +110,14 @@ impl BundleReconciler {
             .await?;
         let allow_interruption = deployment.spec.upgrade.allow_interruption;
         let rollouts = self
-            .roll_out(owner, plan, traffic, called_elsewhere, in_transition, allow_interruption)
+            .roll_out(
+                owner,
+                plan,
+                traffic,
+                called_elsewhere,
+                in_transition,
+                allow_interruption,
+            )
             .await?;
         self.dismiss_canaries(owner, &[]).await?;
 

@@ -1,16 +1,13 @@
 //! What is there of an install, as the watches see it or as the API server has it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
-use windlass_object::{ObjectKey, names, object};
+use windlass_object::{ObjectKey, names};
 
 use super::{halt::Halt, reconciler::BundleReconciler};
-use crate::install::{
-    plan::{Phase, Plan, dropped_versions, stops_serving, waits_for_proof},
-    traffic::{is_for_one_pod, mounted_claims},
-};
+use crate::install::plan::{Phase, Plan, dropped_versions, stops_serving, waits_for_proof};
 
 // === impl BundleReconciler ===
 
@@ -56,26 +53,6 @@ impl BundleReconciler {
     pub(super) fn deployments_of(&self, plan: &Plan) -> Vec<Arc<Value>> {
         let keys = plan.phases.of(Phase::Deployments).filter_map(ObjectKey::of);
         keys.filter_map(|key| self.context.index.find(&key)).collect()
-    }
-
-    /// The PersistentVolumeClaims in the namespace of a plan that one pod at a time can mount; none if the plan mounts none.
-    pub(super) async fn single_pod_claims(&self, plan: &Plan) -> Result<BTreeSet<String>, RequestError> {
-        if plan
-            .phases
-            .of(Phase::Deployments)
-            .all(|deployment| mounted_claims(deployment).is_empty())
-        {
-            return Ok(BTreeSet::new());
-        }
-        let namespace = Some(plan.namespace.as_str());
-        let claims = self
-            .context
-            .cluster
-            .list(&kinds::PERSISTENT_VOLUME_CLAIM, namespace, None)
-            .await?;
-        let single = claims.iter().filter(|claim| is_for_one_pod(claim));
-        let names = single.filter_map(|claim| object::text(claim, "/metadata/name"));
-        Ok(names.map(str::to_owned).collect())
     }
 
     /// The objects of a kind that were installed for a BundleDeployment, as the watches see them. Copies of them, which

@@ -97,7 +97,10 @@ mod tests {
         let owned = |uid: &str| json!([owner_reference("a", uid)]);
         for (metadata, expected) in [
             (json!({}), false),
-            (json!({"labels": {"app": "x"}, "ownerReferences": owned("2")}), false),
+            (
+                json!({"labels": {"app": "x"}, "ownerReferences": owned("2")}),
+                false,
+            ),
             (json!({"labels": {names::REVISION_OF: "b"}}), false),
             (json!({"labels": {names::BUNDLE_SOURCE: "a"}}), false),
             (json!({"labels": {names::REVISION_OF: "a"}}), true),

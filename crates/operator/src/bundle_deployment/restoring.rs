@@ -13,7 +13,9 @@ use windlass_cluster::apply::Applicant;
 use windlass_crd::claims::{AppliedAs, Owner};
 use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
-use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles};
+use super::{
+    halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles,
+};
 use crate::install::{
     plan::Plan,
     traffic::{Arming, Color, Traffic},
@@ -66,7 +68,7 @@ impl BundleReconciler {
                     .await?;
             }
             if Owner::is_erased(&live) {
-                self.mark(owner, &key, &arming).await?;
+                self.label_again(owner, &key, &arming).await?;
             }
         }
         Ok(())
@@ -126,8 +128,8 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Marks a CRD as ours again: whom it calls is not taken for called by nobody then, and it follows the rotation.
-    async fn mark(&self, owner: &Applicant, key: &ObjectKey, arming: &Arming<'_>) -> Result<(), Halt> {
+    /// Labels a CRD as ours again: whom it calls is not taken for called by nobody then, and it follows the rotation.
+    async fn label_again(&self, owner: &Applicant, key: &ObjectKey, arming: &Arming<'_>) -> Result<(), Halt> {
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(());
         };
@@ -146,7 +148,7 @@ impl BundleReconciler {
             }),
         );
         self.context.cluster.patch(key, &patch, names::INSTALL).await?;
-        info!(object = %key, "Marked again");
+        info!(object = %key, "Labelled again");
         Ok(())
     }
 

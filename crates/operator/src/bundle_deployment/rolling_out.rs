@@ -16,8 +16,8 @@ use crate::install::{
     plan::{Phase, Plan},
     status::Milestone,
     traffic::{
-        Traffic, deadline_seconds, ending_old_pods_first, ends_old_pods_first, held, is_coming_up, is_held, is_rolling,
-        keeps_old_pods, leaves_as_is, makes_way, surge,
+        Traffic, deadline_seconds, ending_old_pods_first, ends_old_pods_first, held, is_coming_up, is_held,
+        is_rolling, keeps_old_pods, leaves_as_is, makes_way, surge,
     },
 };
 
@@ -123,7 +123,11 @@ impl BundleReconciler {
         desired: &Value,
         allow_interruption: bool,
     ) -> Result<(), Halt> {
-        let kept: Vec<_> = plan.phases.of(Phase::Deployments).filter_map(ObjectKey::of).collect();
+        let kept: Vec<_> = plan
+            .phases
+            .of(Phase::Deployments)
+            .filter_map(ObjectKey::of)
+            .collect();
         for live in self.owned(owner, &kinds::DEPLOYMENT) {
             let is_dropped = ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key));
             if allow_interruption && is_dropped && makes_way(desired, &live, true) {

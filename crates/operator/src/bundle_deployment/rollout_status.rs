@@ -290,7 +290,11 @@ mod tests {
             };
             assert_eq!(message.contains("exceeded quota"), is_said, "{message}");
             let obstacles = Revisions::default().obstacles(&deployment, false);
-            assert_eq!(obstacles.join("; ").contains("exceeded quota"), is_said, "{obstacles:?}");
+            assert_eq!(
+                obstacles.join("; ").contains("exceeded quota"),
+                is_said,
+                "{obstacles:?}"
+            );
             let timeout = json!({"type": "Progressing", "status": "False", "message": "timed out"});
             deployment["status"]["conditions"] = json!([timeout, failure]);
             let RolloutStatus::Stuck(message) = RolloutStatus::of(&deployment) else {

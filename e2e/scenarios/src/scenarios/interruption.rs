@@ -16,15 +16,25 @@ use crate::{
 fn on_the_host(cluster: &TestCluster, base: &str) -> anyhow::Result<PathBuf> {
     let bundle = cluster.bundle(base)?;
     let port = "                  containerPort: 9443\n";
-    cluster.edit(&bundle, port, &format!("{port}                  hostPort: 9443\n"))?;
+    cluster.edit(
+        &bundle,
+        port,
+        &format!("{port}                  hostPort: 9443\n"),
+    )?;
     Ok(bundle)
 }
 
 /// Gives the Deployment of a sample another name.
 fn rename(cluster: &TestCluster, bundle: &std::path::Path) -> anyhow::Result<()> {
     for (from, to) in [
-        ("- name: sample-operator\n        label", "- name: other-operator\n        label"),
-        ("deploymentName: sample-operator\n", "deploymentName: other-operator\n"),
+        (
+            "- name: sample-operator\n        label",
+            "- name: other-operator\n        label",
+        ),
+        (
+            "deploymentName: sample-operator\n",
+            "deploymentName: other-operator\n",
+        ),
     ] {
         cluster.edit(bundle, from, to)?;
     }
@@ -87,11 +97,19 @@ pub(super) async fn what_is_overridden_and_what_is_not_asked_is_said(
     let _operator = cluster.operator.start()?;
     let bundle = cluster.bundle("sample.v1")?;
     let replicas = "          replicas: 2\n";
-    cluster.edit(&bundle, replicas, "          replicas: 1\n          strategy: {type: Recreate}\n")?;
+    cluster.edit(
+        &bundle,
+        replicas,
+        "          replicas: 1\n          strategy: {type: Recreate}\n",
+    )?;
     let unknown = "    - {apiGroups: [elsewhere.example.com], apiVersions: [v1], operations: [CREATE], resources: [gadgets]}\n";
     let rules = "    rules:\n    - apiGroups: [sample.windlass.dev]\n      apiVersions: [v1, v1beta1]\n      operations: [CREATE, UPDATE]\n      \
                  resources: [widgets]\n      scope: Namespaced\n  - type: ConversionWebhook\n";
-    cluster.edit(&bundle, rules, &format!("    rules:\n{unknown}  - type: ConversionWebhook\n"))?;
+    cluster.edit(
+        &bundle,
+        rules,
+        &format!("    rules:\n{unknown}  - type: ConversionWebhook\n"),
+    )?;
     let object = bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     let installed = ready(&cluster.client, "sample", PATIENCE).await?;

@@ -52,7 +52,8 @@ pub(super) async fn a_foreign_object_is_not_adopted(cluster: &TestCluster) -> an
     succeed(&cluster.client, "POST", path, Some(&account)).await?;
     // An upgrade would need its name.
     let services = "/api/v1/namespaces/sample-system/services";
-    let service = json!({"metadata": {"name": "sample-operator-service-green"}, "spec": {"ports": [{"port": 443}]}});
+    let service =
+        json!({"metadata": {"name": "sample-operator-service-green"}, "spec": {"ports": [{"port": 443}]}});
     succeed(&cluster.client, "POST", services, Some(&service)).await?;
     cluster.bundle("sample.v1")?;
     let words = refused(

@@ -12,8 +12,8 @@ use crate::{
     request::{send, text},
     sample,
     steps::{
-        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, bundle_deployment, check, conditions, current, get, list, ready, succeed,
-        until,
+        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, bundle_deployment, check, conditions, current, get, list,
+        ready, succeed, until,
     },
     test_cluster::TestCluster,
 };
@@ -458,18 +458,22 @@ async fn keeps_its_conversion(cluster: &TestCluster) -> anyhow::Result<()> {
             Ok(check(answer.code == 200, || answer.to_string()))
         })
         .await?;
-        until(&format!("the conversion is back after {change}"), PATIENCE, async || {
-            let crd = sample::crd(cluster).await?;
-            let metadata = &crd["metadata"];
-            let is_back = service(&crd) == called
-                && metadata["labels"]["windlass.dev/bundle-deployment"] == "sample"
-                && !metadata["annotations"]["windlass.dev/inject-ca-from"].is_null();
-            Ok(if is_back {
-                Ok(())
-            } else {
-                Err(conditions(&deployment(cluster).await?))
-            })
-        })
+        until(
+            &format!("the conversion is back after {change}"),
+            PATIENCE,
+            async || {
+                let crd = sample::crd(cluster).await?;
+                let metadata = &crd["metadata"];
+                let is_back = service(&crd) == called
+                    && metadata["labels"]["windlass.dev/bundle-deployment"] == "sample"
+                    && !metadata["annotations"]["windlass.dev/inject-ca-from"].is_null();
+                Ok(if is_back {
+                    Ok(())
+                } else {
+                    Err(conditions(&deployment(cluster).await?))
+                })
+            },
+        )
         .await?;
     }
     Ok(())

@@ -9,7 +9,9 @@ use windlass_bundle::BundledKind;
 use super::{foreign, upgrade};
 use crate::{
     sample,
-    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, current, delete, get, gone, ready, succeed, until},
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, conditions, current, delete, get, gone, ready, succeed, until,
+    },
     test_cluster::TestCluster,
 };
 

@@ -30,7 +30,11 @@ const PODS: &str =
 
 /// What the new revision does wrong, the reason that the status gives, and words of its message.
 const FAULTS: [(&str, &str, &str); 6] = [
-    ("crash", "CanaryCrashing", "exit code 1: Error: crashing, as --fault crash asks"),
+    (
+        "crash",
+        "CanaryCrashing",
+        "exit code 1: Error: crashing, as --fault crash asks",
+    ),
     (
         "wrong-certificate",
         "CanaryFailed",

@@ -81,7 +81,10 @@ impl Preview {
                     .await?,
             );
         }
-        for key in plan.green_services().filter_map(|service| ObjectKey::of(&service)) {
+        for key in plan
+            .green_services()
+            .filter_map(|service| ObjectKey::of(&service))
+        {
             there.extend(cluster.read(&key).await.map_err(explained)?);
         }
         preview.check(cluster, plan, &deployment, &owner, &there).await?;
@@ -184,7 +187,10 @@ impl Preview {
             }),
         }
         let selector = format!("{}={name}", names::BUNDLE_DEPLOYMENT);
-        let installed = cluster.list(&kinds::DEPLOYMENT, None, Some(&selector)).await.map_err(explained)?;
+        let installed = cluster
+            .list(&kinds::DEPLOYMENT, None, Some(&selector))
+            .await
+            .map_err(explained)?;
         let installed: Vec<_> = installed.iter().filter(|live| owner.owns(live)).collect();
         let (live, crds): (Vec<_>, Vec<_>) = (there.iter().collect(), crds.iter().collect());
         let refusals = preflight(&PreflightObservation {
@@ -195,8 +201,6 @@ impl Preview {
             live: &live,
             crds: &crds,
             deployments: &installed,
-            // What the operator finds when it looks: whoever asks for a preview may not list them.
-            single_pod_claims: &BTreeSet::new(),
             allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         self.refusals.extend(refusals.iter().map(ToString::to_string));

@@ -145,7 +145,12 @@ fn crash(name: &str, status: &Value) -> Option<String> {
 
 /// The end of a long text, from the start of a line, or else of a word; from its middle only where that is very long.
 fn last_words(text: &str) -> String {
-    let Some((cut, _)) = text.char_indices().rev().nth(LONGEST_WORDS - 1).filter(|(cut, _)| *cut > 0) else {
+    let Some((cut, _)) = text
+        .char_indices()
+        .rev()
+        .nth(LONGEST_WORDS - 1)
+        .filter(|(cut, _)| *cut > 0)
+    else {
         return text.to_owned();
     };
     // What precedes tells whether the first word is whole.
@@ -300,10 +305,7 @@ mod tests {
                 format!("{filling}\nat {path}\nError: no flag -x\n{}", "b".repeat(160)),
                 format!("…Error: no flag -x\n{}", "b".repeat(160)),
             ),
-            (
-                format!("{path} {path}"),
-                format!("…{path}"),
-            ),
+            (format!("{path} {path}"), format!("…{path}")),
             (
                 format!("{filling}{}", "ä".repeat(200)),
                 format!("…{}{}", "word ".repeat(20), "ä".repeat(200)),
@@ -317,8 +319,14 @@ mod tests {
     #[test]
     fn a_container_that_misses_a_kind_is_told_when_versions_are_served() {
         for (message, is_hinted) in [
-            (r#"No matches for kind "Widget" in version "example.com/v2""#, true),
-            ("failed to list: the server could not find the requested resource", true),
+            (
+                r#"No matches for kind "Widget" in version "example.com/v2""#,
+                true,
+            ),
+            (
+                "failed to list: the server could not find the requested resource",
+                true,
+            ),
             ("no such file", false),
         ] {
             let pod = json!({"status": {"containerStatuses": [

@@ -83,7 +83,11 @@ impl Plan {
         objects.retain(|object| ObjectKey::of(object).is_none_or(|key| seen.insert(key)));
         let is_crd = |object: &&Value| object::text(object, "/kind") == Some("CustomResourceDefinition");
         let crds: Vec<_> = objects.iter().filter(is_crd).collect();
-        notices.extend(admission.iter().flat_map(|configuration| unasked(configuration, &crds)));
+        notices.extend(
+            admission
+                .iter()
+                .flat_map(|configuration| unasked(configuration, &crds)),
+        );
         objects.extend(admission);
         Self {
             serving,

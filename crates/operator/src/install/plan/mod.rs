@@ -3,6 +3,7 @@
 
 mod copies;
 mod install_plan;
+mod interruptions;
 mod left_out;
 mod phases;
 mod preflight;

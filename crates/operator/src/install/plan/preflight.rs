@@ -1,7 +1,4 @@
 //! What speaks against an install, found before anything is written.
-
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 use thiserror::Error;
 use windlass_crd::{
@@ -10,8 +7,7 @@ use windlass_crd::{
 };
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
-use super::{Phase, install_plan::Plan};
-use crate::install::{canary, traffic::{claim_conflict, exclusion}};
+use super::{Phase, install_plan::Plan, interruptions::interruptions};
 
 /// Who wants to install what, and what is in the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +26,6 @@ pub struct PreflightObservation<'a> {
     pub crds: &'a [&'a Value],
     /// Every Deployment that was installed for this BundleDeployment, also of those that the plan drops.
     pub deployments: &'a [&'a Value],
-    /// The PersistentVolumeClaims in the plan's namespace that one pod at a time can mount.
-    pub single_pod_claims: &'a BTreeSet<String>,
     /// Whether webhooks may go unanswered while a Deployment is upgraded.
     pub allow_interruption: bool,
 }
@@ -98,13 +92,6 @@ const FINDINGS: Listing = Listing {
     most: 10,
     separator: "; ",
     way_to_rest: ": to see all, run windlass check --crd-upgrade",
-};
-
-/// How a message lists what calls webhooks.
-const CALLERS: Listing = Listing {
-    most: 10,
-    separator: ", ",
-    way_to_rest: "",
 };
 
 // === impl Refusal ===
@@ -174,62 +161,6 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
     refusals
 }
 
-/// The serving Deployments whose new pods cannot come up beside those that serve now: of the revision before, or of a Deployment
-/// that goes.
-fn interruptions(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
-    let deployments = scene.plan.phases.of(Phase::Deployments);
-    deployments
-        .filter(|desired| scene.plan.is_serving(desired))
-        .filter_map(|desired| {
-            let deployment = ObjectKey::of(desired)?;
-            let cause = scene
-                .deployments
-                .iter()
-                .find_map(|live| interruption(scene, desired, live))?;
-            Some(Refusal::Interruption {
-                deployment,
-                cause,
-                needing: callers(scene.plan),
-            })
-        })
-        .collect()
-}
-
-/// Why new pods of `desired` cannot come up beside those of `live`; `None` where they can, or need not, since these stay.
-fn interruption(scene: &PreflightObservation<'_>, desired: &Value, live: &Value) -> Option<String> {
-    let (key, other) = (ObjectKey::of(desired)?, ObjectKey::of(live)?);
-    canary::revision(live)?;
-    if canary::revision(live) == canary::revision(desired) || is_kept(scene.plan, live) {
-        return None;
-    }
-    let cause =
-        exclusion(desired, live).or_else(|| claim_conflict(desired, live, scene.single_pod_claims))?;
-    Some(if key == other {
-        cause
-    } else {
-        format!("{cause} and so do those of {other}")
-    })
-}
-
-/// Whether a Deployment stays as it is.
-fn is_kept(plan: &Plan, live: &Value) -> bool {
-    let (key, revision) = (ObjectKey::of(live), canary::revision(live));
-    plan.phases
-        .of(Phase::Deployments)
-        .any(|desired| ObjectKey::of(desired) == key && canary::revision(desired) == revision)
-}
-
-/// What sends requests to webhooks.
-fn callers(plan: &Plan) -> String {
-    let admission = plan.phases.of(Phase::Admission).filter_map(ObjectKey::of);
-    let conversions = plan
-        .conversions
-        .iter()
-        .map(|conversion| format!("the conversion of {}", conversion.crd));
-    let callers: Vec<_> = admission.map(|key| key.to_string()).chain(conversions).collect();
-    CALLERS.of(&callers)
-}
-
 fn conversion_claimed(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
     let owner = scene
         .crds
@@ -281,7 +212,7 @@ mod tests {
 
     use super::*;
     use crate::install::plan::Phases;
-    use windlass_bundle::render::{Conversion, ServingDefaults, WebhookCertificate};
+    use windlass_bundle::render::{Conversion, ServingDefaults};
     use windlass_object::yaml;
 
     /// A CRD of widgets; `metadata` is YAML.
@@ -349,7 +280,6 @@ mod tests {
             live: &live,
             crds: &crds,
             deployments: &[],
-            single_pod_claims: &BTreeSet::new(),
             allow_interruption: false,
         })
     }
@@ -446,7 +376,6 @@ mod tests {
                 live: &[object],
                 crds: &[],
                 deployments: &[],
-                single_pod_claims: &BTreeSet::new(),
                 allow_interruption: false,
             };
             preflight(&scene).iter().map(Refusal::reason).collect::<Vec<_>>()
@@ -505,75 +434,6 @@ mod tests {
                 (Some(message), Some(expected)) => assert!(message.ends_with(expected), "{message}"),
                 (refusal, expected) => panic!("{refusal:?} for {expected:?}"),
             }
-        }
-    }
-
-    /// A Deployment that serves webhooks on a port of its node.
-    fn serving(name: &str, app: &str, image: &str, port: u16) -> Value {
-        let mut deployment = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"},
-            "spec": {"selector": {"matchLabels": {"app": app}}, "template": {
-                "metadata": {"labels": {"app": app}},
-                "spec": {"containers": [{"image": image, "ports": [{"containerPort": 9443, "hostPort": port}]}]},
-            }},
-        });
-        canary::stamp(&mut deployment);
-        deployment
-    }
-
-    #[test]
-    fn new_pods_that_no_node_has_a_port_for_are_refused_whatever_their_deployment_is_called() {
-        let old = serving("d", "a", "1", 9443);
-        let mut unlabelled = old.clone();
-        unlabelled["spec"]["template"]["metadata"] = json!({});
-        let mounting = |image: &str, claim: &str| {
-            let mut deployment = serving("d", "a", image, 0);
-            deployment["spec"]["template"]["spec"]["volumes"] =
-                json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
-            canary::stamp(&mut deployment);
-            deployment
-        };
-        let (single, shared) = (mounting("1", "single"), mounting("1", "shared"));
-        for (case, live, desired, expected) in [
-            ("a volume for one pod", vec![&single], mounting("2", "single"), Some("(ReadWriteOncePod)")),
-            ("a volume that may be shared", vec![&shared], mounting("2", "shared"), None),
-            ("same", vec![&old], serving("d", "a", "1", 9443), None),
-            ("another image", vec![&old], serving("d", "a", "2", 9443), Some("port 9443")),
-            ("another selector", vec![&old], serving("d", "b", "1", 9443), Some("port 9443")),
-            ("renamed", vec![&old], serving("e", "a", "1", 9443), Some("those of Deployment n/d")),
-            ("another port", vec![&old], serving("d", "a", "1", 9444), None),
-            ("renamed, another port", vec![&old], serving("e", "a", "1", 9444), None),
-            ("new", vec![], serving("d", "a", "1", 9443), None),
-            ("serves nothing", vec![&unlabelled], serving("e", "a", "1", 9443), None),
-        ] {
-            let mut plan = plan(true);
-            plan.certificates = vec![WebhookCertificate {
-                service: "s".into(),
-                green: "s-green".into(),
-                secret: "s-cert".into(),
-                deployment: desired["metadata"]["name"].as_str().unwrap().into(),
-            }];
-            plan.phases = Phases::new([desired]);
-            let refused = |allow_interruption| {
-                let refusals = preflight(&PreflightObservation {
-                    claimant: "mine",
-                    plan: &plan,
-                    adopt: &[],
-                    claimants: &[],
-                    live: &[],
-                    crds: &[],
-                    deployments: &live,
-                    single_pod_claims: &["single".to_owned()].into(),
-                    allow_interruption,
-                });
-                refusals.iter().map(ToString::to_string).collect::<Vec<_>>()
-            };
-            let messages = refused(false);
-            assert_eq!(messages.len(), usize::from(expected.is_some()), "{case}: {messages:?}");
-            for part in expected.into_iter().chain(["allowInterruption: true"]).take(2 * messages.len()) {
-                assert!(messages[0].contains(part), "{case}: {messages:?}");
-            }
-            assert_eq!(refused(true), [""; 0], "{case}");
         }
     }
 }

@@ -109,7 +109,10 @@ pub fn unasked(configuration: &Value, crds: &[&Value]) -> Vec<String> {
 
 /// Whether a webhook may do something else beside answering when it is asked for a dry run.
 fn has_side_effects(webhook: &Value) -> bool {
-    !matches!(object::text(webhook, "/sideEffects"), Some("None" | "NoneOnDryRun"))
+    !matches!(
+        object::text(webhook, "/sideEffects"),
+        Some("None" | "NoneOnDryRun")
+    )
 }
 
 #[cfg(test)]
@@ -156,13 +159,26 @@ mod tests {
         let rule = |resource: &str| json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": [resource]}]);
         for (changes, expected) in [
             (json!({"rules": rule("pods")}), None),
-            (json!({"rules": rule("gadgets")}), Some("no object is known that its rules match")),
-            (json!({"rules": rule("pods"), "sideEffects": "Some"}), Some("side effects")),
-            (json!({"rules": rule("pods"), "admissionReviewVersions": ["v2"]}), Some("AdmissionReview")),
+            (
+                json!({"rules": rule("gadgets")}),
+                Some("no object is known that its rules match"),
+            ),
+            (
+                json!({"rules": rule("pods"), "sideEffects": "Some"}),
+                Some("side effects"),
+            ),
+            (
+                json!({"rules": rule("pods"), "admissionReviewVersions": ["v2"]}),
+                Some("AdmissionReview"),
+            ),
         ] {
             let configuration = json!({"webhooks": [webhook(changes.clone())]});
             let found = unasked(&configuration, &[]);
-            assert_eq!(found.len(), usize::from(expected.is_some()), "{changes}: {found:?}");
+            assert_eq!(
+                found.len(),
+                usize::from(expected.is_some()),
+                "{changes}: {found:?}"
+            );
             for part in expected.into_iter().chain(["admission webhook w is not asked"]) {
                 assert!(found.iter().all(|notice| notice.contains(part)), "{found:?}");
             }

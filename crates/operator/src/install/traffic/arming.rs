@@ -108,6 +108,7 @@ mod tests {
             }],
             serving: ServingDefaults::default(),
             examples: vec![],
+            notices: vec![],
         }
     }
 
@@ -123,8 +124,18 @@ mod tests {
             ..conversion("a", "/convert")
         };
         for (stanza, lost_of_installed, lost_of_both, lost_of_unknown) in [
-            (conversion("a", "/convert").stanza(Some("Y2E=")), false, false, false),
-            (conversion("a-green", "/convert").stanza(None), false, false, false),
+            (
+                conversion("a", "/convert").stanza(Some("Y2E=")),
+                false,
+                false,
+                false,
+            ),
+            (
+                conversion("a-green", "/convert").stanza(None),
+                false,
+                false,
+                false,
+            ),
             (conversion("b", "/v2").stanza(None), true, false, false),
             (conversion("b-green", "/v2").stanza(None), true, false, false),
             // The other one's path, another path, another Service, another namespace.

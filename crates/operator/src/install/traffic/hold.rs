@@ -68,7 +68,8 @@ pub fn is_coming_up(live: &Value) -> bool {
         object::text(progressing, "/status") == Some("False")
             || object::text(progressing, "/reason") == Some("NewReplicaSetAvailable")
     });
-    !is_held(live) && !(is_seen && has_come_up)
+    let is_over = is_seen && has_come_up;
+    !is_over && !is_held(live)
 }
 
 /// Whether a Deployment may have pods of another revision that are called.

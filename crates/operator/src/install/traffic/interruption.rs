@@ -10,7 +10,7 @@ use crate::install::{canary::revision, label_selector};
 
 /// Why the pods of a new revision of `deployment` cannot come up beside the old ones, if these are like them; `None` where they
 /// can.
-pub fn exclusive_use(deployment: &Value) -> Option<String> {
+fn exclusive_use(deployment: &Value) -> Option<String> {
     exclusion(deployment, deployment)
 }
 
@@ -32,30 +32,6 @@ pub fn exclusion(new: &Value, old: &Value) -> Option<String> {
     ))
 }
 
-/// Why the pods of `new` cannot come up beside those of `old` where these mount a PersistentVolumeClaim among `single`, which one pod
-/// at a time can mount.
-pub fn claim_conflict(new: &Value, old: &Value, single: &BTreeSet<String>) -> Option<String> {
-    let taken = mounted_claims(old);
-    let claim = mounted_claims(new)
-        .into_iter()
-        .find(|claim| taken.contains(claim) && single.contains(*claim))?;
-    Some(format!(
-        "its pods mount the PersistentVolumeClaim {claim} (ReadWriteOncePod)"
-    ))
-}
-
-/// The PersistentVolumeClaims that the pods of a Deployment mount.
-pub fn mounted_claims(deployment: &Value) -> BTreeSet<&str> {
-    pod_spec(deployment).into_iter().flat_map(claims).collect()
-}
-
-/// Whether one pod at a time can mount a PersistentVolumeClaim.
-pub fn is_for_one_pod(claim: &Value) -> bool {
-    object::items(claim, "/spec/accessModes")
-        .iter()
-        .any(|mode| mode == "ReadWriteOncePod")
-}
-
 /// Why the pods of `new` may not find a place beside those of the Deployment `old`: whether they do depends on how many nodes there
 /// are, and on what a volume allows. `None` where nothing is in their way.
 pub fn crowding(new: &Value, old: &Value) -> Option<String> {
@@ -67,8 +43,8 @@ pub fn crowding(new: &Value, old: &Value) -> Option<String> {
             "a podAntiAffinity lets no two of its pods share a {key}: more nodes or a lower spec.config.windlass.replicas make room"
         ));
     }
-    let taken = mounted_claims(old);
-    let claim = mounted_claims(new).into_iter().find(|claim| taken.contains(claim))?;
+    let taken: BTreeSet<_> = pod_spec(old).into_iter().flat_map(claims).collect();
+    let claim = claims(pod_spec(new)?).find(|claim| taken.contains(claim))?;
     Some(format!(
         "its pods share the PersistentVolumeClaim {claim}, which may be for one pod or one node only"
     ))
@@ -141,7 +117,9 @@ fn is_about(term: &Value, deployment: &Value) -> bool {
         .pointer("/spec/template/metadata/labels")
         .unwrap_or(&Value::Null);
     let selector = term.get("labelSelector").filter(|selector| selector.is_object());
-    is_here && !is_of_one_revision && selector.is_some_and(|selector| label_selector::matches(selector, labels))
+    is_here
+        && !is_of_one_revision
+        && selector.is_some_and(|selector| label_selector::matches(selector, labels))
 }
 
 fn pod_spec(deployment: &Value) -> Option<&Value> {
@@ -202,7 +180,8 @@ mod tests {
     }
 
     fn apart(term: Value) -> Value {
-        let mut whole = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}});
+        let mut whole =
+            json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}});
         json_patch::merge(&mut whole, &term);
         json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [whole]}}})
     }
@@ -243,26 +222,16 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_for_one_pod_is_for_no_other() {
-        let claim = |mode: &str| json!({"spec": {"accessModes": [mode]}});
-        assert!(is_for_one_pod(&claim("ReadWriteOncePod")));
-        assert!(!is_for_one_pod(&claim("ReadWriteOnce")));
-        let (one, none) = (deployment("RollingUpdate", volumes()), deployment("RollingUpdate", json!({})));
-        let single: BTreeSet<_> = ["data".to_owned()].into();
-        let conflict = claim_conflict(&one, &one, &single).unwrap();
-        assert!(conflict.contains("PersistentVolumeClaim data"), "{conflict}");
-        assert_eq!(claim_conflict(&one, &none, &single), None);
-        assert_eq!(claim_conflict(&one, &one, &BTreeSet::new()), None);
-    }
-
-    #[test]
     fn pods_may_not_find_a_node_or_a_volume_beside_their_like() {
         for (spec, expected) in [
             (apart(json!({})), Some("kubernetes.io/hostname")),
             (apart(json!({"namespaces": ["n"]})), Some("podAntiAffinity")),
             (apart(json!({"namespaces": ["elsewhere"]})), None),
             (apart(json!({"matchLabelKeys": ["pod-template-hash"]})), None),
-            (apart(json!({"labelSelector": {"matchLabels": {"app": "b"}}})), None),
+            (
+                apart(json!({"labelSelector": {"matchLabels": {"app": "b"}}})),
+                None,
+            ),
             (apart(json!({"labelSelector": null})), None),
             (volumes(), Some("PersistentVolumeClaim data")),
             (ports(9443), None),
@@ -313,7 +282,11 @@ mod tests {
             (3, json!({"rollingUpdate": {"maxUnavailable": 1}}), true),
             (3, json!({"rollingUpdate": {"maxUnavailable": "34%"}}), true),
             (4, json!(null), true),
-            (1, json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}), true),
+            (
+                1,
+                json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}),
+                true,
+            ),
             (3, json!(null), false),
             (3, json!({"rollingUpdate": {"maxUnavailable": "33%"}}), false),
             (3, json!({"rollingUpdate": {"maxUnavailable": 0}}), false),
@@ -322,7 +295,11 @@ mod tests {
             crowded["spec"]["replicas"] = replicas.into();
             crowded["spec"]["strategy"] = strategy.clone();
             let expected = if is_kept { &strategy } else { &first };
-            assert_eq!(ending_old_pods_first(&crowded)["spec"]["strategy"], *expected, "{crowded}");
+            assert_eq!(
+                ending_old_pods_first(&crowded)["spec"]["strategy"],
+                *expected,
+                "{crowded}"
+            );
         }
         let alone = deployment("RollingUpdate", ports(9443));
         assert_eq!(ending_old_pods_first(&alone), alone);

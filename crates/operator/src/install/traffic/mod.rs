@@ -20,10 +20,10 @@ mod transition;
 pub use arming::Arming;
 pub use calls::{CalledPort, DEFAULT_PORT};
 pub use color::{Color, Pair, ServiceObservation, observe};
-pub use hold::{deadline_seconds, held, is_coming_up, is_held, is_rolling, keeps_old_pods, leaves_as_is, surge};
-pub use interruption::{
-    claim_conflict, crowding, ending_old_pods_first, ends_old_pods_first, exclusion, is_for_one_pod, makes_way, mounted_claims,
+pub use hold::{
+    deadline_seconds, held, is_coming_up, is_held, is_rolling, keeps_old_pods, leaves_as_is, surge,
 };
+pub use interruption::{crowding, ending_old_pods_first, ends_old_pods_first, exclusion, makes_way};
 pub use network::admit_new_pods;
 pub use placed::Traffic;
 pub use transition::transitional;

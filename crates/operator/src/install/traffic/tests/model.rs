@@ -16,6 +16,8 @@ use crate::install::{
 enum Wait {
     /// A revision that webhooks call already comes to its end before another one begins.
     Begun,
+    /// What the watches show of who is called, and of the Deployment, is not believed when that is asked.
+    FreshBegun,
     /// Pods of a revision that webhooks call already are left as they are while these go back to another one.
     PodsOfNext,
     /// Old pods are kept until nobody calls them.
@@ -30,14 +32,14 @@ enum Wait {
     Service,
     /// What the watches show of that Service is not believed.
     FreshService,
-    /// A Service that is called, as the API server has it, is not changed.
+    /// A Service that is called, as the API server has it, is not changed, nor is one that API servers may not have observed to be
+    /// called no more.
     Callers,
-    /// Nor is one that API servers may not have observed to be called no more.
-    ObservationOfCallers,
 }
 
 const WAITS: [Wait; 10] = [
     Wait::Begun,
+    Wait::FreshBegun,
     Wait::PodsOfNext,
     Wait::OldPodsAreCalled,
     Wait::FreshCalls,
@@ -46,7 +48,6 @@ const WAITS: [Wait; 10] = [
     Wait::Service,
     Wait::FreshService,
     Wait::Callers,
-    Wait::ObservationOfCallers,
 ];
 
 /// A Deployment of a revision.
@@ -63,14 +64,19 @@ fn reconcile(world: &World, without: &[Wait]) -> Option<World> {
     let waits = |wait| !without.contains(&wait);
     let seen = &world.seen;
     let mut next = world.clone();
-    let begun = seen
-        .deployment
-        .filter(|(revision, held)| *held && seen.calls(*revision));
-    let begun = begun
-        .map(|(revision, _)| revision)
-        .filter(|revision| *revision != world.desired);
+    let asked = if waits(Wait::FreshBegun) {
+        &world.objects
+    } else {
+        seen
+    };
+    let begun = seen.deployment.and(asked.deployment).filter(|(revision, held)| {
+        let called = asked.called();
+        let is_called = called.iter().any(|color| seen.service(*color) == Some(*revision));
+        let goes_back = *held && world.has_pods(world.desired);
+        *revision != world.desired && is_called && world.is_unfinished(*revision, *held) && !goes_back
+    });
     let desired = match begun {
-        Some(revision) if !world.has_pods(world.desired) && waits(Wait::Begun) => revision,
+        Some((revision, _)) if waits(Wait::Begun) => revision,
         _ => world.desired,
     };
     let target = Color::choose(&seen.pair(desired))?;
@@ -142,7 +148,7 @@ fn point(world: &World, color: Color, to: u8, waits: &impl Fn(Wait) -> bool) -> 
     if leads_elsewhere && is_called && waits(Wait::Callers) {
         return None;
     }
-    if leads_elsewhere && world.waits() && waits(Wait::ObservationOfCallers) {
+    if leads_elsewhere && world.waits() && waits(Wait::Callers) {
         return None;
     }
     let mut next = world.clone();

@@ -78,14 +78,6 @@ impl Objects {
             .collect()
     }
 
-    /// Whether webhooks call pods of a revision.
-    pub(super) fn calls(&self, revision: Revision) -> bool {
-        let called = self.called();
-        called
-            .into_iter()
-            .any(|color| self.service(color) == Some(revision))
-    }
-
     /// What [`Color::choose`] is told of both Services.
     pub(super) fn pair(&self, desired: Revision) -> Pair {
         let one = |color| ServiceObservation {
@@ -130,6 +122,13 @@ impl World {
     pub(super) fn has_pods(&self, revision: Revision) -> bool {
         let leads = |color: &Color| self.objects.service(*color) == Some(revision);
         self.pods[usize::from(revision)] == Pods::Ready && Color::BOTH.iter().any(leads)
+    }
+
+    /// Whether the Deployment, with the template of a revision, is held, or its controller has not come to its end since it was.
+    pub(super) fn is_unfinished(&self, revision: Revision, held: bool) -> bool {
+        let newest = usize::from(revision);
+        let others = |index: &usize| *index != newest && self.pods[*index] != Pods::Absent;
+        held || self.unavailable[newest] || (0..self.pods.len()).any(|index| others(&index))
     }
 
     /// Whether some API server may call what is not to be called any more.
