@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, endpoints::Endpoint, kinds};
-use windlass_object::{object, text::tidied};
+use windlass_object::{ObjectKey, object, text::tidied};
 
 use crate::install::{
     canary::{self, PodState, UNSCHEDULABLE},
+    plan::{Phase, Plan},
     traffic::crowding,
 };
 
@@ -35,7 +36,7 @@ pub(crate) enum RolloutStatus {
 /// The pods of Deployments by their revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Revisions {
-    /// The uids of those of the newest revision.
+    /// The uids of those that are current: of the newest revision, or of that of a plan.
     current: HashSet<String>,
     /// How many of those are ready.
     ready: usize,
@@ -91,22 +92,43 @@ impl RolloutStatus {
 // === impl Revisions ===
 
 impl Revisions {
-    /// Looks at the pods of `deployments`, which live in `namespace`.
+    /// Looks at the pods of `deployments`, which live in `namespace`; the newest of each are current.
     pub(super) async fn observe(
         cluster: &Cluster,
         namespace: &str,
         deployments: &[impl AsRef<Value>],
         now: Timestamp,
     ) -> Result<Self, RequestError> {
-        let sets = cluster.list(&kinds::REPLICA_SET, Some(namespace), None).await?;
-        let pods = cluster
-            .list(&kinds::POD, Some(namespace), Some(TEMPLATE_HASH))
-            .await?;
-        Ok(Self::of(deployments, &sets, &pods, now))
+        let (sets, pods) = list(cluster, namespace).await?;
+        Ok(Self::of(deployments, &sets, &pods, is_newest, now))
     }
 
-    fn of(deployments: &[impl AsRef<Value>], sets: &[Value], pods: &[Value], now: Timestamp) -> Self {
-        // Of each ReplicaSet of a Deployment, whether it is the newest.
+    /// Looks at the pods of `deployments`, as they are there of a plan; those of the plan are current. Webhooks may go back to
+    /// pods that are not the newest.
+    pub(super) async fn observe_plan(
+        cluster: &Cluster,
+        plan: &Plan,
+        deployments: &[impl AsRef<Value>],
+        now: Timestamp,
+    ) -> Result<Self, RequestError> {
+        let (sets, pods) = list(cluster, &plan.namespace).await?;
+        let is_current = |set: &Value, live: &Value| {
+            let key = ObjectKey::of(live);
+            let mut desired = plan.phases.of(Phase::Deployments);
+            let desired = desired.find(|desired| ObjectKey::of(desired) == key);
+            is_of(set, live, desired)
+        };
+        Ok(Self::of(deployments, &sets, &pods, is_current, now))
+    }
+
+    fn of(
+        deployments: &[impl AsRef<Value>],
+        sets: &[Value],
+        pods: &[Value],
+        is_current: impl Fn(&Value, &Value) -> bool,
+        now: Timestamp,
+    ) -> Self {
+        // Of each ReplicaSet of a Deployment, whether it is current.
         let sets: HashMap<_, _> = sets
             .iter()
             .filter_map(|set| {
@@ -116,17 +138,17 @@ impl Revisions {
                 })?;
                 Some((
                     object::text(set, "/metadata/uid")?,
-                    is_newest(set, deployment.as_ref()),
+                    is_current(set, deployment.as_ref()),
                 ))
             })
             .collect();
         let mut revisions = Self::default();
         for pod in pods {
-            let Some(is_newest) = owners(pod).find_map(|owner| sets.get(owner)) else {
+            let Some(is_current) = owners(pod).find_map(|owner| sets.get(owner)) else {
                 continue;
             };
             let text = |pointer| object::text(pod, pointer).unwrap_or_default().to_owned();
-            if *is_newest {
+            if *is_current {
                 revisions.current.insert(text("/metadata/uid"));
                 revisions.see(pod);
             } else if !has_ended(pod, now) {
@@ -221,6 +243,22 @@ fn is_newest(set: &Value, deployment: &Value) -> bool {
     revision.is_some()
         && object::annotation(set, REVISION) == revision
         && owners(set).any(|owner| owner == uid)
+}
+
+/// Whether a ReplicaSet of a Deployment is of the revision that is `desired`.
+fn is_of(set: &Value, live: &Value, desired: Option<&Value>) -> bool {
+    match desired.and_then(canary::revision) {
+        Some(desired) if canary::revision(live) != Some(desired) => canary::revision(set) == Some(desired),
+        _ => is_newest(set, live),
+    }
+}
+
+async fn list(cluster: &Cluster, namespace: &str) -> Result<(Vec<Value>, Vec<Value>), RequestError> {
+    let sets = cluster.list(&kinds::REPLICA_SET, Some(namespace), None).await?;
+    let pods = cluster
+        .list(&kinds::POD, Some(namespace), Some(TEMPLATE_HASH))
+        .await?;
+    Ok((sets, pods))
 }
 
 fn owners(object: &Value) -> impl Iterator<Item = &str> {
@@ -335,6 +373,35 @@ mod tests {
     }
 
     #[test]
+    fn pods_that_webhooks_go_back_to_are_current_although_others_are_newer() {
+        let stamped = |image: &str| {
+            let mut deployment = deployment(2, 2, 2, 2);
+            deployment["spec"]["template"] = json!({"spec": {"containers": [{"image": image}]}});
+            canary::stamp(&mut deployment);
+            deployment
+        };
+        let (live, desired) = (stamped("newer"), stamped("older"));
+        let set = |of: &Value, number: &str| {
+            json!({
+                "metadata": {"annotations": {REVISION: number}, "ownerReferences": [{"uid": live["metadata"]["uid"]}]},
+                "spec": {"template": of["spec"]["template"]},
+            })
+        };
+        let newest = object::annotation(&live, REVISION).unwrap();
+        let (old, new) = (set(&desired, "0"), set(&live, newest));
+        for (set, desired, expected) in [
+            (&old, Some(&desired), true),
+            (&new, Some(&desired), false),
+            (&old, Some(&live), false),
+            (&new, Some(&live), true),
+            (&old, None, false),
+            (&new, None, true),
+        ] {
+            assert_eq!(is_of(set, &live, desired), expected, "{set} {desired:?}");
+        }
+    }
+
+    #[test]
     fn only_the_replica_set_of_the_deployments_revision_is_newest() {
         let deployment = deployment(2, 2, 2, 2);
         let set = |revision: &str, owner: &str| {
@@ -375,7 +442,7 @@ mod tests {
             pod("of-another", "s3", json!({})),
         ];
         let now = "2026-01-01T00:00:10Z".parse().unwrap();
-        let revisions = Revisions::of(&[deployment], &sets, &pods, now);
+        let revisions = Revisions::of(&[deployment], &sets, &pods, is_newest, now);
         assert_eq!(revisions.old, ["old", "old-ending"]);
         assert_eq!(revisions.unready().len(), 2);
         assert_eq!(revisions.unready()[0], "new has not started yet");

@@ -25,7 +25,7 @@ impl BundleReconciler {
     pub(super) async fn gate_on_revisions(&self, plan: &Plan, servers: &[CalledService]) -> Result<(), Halt> {
         let deployments = self.deployments_of(plan);
         let now = self.context.clock.now();
-        let revisions = Revisions::observe(&self.context.cluster, &plan.namespace, &deployments, now).await?;
+        let revisions = Revisions::observe_plan(&self.context.cluster, plan, &deployments, now).await?;
         for server in servers {
             let Some(closed) = misdirected(server, &revisions) else {
                 continue;
