@@ -17,7 +17,7 @@ use crate::install::{
 };
 
 /// How soon a watch is looked at again that has not shown what was written.
-const LAG: Duration = Duration::from_millis(100);
+pub(super) const LAG: Duration = Duration::from_millis(100);
 
 // === impl BundleReconciler ===
 

@@ -8,13 +8,14 @@ use windlass_object::{ObjectKey, object};
 
 use super::{
     halt::Halt,
+    install::LAG,
     reconciler::BundleReconciler,
     rollout_status::{Revisions, RolloutStatus},
 };
 use crate::install::{
     canary::revision,
     plan::{Phase, Plan},
-    status::Milestone,
+    status::{InstallOutcome, Milestone},
     traffic::{
         Traffic, deadline_seconds, ending_old_pods_first, ends_old_pods_first, held, is_coming_up, is_held,
         is_rolling, keeps_old_pods, leaves_as_is, makes_way, surge,
@@ -74,8 +75,8 @@ impl BundleReconciler {
                 continue;
             }
             if let Some(live) = live {
-                if keeps {
-                    gate_on_called_pods(desired, live)?;
+                if keeps && revision(live) != revision(desired) {
+                    self.gate_on_called_pods(&key).await?;
                 }
                 self.gate_on_selector(desired, live, owner, allow_interruption)
                     .await?;
@@ -135,6 +136,24 @@ impl BundleReconciler {
             }
         }
         Ok(())
+    }
+
+    /// Waits until the pods of another revision that webhooks call have come up, as after somebody has deleted them: another
+    /// template would end them before (`cleanupUnhealthyReplicas`). A watch that lags shows what is gone.
+    async fn gate_on_called_pods(&self, key: &ObjectKey) -> Result<(), Halt> {
+        let Some(live) = self.context.cluster.read(key).await? else {
+            let message = format!("waiting to observe that {key} is gone");
+            let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
+            return Err(Halt::Later(outcome, LAG));
+        };
+        match RolloutStatus::of(&live) {
+            RolloutStatus::Running(message) if is_coming_up(&live) => Err(Halt::waiting(
+                Milestone::Available,
+                "RollingOut",
+                format!("webhooks call the previous revision, whose pods come up first: {message}"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until the pods of every new revision are there: of a held Deployment beside the old ones, else in their place.
@@ -235,21 +254,5 @@ impl BundleReconciler {
             return Err(Halt::failed(Milestone::Available, "RolloutStuck", state));
         }
         Ok(Some(state))
-    }
-}
-
-/// Waits until the pods of another revision that webhooks call have come up, as after somebody has deleted them: another template
-/// would end them before (`cleanupUnhealthyReplicas`).
-fn gate_on_called_pods(desired: &Value, live: &Value) -> Result<(), Halt> {
-    if revision(live) == revision(desired) || !is_coming_up(live) {
-        return Ok(());
-    }
-    match RolloutStatus::of(live) {
-        RolloutStatus::Running(message) => Err(Halt::waiting(
-            Milestone::Available,
-            "RollingOut",
-            format!("webhooks call the previous revision, whose pods come up first: {message}"),
-        )),
-        RolloutStatus::Complete | RolloutStatus::Stuck(_) => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! Pods that cannot run beside those of the revision before, and what is said of an install that does not do all as its bundle asks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::json;
@@ -8,24 +8,25 @@ use serde_json::json;
 use crate::{
     request::text,
     sample,
-    steps::{BUNDLE_DEPLOYMENTS, PATIENCE, bundle_deployment, condition, current, gone, ready, succeed},
+    steps::{BUNDLE_DEPLOYMENTS, PATIENCE, bundle_deployment, condition, current, get, gone, ready, succeed},
     test_cluster::TestCluster,
 };
 
 /// Puts a sample into the bundle folder whose pods use a port of their node.
 fn on_the_host(cluster: &TestCluster, base: &str) -> anyhow::Result<PathBuf> {
     let bundle = cluster.bundle(base)?;
-    let port = "                  containerPort: 9443\n";
-    cluster.edit(
-        &bundle,
-        port,
-        &format!("{port}                  hostPort: 9443\n"),
-    )?;
+    put_on_the_host(cluster, &bundle)?;
     Ok(bundle)
 }
 
+/// Gives the pods of a sample a port of their node.
+fn put_on_the_host(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
+    let port = "                  containerPort: 9443\n";
+    cluster.edit(bundle, port, &format!("{port}                  hostPort: 9443\n"))
+}
+
 /// Gives the Deployment of a sample another name.
-fn rename(cluster: &TestCluster, bundle: &std::path::Path) -> anyhow::Result<()> {
+fn rename(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     for (from, to) in [
         (
             "- name: sample-operator\n        label",
@@ -42,7 +43,7 @@ fn rename(cluster: &TestCluster, bundle: &std::path::Path) -> anyhow::Result<()>
 }
 
 /// Adds a label to what a sample's Deployment selects.
-fn select_more(cluster: &TestCluster, bundle: &std::path::Path) -> anyhow::Result<()> {
+fn select_more(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     let label = "app.kubernetes.io/name: sample-operator\n";
     for (above, indent) in [("matchLabels:\n", 14), ("labels:\n", 16)] {
         let line = format!("{above}{}{label}", " ".repeat(indent));
@@ -78,15 +79,18 @@ pub(super) async fn pods_on_a_port_of_their_node_give_way_to_others_only_when_al
     gone(&cluster.client, sample::DEPLOYMENT).await?;
 
     // The same again with a selector, which cannot change: the Deployment ends with its pods.
-    let newest = on_the_host(cluster, "sample.v3")?;
+    let newest = cluster.add_bundle(&sample::bundle("sample.v2"), "selects-more")?;
+    put_on_the_host(cluster, &newest)?;
     rename(cluster, &newest)?;
     select_more(cluster, &newest)?;
-    sample::set_source(cluster, "sample.v3").await?;
-    let installed = ready(&cluster.client, "sample", PATIENCE).await?;
+    sample::set_source(cluster, "selects-more").await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    let path = sample::DEPLOYMENT.replace("/sample-operator", "/other-operator");
+    let replaced = get(&cluster.client, &path).await?.context("no Deployment")?;
     anyhow::ensure!(
-        text(&installed, "/status/installed/name") == "sample.v3",
+        replaced["spec"]["selector"]["matchLabels"]["control-plane"] == "controller-manager",
         "{}",
-        installed["status"]["installed"]
+        replaced["spec"]["selector"]
     );
     Ok(())
 }
