@@ -114,6 +114,18 @@ impl BundleReconciler {
         revision(desired).is_some_and(|revision| self.answers(owner, plan, revision))
     }
 
+    /// Whether webhooks call the pods of a Deployment, as it is there.
+    pub(super) fn is_revision_called(&self, owner: &Applicant, plan: &Plan, live: &Value) -> bool {
+        let Some(revision) = revision(live) else {
+            return false;
+        };
+        self.called_services(owner, plan).iter().any(|name| {
+            let key = kinds::SERVICE.object(Some(&plan.namespace), name);
+            let service = self.context.index.find(&key);
+            service.is_some_and(|service| selects(&service, revision))
+        })
+    }
+
     /// The latest recorded revision but `next` whose pods are of `revision`.
     async fn recorded_with(
         &self,

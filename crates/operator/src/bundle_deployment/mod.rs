@@ -49,6 +49,7 @@ mod replacing;
 mod report;
 mod requirements;
 mod restoring;
+mod revisions;
 mod rolling_out;
 pub(super) mod rollout_status;
 mod run;

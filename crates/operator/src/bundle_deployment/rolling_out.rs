@@ -7,10 +7,8 @@ use windlass_cluster::{apply::Applicant, kinds};
 use windlass_object::{ObjectKey, object};
 
 use super::{
-    halt::Halt,
-    install::LAG,
-    reconciler::BundleReconciler,
-    rollout_status::{Revisions, RolloutStatus},
+    halt::Halt, install::LAG, reconciler::BundleReconciler, revisions::Revisions,
+    rollout_status::RolloutStatus,
 };
 use crate::install::{
     canary::revision,
@@ -75,7 +73,8 @@ impl BundleReconciler {
                 continue;
             }
             if let Some(live) = live {
-                if keeps && revision(live) != revision(desired) {
+                if keeps && revision(live) != revision(desired) && self.is_revision_called(owner, plan, live)
+                {
                     self.gate_on_called_pods(&key).await?;
                 }
                 self.gate_on_selector(desired, live, owner, allow_interruption)

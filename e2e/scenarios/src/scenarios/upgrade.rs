@@ -33,7 +33,7 @@ const FAULTS: [(&str, &str, &str); 6] = [
     (
         "crash",
         "CanaryCrashing",
-        "exit code 1: Error: crashing, as --fault crash asks",
+        "exit code 1: Error: Error: crashing, as --fault crash asks",
     ),
     (
         "wrong-certificate",

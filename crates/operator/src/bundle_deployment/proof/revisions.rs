@@ -8,7 +8,7 @@ use windlass_object::{names, object, patch::relabelled};
 
 use super::{CalledService, gate::gate};
 use crate::{
-    bundle_deployment::{halt::Halt, reconciler::BundleReconciler, rollout_status::Revisions},
+    bundle_deployment::{halt::Halt, reconciler::BundleReconciler, revisions::Revisions},
     install::plan::Plan,
 };
 

@@ -43,6 +43,7 @@ const DEPLOYMENT: &str = "      - name: NAME
               containers:
               - name: manager
                 image: example.com/windlass/sample-operator:v2
+                args: ARGS
                 ports: [{name: webhook, containerPort: 9443}]
                 env:
                 - name: POD_IP
@@ -146,17 +147,23 @@ impl Variant {
             "deploymentName: sample-operator\n",
             "deploymentName: webhook-operator\n",
         );
-        self.add_deployment("webhook-operator", "webhook-operator");
+        // It has no certificate any more.
+        self.add_arguments(&["--stand-in"]);
+        self.add_deployment("webhook-operator", "webhook-operator", "[]");
     }
 
     /// A Deployment beside, with another selector in the newer release, and the key of a ConfigMap that each release needs.
     pub(super) fn accompany(&mut self, newer: bool) {
         self.mount(newer);
-        self.add_deployment("companion", if newer { "newer" } else { "older" });
+        let label = if newer { "newer" } else { "older" };
+        self.add_deployment("companion", label, "[--stand-in]");
     }
 
-    fn add_deployment(&mut self, name: &str, label: &str) {
-        let deployment = DEPLOYMENT.replace("NAME", name).replace("LABEL", label);
+    fn add_deployment(&mut self, name: &str, label: &str, arguments: &str) {
+        let deployment = DEPLOYMENT
+            .replace("NAME", name)
+            .replace("LABEL", label)
+            .replace("ARGS", arguments);
         self.replace(
             "      deployments:\n",
             &format!("      deployments:\n{deployment}"),
