@@ -73,7 +73,7 @@ pub struct Args {
     pub versions: Vec<SampleVersion>,
 
     /// Stand in for another operator: allow everything, convert by changing apiVersion only, on every path.
-    #[arg(long)]
+    #[arg(long, env = "STAND_IN")]
     pub stand_in: bool,
 
     /// Do something wrong: never-ready, wrong-certificate, slow=DURATION, not-found, error, wrong-version, lose-field,

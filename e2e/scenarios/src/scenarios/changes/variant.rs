@@ -43,14 +43,16 @@ const DEPLOYMENT: &str = "      - name: NAME
               containers:
               - name: manager
                 image: example.com/windlass/sample-operator:v2
-                args: ARGS
                 ports: [{name: webhook, containerPort: 9443}]
                 env:
-                - name: POD_IP
+ENVIRONMENT                - name: POD_IP
                   valueFrom:
                     fieldRef:
                       fieldPath: status.podIP
 ";
+
+/// Says to the program that it has no certificate to serve.
+const WITHOUT_CERTIFICATE: &str = "                - {name: STAND_IN, value: 'true'}\n";
 
 // === impl Variant ===
 
@@ -147,23 +149,23 @@ impl Variant {
             "deploymentName: sample-operator\n",
             "deploymentName: webhook-operator\n",
         );
-        // It has no certificate any more.
-        self.add_arguments(&["--stand-in"]);
-        self.add_deployment("webhook-operator", "webhook-operator", "[]");
+        let environment = "                env:\n";
+        self.replace(environment, &format!("{environment}{WITHOUT_CERTIFICATE}"));
+        self.add_deployment("webhook-operator", "webhook-operator", "");
     }
 
     /// A Deployment beside, with another selector in the newer release, and the key of a ConfigMap that each release needs.
     pub(super) fn accompany(&mut self, newer: bool) {
         self.mount(newer);
         let label = if newer { "newer" } else { "older" };
-        self.add_deployment("companion", label, "[--stand-in]");
+        self.add_deployment("companion", label, WITHOUT_CERTIFICATE);
     }
 
-    fn add_deployment(&mut self, name: &str, label: &str, arguments: &str) {
+    fn add_deployment(&mut self, name: &str, label: &str, environment: &str) {
         let deployment = DEPLOYMENT
             .replace("NAME", name)
             .replace("LABEL", label)
-            .replace("ARGS", arguments);
+            .replace("ENVIRONMENT", environment);
         self.replace(
             "      deployments:\n",
             &format!("      deployments:\n{deployment}"),
