@@ -8,6 +8,9 @@ use windlass_cluster::{RequestError, apply::ApplyError};
 
 use crate::install::status::{InstallOutcome, Milestone};
 
+/// How soon a watch is looked at again that has not shown what was written.
+pub(super) const LAG: Duration = Duration::from_millis(100);
+
 /// Why a reconciliation has to be tried again.
 #[derive(Debug, Error)]
 pub enum BundleDeploymentError {

@@ -1,23 +1,25 @@
 //! The pipeline of an install, gate by gate.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use windlass_api::BundleDeployment;
 use windlass_cluster::{apply::Applicant, worker::Action};
 use windlass_object::ObjectKey;
 
 use super::{
-    halt::Halt, memory::Loaded, namespace::Namespace, objects::Armament, reconciler::BundleReconciler,
-    report::InstallReport, rolling_out::Rollout,
+    halt::{Halt, LAG},
+    memory::Loaded,
+    namespace::Namespace,
+    objects::Armament,
+    reconciler::BundleReconciler,
+    report::InstallReport,
+    rolling_out::Rollout,
 };
 use crate::install::{
     plan::{Phase, Plan, Stage, waits_for_proof},
     status::{InstallOutcome, Milestone},
     traffic::{Color, Traffic},
 };
-
-/// How soon a watch is looked at again that has not shown what was written.
-pub(super) const LAG: Duration = Duration::from_millis(100);
 
 // === impl BundleReconciler ===
 

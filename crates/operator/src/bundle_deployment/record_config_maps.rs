@@ -6,7 +6,7 @@ use windlass_api::BundleDeployment;
 use windlass_cluster::{RequestError, kinds};
 use windlass_object::{ObjectKey, names, object};
 
-use super::{halt::Halt, reconciler::BundleReconciler, records::identity};
+use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::{revision::record_name, status::Milestone};
 
 // === impl BundleReconciler ===
@@ -61,6 +61,15 @@ impl BundleReconciler {
         );
         Ok(())
     }
+}
+
+/// The name and the uid of a BundleDeployment.
+pub(super) fn identity(deployment: &BundleDeployment) -> (&str, &str) {
+    let metadata = &deployment.metadata;
+    (
+        metadata.name.as_deref().unwrap_or_default(),
+        metadata.uid.as_deref().unwrap_or_default(),
+    )
 }
 
 /// Whether a ConfigMap goes with the BundleDeployment of this uid.

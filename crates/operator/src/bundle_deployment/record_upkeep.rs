@@ -10,8 +10,8 @@ use windlass_object::{names, object};
 use super::{
     halt::Halt,
     reconciler::BundleReconciler,
-    record_config_maps::is_owned,
-    records::{identity, keys},
+    record_config_maps::{identity, is_owned},
+    records::keys,
     report::InstallReport,
 };
 use crate::install::{

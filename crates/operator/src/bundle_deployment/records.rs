@@ -19,7 +19,7 @@ use super::{
     loading::digest,
     memory::{Loaded, RecordVersions},
     reconciler::BundleReconciler,
-    record_config_maps::is_owned,
+    record_config_maps::{identity, is_owned},
     report::InstallReport,
 };
 use crate::install::{
@@ -260,15 +260,6 @@ impl BundleReconciler {
         );
         Ok(())
     }
-}
-
-/// The name and the uid of a BundleDeployment.
-pub(super) fn identity(deployment: &BundleDeployment) -> (&str, &str) {
-    let metadata = &deployment.metadata;
-    (
-        metadata.name.as_deref().unwrap_or_default(),
-        metadata.uid.as_deref().unwrap_or_default(),
-    )
 }
 
 fn number(ledger: &Ledger, loaded: &Loaded, report: &InstallReport) -> i64 {

@@ -7,7 +7,9 @@ use windlass_cluster::{apply::Applicant, kinds};
 use windlass_object::{ObjectKey, object};
 
 use super::{
-    halt::Halt, install::LAG, reconciler::BundleReconciler, revisions::Revisions,
+    halt::{Halt, LAG},
+    reconciler::BundleReconciler,
+    revisions::Revisions,
     rollout_status::RolloutStatus,
 };
 use crate::install::{

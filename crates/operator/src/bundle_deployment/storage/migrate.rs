@@ -18,7 +18,7 @@ use windlass_object::{ObjectKey, names};
 use super::pause::paused;
 use super::{
     super::{
-        halt::{BundleDeploymentError, Halt},
+        halt::{BundleDeploymentError, Halt, LAG},
         reconciler::BundleReconciler,
         report::InstallReport,
     },
@@ -32,9 +32,6 @@ use crate::install::{
 
 /// When objects are tried again that could not be rewritten.
 const RETRY: Duration = Duration::from_secs(30);
-
-/// How soon a watch is looked at again that has not shown a CRD as the API server has it.
-const LAG: Duration = Duration::from_millis(100);
 
 // === impl BundleReconciler ===
 

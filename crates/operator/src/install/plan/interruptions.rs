@@ -3,11 +3,7 @@
 use serde_json::Value;
 use windlass_object::{ObjectKey, text::Listing};
 
-use super::{
-    Phase,
-    install_plan::Plan,
-    preflight::{PreflightObservation, Refusal},
-};
+use super::{Phase, install_plan::Plan};
 use crate::install::{canary, traffic::exclusion};
 
 /// How a message lists what calls webhooks.
@@ -17,32 +13,37 @@ const CALLERS: Listing = Listing {
     way_to_rest: "",
 };
 
-/// The serving Deployments whose new pods cannot come up beside those that serve now: of the revision before, or of a Deployment
-/// that goes.
-pub(super) fn interruptions(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
-    let deployments = scene.plan.phases.of(Phase::Deployments);
+/// A Deployment whose new pods cannot come up beside those that serve now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interruption {
+    /// The Deployment of the new pods.
+    pub deployment: ObjectKey,
+    /// Why they cannot.
+    pub cause: String,
+    /// What fails meanwhile.
+    pub needing: String,
+}
+
+/// The interruptions that a plan means for `installed` Deployments: of the revision before, or of those that go.
+pub(super) fn interruptions(plan: &Plan, installed: &[&Value]) -> Vec<Interruption> {
+    let deployments = plan.phases.of(Phase::Deployments);
     deployments
-        .filter(|desired| scene.plan.is_serving(desired))
+        .filter(|desired| plan.is_serving(desired))
         .filter_map(|desired| {
-            let deployment = ObjectKey::of(desired)?;
-            let cause = scene
-                .deployments
-                .iter()
-                .find_map(|live| interruption(scene, desired, live))?;
-            Some(Refusal::Interruption {
-                deployment,
-                cause,
-                needing: callers(scene.plan),
+            Some(Interruption {
+                deployment: ObjectKey::of(desired)?,
+                cause: installed.iter().find_map(|live| cause(plan, desired, live))?,
+                needing: callers(plan),
             })
         })
         .collect()
 }
 
 /// Why new pods of `desired` cannot come up beside those of `live`; `None` where they can, or need not, since these stay.
-fn interruption(scene: &PreflightObservation<'_>, desired: &Value, live: &Value) -> Option<String> {
+fn cause(plan: &Plan, desired: &Value, live: &Value) -> Option<String> {
     let (key, other) = (ObjectKey::of(desired)?, ObjectKey::of(live)?);
     canary::revision(live)?;
-    if canary::revision(live) == canary::revision(desired) || is_kept(scene.plan, live) {
+    if canary::revision(live) == canary::revision(desired) || is_kept(plan, live) {
         return None;
     }
     let cause = exclusion(desired, live)?;
@@ -78,7 +79,7 @@ mod tests {
     use windlass_bundle::render::{Conversion, ServingDefaults, WebhookCertificate};
 
     use super::*;
-    use crate::install::plan::{Phases, preflight};
+    use crate::install::plan::Phases;
 
     /// A Deployment that serves webhooks on a port of its node.
     fn serving(name: &str, app: &str, image: &str, port: u16) -> Value {
@@ -155,33 +156,14 @@ mod tests {
                 examples: vec![],
                 notices: vec![],
             };
-            let refused = |allow_interruption| {
-                let refusals = preflight(&PreflightObservation {
-                    claimant: "mine",
-                    plan: &plan,
-                    adopt: &[],
-                    claimants: &[],
-                    live: &[],
-                    crds: &[],
-                    deployments: &live,
-                    allow_interruption,
-                });
-                refusals.iter().map(ToString::to_string).collect::<Vec<_>>()
-            };
-            let messages = refused(false);
-            assert_eq!(
-                messages.len(),
-                usize::from(expected.is_some()),
-                "{case}: {messages:?}"
-            );
-            for part in expected
-                .into_iter()
-                .chain(["allowInterruption: true"])
-                .take(2 * messages.len())
-            {
-                assert!(messages[0].contains(part), "{case}: {messages:?}");
+            let found = interruptions(&plan, &live);
+            assert_eq!(found.len(), usize::from(expected.is_some()), "{case}: {found:?}");
+            for interruption in found {
+                assert!(
+                    interruption.cause.contains(expected.unwrap_or_default()),
+                    "{case}: {interruption:?}"
+                );
             }
-            assert_eq!(refused(true), [""; 0], "{case}");
         }
     }
 }

@@ -7,7 +7,11 @@ use windlass_crd::{
 };
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
-use super::{Phase, install_plan::Plan, interruptions::interruptions};
+use super::{
+    Phase,
+    install_plan::Plan,
+    interruptions::{Interruption, interruptions},
+};
 
 /// Who wants to install what, and what is in the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -76,13 +80,12 @@ pub enum Refusal {
     UnsafeCrdUpgrade { findings: Vec<Finding> },
     /// Pods of two revisions cannot run beside each other.
     #[error(
-        "the upgrade would interrupt the webhooks of {deployment}, because {cause}: from the end of an old pod until a new one is ready, requests fail that need {needing}; to allow this, set spec.upgrade.allowInterruption: true"
+        "the upgrade would interrupt the webhooks of {}, because {}: from the end of an old pod until a new one is ready, requests fail that need {}; to allow this, set spec.upgrade.allowInterruption: true",
+        .0.deployment,
+        .0.cause,
+        .0.needing
     )]
-    Interruption {
-        deployment: ObjectKey,
-        cause: String,
-        needing: String,
-    },
+    Interruption(Interruption),
 }
 
 const CRD_KIND: &str = "CustomResourceDefinition";
@@ -115,7 +118,7 @@ impl Refusal {
             Self::Foreign { object, .. } if object.kind == CRD_KIND => "ApiOwned",
             Self::Foreign { .. } => "ForeignObject",
             Self::UnsafeCrdUpgrade { .. } => "UnsafeCrdUpgrade",
-            Self::Interruption { .. } => "UpgradeInterrupts",
+            Self::Interruption(_) => "UpgradeInterrupts",
         }
     }
 }
@@ -156,7 +159,8 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
         }
     }
     if !scene.allow_interruption {
-        refusals.extend(interruptions(scene));
+        let interruptions = interruptions(scene.plan, scene.deployments);
+        refusals.extend(interruptions.into_iter().map(Refusal::Interruption));
     }
     refusals
 }
