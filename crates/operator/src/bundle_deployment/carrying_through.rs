@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tracing::{info, warn};
+use tracing::info;
 use windlass_api::BundleDeployment;
 use windlass_cluster::{apply::Applicant, endpoints, kinds};
-use windlass_object::{names, object};
+use windlass_object::{ObjectKey, names, object};
 
 use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport};
 use crate::install::{
@@ -19,6 +19,14 @@ use crate::install::{
     status::{InstallOutcome, Milestone},
     traffic::is_held,
 };
+
+/// A Deployment that another pod template would cut off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Unfinished {
+    key: ObjectKey,
+    revision: String,
+    is_held: bool,
+}
 
 // === impl BundleReconciler ===
 
@@ -30,53 +38,47 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         owner: &Applicant,
         next: &Plan,
+        report: &InstallReport,
     ) -> Result<(), Halt> {
-        let Some(begun) = self.begun_revision(owner, next).await? else {
+        let Some(begun) = self.begun(deployment, owner, next, report).await? else {
             return Ok(());
         };
-        let Some((number, loaded)) = self.recorded_with(deployment, next, &begun).await? else {
-            warn!(
-                bundle_deployment = owner.bundle_deployment,
-                "No record of the revision that webhooks call"
-            );
-            return Ok(());
+        let Some((number, loaded)) = self.recorded_with(deployment, next, &begun.revision).await? else {
+            return begun.lost();
         };
         info!(
             bundle_deployment = owner.bundle_deployment,
             revision = number,
             "Carrying the revision through that webhooks call"
         );
+        // What was left out of it is left out still.
+        let loaded = self.possible(loaded).await?.0;
         let mut report = InstallReport::new(deployment);
         let traffic = self.traffic(owner, &loaded.plan)?;
         let swung = self
             .swing(deployment, owner, &loaded.plan, &traffic, &mut report)
             .await;
-        let prefixed = |message: &str| {
-            format!(
-                "revision {number}, which webhooks call already, comes to its end first: {message}; to give it up, go back to the installed bundle"
-            )
-        };
-        match swung {
-            Err(Halt::Gate(InstallOutcome::Waiting { reason, message, .. })) => {
-                Err(Halt::waiting(Milestone::Installed, reason, prefixed(&message)))
-            }
-            Err(Halt::Later(InstallOutcome::Waiting { reason, message, .. }, after)) => {
-                let outcome = InstallOutcome::waiting(Milestone::Installed, reason, prefixed(&message));
-                Err(Halt::Later(outcome, after))
-            }
-            Err(Halt::Error(error)) => Err(Halt::Error(error)),
-            // Whoever has given up on it is not to wait for it.
-            Err(Halt::Gate(_) | Halt::Later(..)) | Ok(()) => Ok(()),
-        }
+        begun.carried(number, swung)
     }
 
-    /// The revision of pods that webhooks call, that answer, and that another pod template would end. The API server is asked: a
-    /// watch that lags shows that nobody calls them yet, or that old pods are kept which are let go already.
-    async fn begun_revision(&self, owner: &Applicant, next: &Plan) -> Result<Option<String>, Halt> {
+    /// A Deployment whose newest pods webhooks call, that answer, and that the plan would end. The API server is asked: a watch
+    /// that lags shows that nobody calls them yet, or that old pods are kept which are let go already.
+    async fn begun(
+        &self,
+        deployment: &BundleDeployment,
+        owner: &Applicant,
+        next: &Plan,
+        report: &InstallReport,
+    ) -> Result<Option<Unfinished>, Halt> {
         let seen = self.owned(owner, &kinds::DEPLOYMENT);
-        if unfinished(seen.iter().map(AsRef::as_ref), next).next().is_none() {
+        if unfinished(seen.iter().map(AsRef::as_ref), None, next)
+            .next()
+            .is_none()
+        {
             return Ok(None);
         }
+        let installed = self.installed_record(deployment, report).await?;
+        let installed = installed.as_deref().map(|installed| &installed.plan);
         let deployments = self.list_owned(owner, &kinds::DEPLOYMENT).await?;
         let calls = self.list_calls(owner, next).await?;
         let answering = |revision: &str| {
@@ -88,15 +90,9 @@ impl BundleReconciler {
                 })
             })
         };
-        let goes_back = next
-            .phases
-            .of(Phase::Deployments)
-            .filter_map(revision)
-            .any(|revision| self.answers(owner, next, revision));
-        // Where old pods are let go already, webhooks cannot go back to them.
-        let begun = unfinished(&deployments, next)
-            .find(|(revision, is_held)| answering(revision) && !(*is_held && goes_back));
-        Ok(begun.map(|(revision, _)| revision.to_owned()))
+        let has_pods = |desired: &Value| self.has_pods(owner, next, desired);
+        Ok(unfinished(&deployments, installed, next)
+            .find(|begun| answering(&begun.revision) && !begun.gives_way_to(next, has_pods)))
     }
 
     /// Whether a Service of the plan leads to pods of a revision that are ready.
@@ -146,6 +142,76 @@ impl BundleReconciler {
     }
 }
 
+// === impl Unfinished ===
+
+impl Unfinished {
+    fn of(live: &Value) -> Option<Self> {
+        Some(Self {
+            key: ObjectKey::of(live)?,
+            revision: revision(live)?.to_owned(),
+            is_held: is_held(live),
+        })
+    }
+
+    /// Whether webhooks can go from its pods to those of `next` at once. Where old pods are let go already, they cannot.
+    fn gives_way_to(&self, next: &Plan, has_pods: impl Fn(&Value) -> bool) -> bool {
+        let mut deployments = next.phases.of(Phase::Deployments);
+        let same = deployments.find(|desired| ObjectKey::of(desired).as_ref() == Some(&self.key));
+        self.is_held
+            && match same {
+                Some(desired) => has_pods(desired),
+                None => next.phases.of(Phase::Deployments).any(has_pods),
+            }
+    }
+
+    /// What is to be done where its record is lost.
+    fn lost(&self) -> Result<(), Halt> {
+        if !self.is_held {
+            return Ok(());
+        }
+        let message = format!(
+            "webhooks call new pods of {}, and the record of their revision is lost: set the source to its bundle again, or go back to the installed bundle",
+            self.key
+        );
+        Err(Halt::failed(Milestone::Installed, "RecordLost", message))
+    }
+
+    /// What is to be done after it was carried on, as revision `number`. While it is held, its pods end with the template of
+    /// another one, whatever keeps it from going on; later, only what was never available does.
+    fn carried(&self, number: i64, swung: Result<(), Halt>) -> Result<(), Halt> {
+        let prefixed = |message: String| {
+            let way_out = if self.is_held {
+                "; to give it up, go back to the installed bundle"
+            } else {
+                ""
+            };
+            format!(
+                "revision {number}, which webhooks call already, comes to its end first: {message}{way_out}"
+            )
+        };
+        let (outcome, after) = match swung {
+            Ok(()) => return Ok(()),
+            Err(Halt::Error(error)) => return Err(Halt::Error(error)),
+            Err(Halt::Gate(outcome)) => (outcome, None),
+            Err(Halt::Later(outcome, after)) => (outcome, Some(after)),
+        };
+        let outcome = match outcome {
+            InstallOutcome::Done => return Ok(()),
+            InstallOutcome::Failed { .. } if !self.is_held => return Ok(()),
+            InstallOutcome::Failed { reason, message, .. } => {
+                InstallOutcome::failed(Milestone::Installed, reason, prefixed(message))
+            }
+            InstallOutcome::Waiting { reason, message, .. } => {
+                InstallOutcome::waiting(Milestone::Installed, reason, prefixed(message))
+            }
+        };
+        Err(match after {
+            Some(after) => Halt::Later(outcome, after),
+            None => Halt::Gate(outcome),
+        })
+    }
+}
+
 fn is_of(plan: &Plan, revision: &str) -> bool {
     plan.phases
         .of(Phase::Deployments)
@@ -157,22 +223,124 @@ fn selects(service: &Value, revision: &str) -> bool {
     selector.get(names::REVISION).and_then(Value::as_str) == Some(revision)
 }
 
-/// The revisions of Deployments that another pod template would cut off, but those of `next`, and whether they are held.
+/// What another pod template would cut off, but what is of `next`.
 fn unfinished<'a>(
     deployments: impl IntoIterator<Item = &'a Value>,
+    installed: Option<&Plan>,
     next: &Plan,
-) -> impl Iterator<Item = (&'a str, bool)> {
+) -> impl Iterator<Item = Unfinished> {
     deployments
         .into_iter()
-        .filter(|live| is_unfinished(live))
-        .filter_map(|live| Some((revision(live)?, is_held(live))))
-        .filter(|(revision, _)| !is_of(next, revision))
+        .filter(move |live| is_unfinished(live, installed))
+        .filter_map(Unfinished::of)
+        .filter(|begun| !is_of(next, &begun.revision))
 }
 
-/// Whether a Deployment has pods of an older template beside those of its newest one, or may have.
-fn is_unfinished(live: &Value) -> bool {
+/// Whether a Deployment has pods of an older template beside those of its newest one, or may have. That its controller has not
+/// seen a change says nothing where it is as it was installed: somebody has scaled it.
+fn is_unfinished(live: &Value, installed: Option<&Plan>) -> bool {
     let count = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let is_installed =
+        installed.is_some_and(|plan| revision(live).is_some_and(|revision| is_of(plan, revision)));
     is_held(live)
-        || count("/status/observedGeneration") < count("/metadata/generation")
+        || (!is_installed && count("/status/observedGeneration") < count("/metadata/generation"))
         || count("/status/replicas") > count("/status/updatedReplicas")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_bundle::render::ServingDefaults;
+
+    use super::*;
+    use crate::install::{canary::stamp, plan::Phases, traffic::held};
+
+    fn deployment(name: &str, image: &str) -> Value {
+        let mut deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"},
+            "spec": {"template": {"spec": {"containers": [{"image": image}]}}},
+        });
+        stamp(&mut deployment);
+        deployment
+    }
+
+    fn plan(deployments: impl IntoIterator<Item = Value>) -> Plan {
+        Plan {
+            namespace: "n".into(),
+            phases: Phases::new(deployments),
+            conversions: vec![],
+            self_managed: None,
+            certificates: vec![],
+            serving: ServingDefaults::default(),
+            examples: vec![],
+            notices: vec![],
+        }
+    }
+
+    #[test]
+    fn webhooks_go_from_a_deployment_only_to_pods_of_the_same_one() {
+        let begun = Unfinished::of(&held(&deployment("a", "2"))).unwrap();
+        let released = Unfinished::of(&deployment("a", "2")).unwrap();
+        let (a, b) = (deployment("a", "3"), deployment("b", "1"));
+        for (next, ready, expected) in [
+            (vec![a.clone()], vec!["a"], true),
+            (vec![a.clone()], vec![], false),
+            // The pods of the other one do not answer for it.
+            (vec![a.clone(), b.clone()], vec!["b"], false),
+            (vec![a, b.clone()], vec!["a"], true),
+            // It is dropped, and its template stays as it is until nobody calls it.
+            (vec![b.clone()], vec!["b"], true),
+            (vec![b], vec![], false),
+        ] {
+            let next = plan(next);
+            let has_pods = |desired: &Value| ready.iter().any(|name| desired["metadata"]["name"] == *name);
+            assert_eq!(
+                begun.gives_way_to(&next, has_pods),
+                expected,
+                "{next:?} {ready:?}"
+            );
+            assert!(!released.gives_way_to(&next, has_pods));
+        }
+    }
+
+    #[test]
+    fn what_is_held_and_called_is_not_given_up_by_itself() {
+        let held = Unfinished::of(&held(&deployment("a", "2"))).unwrap();
+        let released = Unfinished::of(&deployment("a", "2")).unwrap();
+        let stuck = || Err(Halt::failed(Milestone::Available, "RolloutStuck", "no room"));
+        let Err(Halt::Gate(outcome)) = held.carried(2, stuck()) else {
+            panic!("it is given up");
+        };
+        let (reason, message) = outcome.news().unwrap();
+        assert_eq!(reason, "RolloutStuck");
+        assert!(message.contains("no room; to give it up, go back"), "{message}");
+        assert!(released.carried(2, stuck()).is_ok());
+        let waits = || Err(Halt::waiting(Milestone::Available, "RollingOut", "1 old"));
+        let Err(Halt::Gate(outcome)) = released.carried(2, waits()) else {
+            panic!("it is not waited for");
+        };
+        assert!(!outcome.news().unwrap().1.contains("give it up"), "{outcome:?}");
+        assert!(held.lost().is_err() && released.lost().is_ok());
+    }
+
+    #[test]
+    fn what_is_installed_and_scaled_is_not_unfinished() {
+        let status = |mut live: Value, observed: i64, replicas: i64, updated: i64| {
+            live["metadata"]["generation"] = 2.into();
+            live["status"] =
+                json!({"observedGeneration": observed, "replicas": replicas, "updatedReplicas": updated});
+            live
+        };
+        let (old, new) = (deployment("a", "1"), deployment("a", "2"));
+        let installed = plan([old.clone()]);
+        for (live, expected) in [
+            (status(old.clone(), 1, 2, 2), false),
+            (status(old.clone(), 2, 4, 2), true),
+            (status(new.clone(), 1, 2, 2), true),
+            (status(new.clone(), 2, 2, 2), false),
+            (held(&status(new, 2, 2, 2)), true),
+        ] {
+            assert_eq!(is_unfinished(&live, Some(&installed)), expected, "{live}");
+        }
+    }
 }

@@ -34,7 +34,7 @@ impl BundleReconciler {
         match self.restore_conversions(deployment, &owner).await {
             // What is waited for is waited for below, too.
             Err(Halt::Gate(_) | Halt::Later(..)) | Ok(()) => {}
-            Err(error) => return Err(error),
+            Err(Halt::Error(error)) => return Err(self.unblock(&owner, error).await),
         }
         let accepted = match self.accepted(&owner, deployment, report).await {
             Ok(loaded) => self.record(deployment, &loaded, report).await.map(|()| loaded),
@@ -42,6 +42,7 @@ impl BundleReconciler {
         };
         let loaded = match accepted {
             Ok(loaded) => loaded,
+            Err(Halt::Error(error)) => return Err(self.unblock(&owner, error).await),
             Err(refusal) => return Err(self.keep_installed(deployment, &owner, refusal, report).await),
         };
         self.keep_beside(deployment, &owner, &loaded, report).await?;
@@ -66,7 +67,7 @@ impl BundleReconciler {
 
         report.at = Milestone::Installed;
         self.ensure_namespace(owner, plan).await?;
-        self.carry_through(deployment, owner, plan).await?;
+        self.carry_through(deployment, owner, plan, report).await?;
         let traffic = self.traffic(owner, plan)?;
         self.swing(deployment, owner, plan, &traffic, report).await?;
 

@@ -24,6 +24,7 @@ impl BundleReconciler {
     /// serving, unless those of the next one could not come up beside them.
     pub(super) async fn gate_on_selector(
         &self,
+        plan: &Plan,
         desired: &Value,
         live: &Value,
         owner: &Applicant,
@@ -39,7 +40,7 @@ impl BundleReconciler {
         if end_first {
             self.delete(live).await?;
         } else if !object::is_terminating(live) {
-            if let Some(adopter) = self.adopter(live, &key).await? {
+            if let Some(adopter) = self.adopter(plan, live, &key).await? {
                 let message = format!(
                     "the selector of {key} changes, and {adopter} would take over its pods, which its own selector matches, and end them: change the labels of one of both, or install it in another namespace"
                 );
@@ -105,8 +106,13 @@ impl BundleReconciler {
             })
     }
 
-    /// Another Deployment that would adopt the ReplicaSets of this one as soon as nobody has them.
-    async fn adopter(&self, deployment: &Value, key: &ObjectKey) -> Result<Option<ObjectKey>, Halt> {
+    /// Another Deployment, of the plan or of anybody, that would adopt the ReplicaSets of this one as soon as nobody has them.
+    async fn adopter(
+        &self,
+        plan: &Plan,
+        deployment: &Value,
+        key: &ObjectKey,
+    ) -> Result<Option<ObjectKey>, Halt> {
         let labels = deployment
             .pointer("/spec/template/metadata/labels")
             .unwrap_or(&Value::Null);
@@ -116,17 +122,21 @@ impl BundleReconciler {
             .cluster
             .list(&kinds::DEPLOYMENT, namespace, None)
             .await?;
+        let planned = plan.phases.of(Phase::Deployments);
         Ok(others
             .iter()
+            .chain(planned.filter(|planned| object::text(planned, "/metadata/namespace") == namespace))
             .filter(|other| label_selector::matches(&other["spec"]["selector"], labels))
             .filter_map(|other| object::text(other, "/metadata/name"))
             .find(|name| *name != key.name)
             .map(|name| kinds::DEPLOYMENT.object(namespace, name)))
     }
 
-    /// Deletes ReplicaSets that were left behind when a Deployment was replaced, with their pods.
+    /// Deletes ReplicaSets that were left behind when a Deployment was replaced, with their pods, when every API server has
+    /// observed that nobody calls these.
     pub(super) async fn delete_orphans(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
         for set in self.orphans(owner, namespace).await? {
+            self.gate_on_disarmed(owner, Milestone::Available)?;
             self.delete(&set).await?;
         }
         Ok(())

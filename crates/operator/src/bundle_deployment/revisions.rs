@@ -49,11 +49,15 @@ impl Revisions {
         now: Timestamp,
     ) -> Result<Self, RequestError> {
         let (sets, pods) = list(cluster, namespace).await?;
-        Ok(Self::of(deployments, &sets, &pods, is_newest, now))
+        let is_current = |set: &Value| {
+            let deployment = owner(set, deployments)?;
+            Some(is_newest(set, deployment))
+        };
+        Ok(Self::of(&sets, &pods, is_current, now))
     }
 
     /// Looks at the pods of `deployments`, as they are there of a plan; those of the plan are current. Webhooks may go back to
-    /// pods that are not the newest.
+    /// pods that are not the newest, and to some that were left behind when their Deployment was replaced.
     pub(super) async fn observe_plan(
         cluster: &Cluster,
         plan: &Plan,
@@ -61,35 +65,21 @@ impl Revisions {
         now: Timestamp,
     ) -> Result<Self, RequestError> {
         let (sets, pods) = list(cluster, &plan.namespace).await?;
-        let is_current = |set: &Value, live: &Value| {
-            let key = ObjectKey::of(live);
-            let mut desired = plan.phases.of(Phase::Deployments);
-            let desired = desired.find(|desired| ObjectKey::of(desired) == key);
-            is_of(set, live, desired)
-        };
-        Ok(Self::of(deployments, &sets, &pods, is_current, now))
+        let desired: Vec<_> = plan.phases.of(Phase::Deployments).collect();
+        let is_current = |set: &Value| is_of_plan(set, owner(set, deployments), &desired);
+        Ok(Self::of(&sets, &pods, is_current, now))
     }
 
+    /// Sorts the pods of those ReplicaSets of which `is_current` says anything.
     fn of(
-        deployments: &[impl AsRef<Value>],
         sets: &[Value],
         pods: &[Value],
-        is_current: impl Fn(&Value, &Value) -> bool,
+        is_current: impl Fn(&Value) -> Option<bool>,
         now: Timestamp,
     ) -> Self {
-        // Of each ReplicaSet of a Deployment, whether it is current.
         let sets: HashMap<_, _> = sets
             .iter()
-            .filter_map(|set| {
-                let deployment = deployments.iter().find(|deployment| {
-                    let uid = object::text(deployment.as_ref(), "/metadata/uid");
-                    uid.is_some_and(|uid| owners(set).any(|owner| owner == uid))
-                })?;
-                Some((
-                    object::text(set, "/metadata/uid")?,
-                    is_current(set, deployment.as_ref()),
-                ))
-            })
+            .filter_map(|set| Some((object::text(set, "/metadata/uid")?, is_current(set)?)))
             .collect();
         let mut revisions = Self::default();
         for pod in pods {
@@ -185,12 +175,36 @@ fn is_newest(set: &Value, deployment: &Value) -> bool {
         && owners(set).any(|owner| owner == uid)
 }
 
-/// Whether a ReplicaSet of a Deployment is of the revision that is `desired`.
-fn is_of(set: &Value, live: &Value, desired: Option<&Value>) -> bool {
-    match desired.and_then(canary::revision) {
-        Some(desired) if canary::revision(live) != Some(desired) => canary::revision(set) == Some(desired),
-        _ => is_newest(set, live),
+/// The Deployment among `deployments` that has a ReplicaSet.
+fn owner<'a>(set: &Value, deployments: &'a [impl AsRef<Value>]) -> Option<&'a Value> {
+    deployments.iter().map(AsRef::as_ref).find(|deployment| {
+        let uid = object::text(deployment, "/metadata/uid");
+        uid.is_some_and(|uid| owners(set).any(|owner| owner == uid))
+    })
+}
+
+/// Whether a ReplicaSet is of a plan, with these Deployments; `None` where it has nothing to do with them. `live` is the one
+/// that has it.
+fn is_of_plan(set: &Value, live: Option<&Value>, desired: &[&Value]) -> Option<bool> {
+    if let Some(live) = live {
+        let key = ObjectKey::of(live);
+        let same = desired.iter().find(|desired| ObjectKey::of(desired) == key);
+        return Some(is_of(set, live, same.copied()));
     }
+    let revision = canary::revision(set)?;
+    let mut revisions = desired.iter().filter_map(|desired| canary::revision(desired));
+    let is_left_behind = owners(set).next().is_none() && revisions.any(|desired| desired == revision);
+    is_left_behind.then_some(true)
+}
+
+/// Whether a ReplicaSet of a Deployment is of the revision that is `desired`. The number of the newest one comes from the
+/// Deployment controller, and is of the one before until that has seen the Deployment.
+fn is_of(set: &Value, live: &Value, desired: Option<&Value>) -> bool {
+    let Some(desired) = desired.and_then(canary::revision) else {
+        return is_newest(set, live);
+    };
+    let is_newest = canary::revision(live) != Some(desired) || is_newest(set, live);
+    is_newest && canary::revision(set) == Some(desired)
 }
 
 async fn list(cluster: &Cluster, namespace: &str) -> Result<(Vec<Value>, Vec<Value>), RequestError> {
@@ -273,11 +287,22 @@ mod tests {
             (&new, Some(&desired), false),
             (&old, Some(&live), false),
             (&new, Some(&live), true),
+            // The Deployment controller has not seen it yet.
+            (&set(&desired, newest), Some(&live), false),
             (&old, None, false),
             (&new, None, true),
         ] {
             assert_eq!(is_of(set, &live, desired), expected, "{set} {desired:?}");
         }
+        let mut left_behind = old.clone();
+        left_behind["metadata"]["ownerReferences"] = json!([]);
+        assert_eq!(is_of_plan(&left_behind, None, &[&desired]), Some(true));
+        assert_eq!(is_of_plan(&left_behind, None, &[&live]), None);
+        assert_eq!(
+            is_of_plan(&old, None, &[&desired]),
+            None,
+            "it is of another Deployment"
+        );
     }
 
     #[test]
@@ -321,7 +346,12 @@ mod tests {
             pod("of-another", "s3", json!({})),
         ];
         let now = "2026-01-01T00:00:10Z".parse().unwrap();
-        let revisions = Revisions::of(&[deployment], &sets, &pods, is_newest, now);
+        let revisions = Revisions::of(
+            &sets,
+            &pods,
+            |set| owner(set, &[&deployment]).map(|owner| is_newest(set, owner)),
+            now,
+        );
         assert_eq!(revisions.old, ["old", "old-ending"]);
         assert_eq!(revisions.unready().len(), 2);
         assert_eq!(revisions.unready()[0], "new has not started yet");

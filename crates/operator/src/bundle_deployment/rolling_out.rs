@@ -66,8 +66,9 @@ impl BundleReconciler {
             if ends_first {
                 self.end_rivals(owner, plan, desired, allow_interruption).await?;
             }
+            // A new one has no old pods; those of another, which are called, are let go with the hold.
             let keeps = is_serving
-                && !ends_first
+                && (!ends_first || live.is_none())
                 && self
                     .keeps_old_pods(owner, plan, traffic, desired, live, called_elsewhere)
                     .await?;
@@ -79,13 +80,13 @@ impl BundleReconciler {
                 {
                     self.gate_on_called_pods(&key).await?;
                 }
-                self.gate_on_selector(desired, live, owner, allow_interruption)
+                self.gate_on_selector(plan, desired, live, owner, allow_interruption)
                     .await?;
             }
-            let body = if ends_first {
-                ending_old_pods_first(desired)
-            } else if keeps {
+            let body = if keeps {
                 held(desired)
+            } else if ends_first {
+                ending_old_pods_first(desired)
             } else {
                 desired.clone()
             };
@@ -228,13 +229,8 @@ impl BundleReconciler {
         live: &Arc<Value>,
     ) -> Result<Option<String>, Halt> {
         let now = self.context.clock.now();
-        let revisions = Revisions::observe(
-            &self.context.cluster,
-            &plan.namespace,
-            std::slice::from_ref(live),
-            now,
-        )
-        .await?;
+        let deployments = std::slice::from_ref(live);
+        let revisions = Revisions::observe_plan(&self.context.cluster, plan, deployments, now).await?;
         let (ready, expected) = (revisions.ready(), surge(live));
         if revisions.has_settled(expected) {
             return Ok(None);
