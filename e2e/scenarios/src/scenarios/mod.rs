@@ -150,6 +150,7 @@ scenarios! {
     changes::what_serves_no_webhook_changes_beside = is_carried_through(BundleChange::Companion),
     changes::all_changes_together_cost_no_call = is_carried_through(BundleChange::Everything),
     changes::a_source_that_changes_midway_costs_no_call,
+    changes::a_source_that_goes_back_to_another_selector_costs_no_call,
     changes::bundles_whose_pods_look_alike_answer_only_their_own_calls,
     changes::a_server_of_controller_runtime_is_upgraded_again_and_again needs ControllerRuntime,
     upgrade::a_broken_revision_is_stopped_at_its_canary,

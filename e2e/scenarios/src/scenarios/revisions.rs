@@ -18,6 +18,8 @@ use crate::{
     test_cluster::TestCluster,
 };
 
+const PODS: &str = "/api/v1/namespaces/sample-system/pods";
+
 const CLUSTER_ROLES: &str =
     "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=windlass.dev%2Fbundle-deployment%3Dsample";
 
@@ -178,7 +180,7 @@ async fn selector(cluster: &TestCluster) -> anyhow::Result<Value> {
     Ok(service["spec"]["selector"].clone())
 }
 
-/// Waits until pods of the installed revision answer again.
+/// Waits until pods of the installed revision answer again, and those that were deleted have closed their connections.
 async fn ready_pods(cluster: &TestCluster) -> anyhow::Result<()> {
     until("the installed revision is available", PATIENCE, async || {
         let object = deployment(cluster).await?;
@@ -186,6 +188,16 @@ async fn ready_pods(cluster: &TestCluster) -> anyhow::Result<()> {
             && current(&object, "Available", "True").is_some()
             && current(&object, "Armed", "True").is_some();
         Ok(check(works, || conditions(&object)))
+    })
+    .await?;
+    until("the deleted pods are gone", PATIENCE, async || {
+        let pods = list(&cluster.client, PODS).await?;
+        let mut ending = pods
+            .iter()
+            .filter(|pod| !pod["metadata"]["deletionTimestamp"].is_null());
+        Ok(ending
+            .next()
+            .map_or(Ok(()), |pod| Err(text(pod, "/metadata/name").to_owned())))
     })
     .await
 }

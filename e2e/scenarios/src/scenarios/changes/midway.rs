@@ -42,6 +42,29 @@ pub(in super::super) async fn a_source_that_changes_midway_costs_no_call(
     outcome.check()
 }
 
+/// The pods that webhooks go back to were left behind when their Deployment was replaced.
+pub(in super::super) async fn a_source_that_goes_back_to_another_selector_costs_no_call(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let (older, newer) = (
+        BundleChange::Selector.older(cluster)?,
+        BundleChange::Selector.newer(cluster)?,
+    );
+    let folder = cluster.operator.bundle_dir.join(&older);
+    steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
+    let versions = ["v1", "v1beta1"];
+    let load = traffic::start_at(cluster, traffic::NAMESPACE, &versions, Expectation::Admitted).await?;
+    load.at_least(100).await?;
+    let mut outcome = UpgradeOutcome::default();
+    begin(cluster, &newer).await?;
+    outcome.went(&older, set(cluster, "sample", &older).await, &load);
+    tokio::time::sleep(AFTERWARDS).await;
+    outcome.sent("calls afterwards", &load.lap());
+    load.stop().await;
+    outcome.check()
+}
+
 /// Changes the source, and waits until webhooks call pods of the new one while those of the old one are still there.
 async fn begin(cluster: &TestCluster, source: &str) -> anyhow::Result<()> {
     let before = called(cluster).await?;
