@@ -7,21 +7,24 @@ use windlass_api::BundleDeployment;
 use windlass_cluster::{
     RequestError,
     apply::{Applicant, ApplyError},
+    kinds,
     lease::NotLeading,
     telemetry::chain,
 };
-use windlass_object::{ObjectKey, object};
+use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    halt::{BundleDeploymentError, Halt},
+    halt::{BundleDeploymentError, Halt, LAG},
     memory::Loaded,
     objects::{Armament, refused},
     reconciler::BundleReconciler,
     report::InstallReport,
 };
 use crate::install::{
+    canary::revision,
     plan::{Phase, Plan},
-    traffic::Traffic,
+    status::{InstallOutcome, Milestone},
+    traffic::{Traffic, is_held},
 };
 
 // === impl BundleReconciler ===
@@ -78,6 +81,8 @@ impl BundleReconciler {
             .await;
         let halt = match put_back {
             Ok(()) => return Ok(()),
+            // It waits for what it has put back itself.
+            Err(halt @ Halt::Later(..)) => return Err(halt),
             Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(Halt::Error(error)),
             Err(Halt::Error(error)) => self.unblock(owner, error).await,
             Err(halt) => halt,
@@ -145,7 +150,40 @@ impl BundleReconciler {
         if self.gives_way(owner, desired, next, allow_interruption).await? {
             return Ok(());
         }
+        if self.has_lost_pods(owner, desired, next).await? {
+            self.ensure(desired, owner).await?;
+            let name = object::text(desired, "/metadata/name").unwrap_or_default();
+            let message = format!(
+                "webhooks call Deployment {name} of the installed revision, whose pods come up again first"
+            );
+            let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
+            return Err(Halt::Later(outcome, LAG));
+        }
         self.put_back_object(owner, desired).await
+    }
+
+    /// Whether a Deployment that webhooks call was deleted with all of its pods, and one of the next revision is there in its place,
+    /// whose pods do not answer either.
+    async fn has_lost_pods(&self, owner: &Applicant, desired: &Value, next: &Plan) -> Result<bool, Halt> {
+        let (Some(key), Some(called)) = (ObjectKey::of(desired), revision(desired)) else {
+            return Ok(false);
+        };
+        let live = self.live(&key).await?;
+        if !live.is_some_and(|live| is_held(&live) && revision(&live) != Some(called)) {
+            return Ok(false);
+        }
+        let mut successors = next.phases.of(Phase::Deployments);
+        if successors.any(|successor| self.has_pods(owner, next, successor)) {
+            return Ok(false);
+        }
+        let selector = format!("{}={called}", names::REVISION);
+        let namespace = key.namespace.as_deref();
+        let sets = self
+            .context
+            .cluster
+            .list(&kinds::REPLICA_SET, namespace, Some(&selector))
+            .await?;
+        Ok(sets.is_empty())
     }
 
     /// Whether webhooks call pods of another revision than `standing` leads to.
@@ -227,10 +265,11 @@ impl BundleReconciler {
 }
 
 /// Keeps the first failure of several steps, each of which is tried. Where the API server does not answer, or may not be asked
-/// now, no other step is.
+/// now, or something is waited for that was just done, no other step is.
 fn keep_first(failure: &mut Option<Halt>, done: Result<(), Halt>) -> Result<(), Halt> {
     match done {
         Err(Halt::Error(error)) if concerns_all(&error) => Err(Halt::Error(error)),
+        Err(halt @ Halt::Later(..)) => Err(halt),
         Err(halt) => {
             failure.get_or_insert(halt);
             Ok(())
