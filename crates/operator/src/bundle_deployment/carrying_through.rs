@@ -12,7 +12,10 @@ use windlass_api::BundleDeployment;
 use windlass_cluster::{apply::Applicant, endpoints, kinds};
 use windlass_object::{ObjectKey, names, object};
 
-use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport};
+use super::{
+    halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport,
+    rollout_status::RolloutStatus,
+};
 use crate::install::{
     canary::revision,
     plan::{Phase, Plan},
@@ -20,12 +23,17 @@ use crate::install::{
     traffic::is_held,
 };
 
+/// How a revision is given up that webhooks call.
+const GIVING_UP: &str = "to give it up, go back to the installed bundle while its pods are ready, or set \
+                         spec.upgrade.allowInterruption: true";
+
 /// A Deployment that another pod template would cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Unfinished {
     key: ObjectKey,
     revision: String,
-    is_held: bool,
+    /// How far it is, where it is not held any more.
+    released: Option<RolloutStatus>,
 }
 
 // === impl BundleReconciler ===
@@ -43,8 +51,12 @@ impl BundleReconciler {
         let Some(begun) = self.begun(deployment, owner, next, report).await? else {
             return Ok(());
         };
+        if let Some(status) = &begun.released {
+            return released(status);
+        }
+        let allow_interruption = deployment.spec.upgrade.allow_interruption;
         let Some((number, loaded)) = self.recorded_with(deployment, next, &begun.revision).await? else {
-            return begun.lost();
+            return begun.lost(allow_interruption);
         };
         info!(
             bundle_deployment = owner.bundle_deployment,
@@ -58,7 +70,7 @@ impl BundleReconciler {
         let swung = self
             .swing(deployment, owner, &loaded.plan, &traffic, &mut report)
             .await;
-        begun.carried(number, swung)
+        carried(number, swung, allow_interruption)
     }
 
     /// A Deployment whose newest pods webhooks call, that answer, and that the plan would end. The API server is asked: a watch
@@ -149,7 +161,7 @@ impl Unfinished {
         Some(Self {
             key: ObjectKey::of(live)?,
             revision: revision(live)?.to_owned(),
-            is_held: is_held(live),
+            released: (!is_held(live)).then(|| RolloutStatus::of(live)),
         })
     }
 
@@ -157,7 +169,7 @@ impl Unfinished {
     fn gives_way_to(&self, next: &Plan, has_pods: impl Fn(&Value) -> bool) -> bool {
         let mut deployments = next.phases.of(Phase::Deployments);
         let same = deployments.find(|desired| ObjectKey::of(desired).as_ref() == Some(&self.key));
-        self.is_held
+        self.released.is_none()
             && match same {
                 Some(desired) => has_pods(desired),
                 None => next.phases.of(Phase::Deployments).any(has_pods),
@@ -165,51 +177,58 @@ impl Unfinished {
     }
 
     /// What is to be done where its record is lost.
-    fn lost(&self) -> Result<(), Halt> {
-        if !self.is_held {
+    fn lost(&self, allow_interruption: bool) -> Result<(), Halt> {
+        if allow_interruption {
             return Ok(());
         }
         let message = format!(
-            "webhooks call new pods of {}, and the record of their revision is lost: set the source to its bundle again, or go back to the installed bundle",
+            "webhooks call new pods of {}, and the record of their revision is lost: set the source to its bundle again; {GIVING_UP}",
             self.key
         );
         Err(Halt::failed(Milestone::Installed, "RecordLost", message))
     }
+}
 
-    /// What is to be done after it was carried on, as revision `number`. While it is held, its pods end with the template of
-    /// another one, whatever keeps it from going on; later, only what was never available does.
-    fn carried(&self, number: i64, swung: Result<(), Halt>) -> Result<(), Halt> {
-        let prefixed = |message: String| {
-            let way_out = if self.is_held {
-                "; to give it up, go back to the installed bundle"
-            } else {
-                ""
-            };
-            format!(
-                "revision {number}, which webhooks call already, comes to its end first: {message}{way_out}"
-            )
-        };
-        let (outcome, after) = match swung {
-            Ok(()) => return Ok(()),
-            Err(Halt::Error(error)) => return Err(Halt::Error(error)),
-            Err(Halt::Gate(outcome)) => (outcome, None),
-            Err(Halt::Later(outcome, after)) => (outcome, Some(after)),
-        };
-        let outcome = match outcome {
-            InstallOutcome::Done => return Ok(()),
-            InstallOutcome::Failed { .. } if !self.is_held => return Ok(()),
-            InstallOutcome::Failed { reason, message, .. } => {
-                InstallOutcome::failed(Milestone::Installed, reason, prefixed(message))
-            }
-            InstallOutcome::Waiting { reason, message, .. } => {
-                InstallOutcome::waiting(Milestone::Installed, reason, prefixed(message))
-            }
-        };
-        Err(match after {
-            Some(after) => Halt::Later(outcome, after),
-            None => Halt::Gate(outcome),
-        })
+/// What is to be done about a Deployment whose old pods are let go.
+fn released(status: &RolloutStatus) -> Result<(), Halt> {
+    match status {
+        RolloutStatus::Running(message) => Err(Halt::waiting(
+            Milestone::Installed,
+            "RollingOut",
+            format!("the revision that webhooks call comes to its end first: {message}"),
+        )),
+        RolloutStatus::Complete | RolloutStatus::Stuck(_) => Ok(()),
     }
+}
+
+/// What is to be done after revision `number` was carried on. While it is held, its pods end with the template of another one,
+/// whatever keeps it from going on.
+fn carried(number: i64, swung: Result<(), Halt>, allow_interruption: bool) -> Result<(), Halt> {
+    let (outcome, after) = match swung {
+        Ok(()) => return Ok(()),
+        Err(Halt::Error(error)) => return Err(Halt::Error(error)),
+        Err(Halt::Gate(outcome)) => (outcome, None),
+        Err(Halt::Later(outcome, after)) => (outcome, Some(after)),
+    };
+    let prefixed = |message: String| {
+        format!(
+            "revision {number}, which webhooks call already, comes to its end first: {message}; {GIVING_UP}"
+        )
+    };
+    let outcome = match outcome {
+        InstallOutcome::Done => return Ok(()),
+        InstallOutcome::Failed { .. } if allow_interruption => return Ok(()),
+        InstallOutcome::Failed { reason, message, .. } => {
+            InstallOutcome::failed(Milestone::Installed, reason, prefixed(message))
+        }
+        InstallOutcome::Waiting { reason, message, .. } => {
+            InstallOutcome::waiting(Milestone::Installed, reason, prefixed(message))
+        }
+    };
+    Err(match after {
+        Some(after) => Halt::Later(outcome, after),
+        None => Halt::Gate(outcome),
+    })
 }
 
 fn is_of(plan: &Plan, revision: &str) -> bool {
@@ -236,15 +255,18 @@ fn unfinished<'a>(
         .filter(|begun| !is_of(next, &begun.revision))
 }
 
-/// Whether a Deployment has pods of an older template beside those of its newest one, or may have. That its controller has not
-/// seen a change says nothing where it is as it was installed: somebody has scaled it.
+/// Whether a Deployment has pods of an older template beside those of its newest one, or may have. One that is as it was
+/// installed keeps those that are ready, whatever takes its place: somebody has scaled or restarted it.
 fn is_unfinished(live: &Value, installed: Option<&Plan>) -> bool {
+    if is_held(live) {
+        return true;
+    }
     let count = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let is_installed =
         installed.is_some_and(|plan| revision(live).is_some_and(|revision| is_of(plan, revision)));
-    is_held(live)
-        || (!is_installed && count("/status/observedGeneration") < count("/metadata/generation"))
-        || count("/status/replicas") > count("/status/updatedReplicas")
+    let may_have_others = count("/status/observedGeneration") < count("/metadata/generation")
+        || count("/status/replicas") > count("/status/updatedReplicas");
+    !is_installed && may_have_others && matches!(RolloutStatus::of(live), RolloutStatus::Running(_))
 }
 
 #[cfg(test)]
@@ -304,23 +326,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_and_called_is_not_given_up_by_itself() {
-        let held = Unfinished::of(&held(&deployment("a", "2"))).unwrap();
-        let released = Unfinished::of(&deployment("a", "2")).unwrap();
+    fn what_is_held_and_called_is_given_up_only_where_that_is_allowed() {
+        let begun = Unfinished::of(&held(&deployment("a", "2"))).unwrap();
         let stuck = || Err(Halt::failed(Milestone::Available, "RolloutStuck", "no room"));
-        let Err(Halt::Gate(outcome)) = held.carried(2, stuck()) else {
+        let Err(Halt::Gate(outcome)) = carried(2, stuck(), false) else {
             panic!("it is given up");
         };
         let (reason, message) = outcome.news().unwrap();
         assert_eq!(reason, "RolloutStuck");
         assert!(message.contains("no room; to give it up, go back"), "{message}");
-        assert!(released.carried(2, stuck()).is_ok());
-        let waits = || Err(Halt::waiting(Milestone::Available, "RollingOut", "1 old"));
-        let Err(Halt::Gate(outcome)) = released.carried(2, waits()) else {
-            panic!("it is not waited for");
-        };
-        assert!(!outcome.news().unwrap().1.contains("give it up"), "{outcome:?}");
-        assert!(held.lost().is_err() && released.lost().is_ok());
+        assert!(carried(2, stuck(), true).is_ok());
+        let waits = Err(Halt::waiting(Milestone::Available, "RollingOut", "1 old"));
+        assert!(carried(2, waits, true).is_err(), "it may come to its end");
+        assert!(begun.lost(false).is_err() && begun.lost(true).is_ok());
+    }
+
+    #[test]
+    fn what_is_let_go_is_waited_for_until_kubernetes_gives_up() {
+        let of = |status| released(&status).is_ok();
+        assert!(!of(RolloutStatus::Running("1 old".to_owned())));
+        assert!(of(RolloutStatus::Stuck("1 old".to_owned())));
+        assert!(of(RolloutStatus::Complete));
     }
 
     #[test]
@@ -335,8 +361,10 @@ mod tests {
         let installed = plan([old.clone()]);
         for (live, expected) in [
             (status(old.clone(), 1, 2, 2), false),
-            (status(old.clone(), 2, 4, 2), true),
+            // Somebody has restarted it.
+            (status(old, 2, 4, 2), false),
             (status(new.clone(), 1, 2, 2), true),
+            (status(new.clone(), 2, 4, 2), true),
             (status(new.clone(), 2, 2, 2), false),
             (held(&status(new, 2, 2, 2)), true),
         ] {

@@ -111,6 +111,10 @@ impl BundleReconciler {
         };
         self.ensure_crds(owner, plan, &armament, Stage::Rollout, report)
             .await?;
+        // What never answered is not waited for.
+        if called_elsewhere && report.installed.is_some() {
+            self.gate_on_called_pods(owner, plan).await?;
+        }
         let allow_interruption = deployment.spec.upgrade.allow_interruption;
         let rollouts = self
             .roll_out(

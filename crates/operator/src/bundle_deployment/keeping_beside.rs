@@ -1,7 +1,7 @@
 //! The installed revision beside the next one: while that is tried out, rolls out or is stuck, what its pods live on, and what
 //! sends calls to them, is put back.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::warn;
 use windlass_api::BundleDeployment;
 use windlass_cluster::{
@@ -18,6 +18,7 @@ use super::{
     memory::Loaded,
     objects::{Armament, refused},
     reconciler::BundleReconciler,
+    replacing::selects_other_pods,
     report::InstallReport,
 };
 use crate::install::{
@@ -168,22 +169,31 @@ impl BundleReconciler {
         let (Some(key), Some(called)) = (ObjectKey::of(desired), revision(desired)) else {
             return Ok(false);
         };
-        let live = self.live(&key).await?;
-        if !live.is_some_and(|live| is_held(&live) && revision(&live) != Some(called)) {
+        let Some(live) = self.live(&key).await? else {
+            return Ok(false);
+        };
+        let is_of_next = is_held(&live) && revision(&live) != Some(called);
+        let has_none = live.pointer("/spec/replicas") == Some(&json!(0));
+        if !is_of_next || has_none || selects_other_pods(desired, &live) {
             return Ok(false);
         }
         let mut successors = next.phases.of(Phase::Deployments);
-        if successors.any(|successor| self.has_pods(owner, next, successor)) {
+        if !self.is_revision_called(owner, next, desired)
+            || successors.any(|successor| self.has_pods(owner, next, successor))
+        {
             return Ok(false);
         }
-        let selector = format!("{}={called}", names::REVISION);
         let namespace = key.namespace.as_deref();
         let sets = self
             .context
             .cluster
-            .list(&kinds::REPLICA_SET, namespace, Some(&selector))
+            .list(&kinds::REPLICA_SET, namespace, Some(names::REVISION))
             .await?;
-        Ok(sets.is_empty())
+        // Pods that were rendered by another release of Windlass have another revision.
+        let mut others = sets
+            .iter()
+            .filter(|set| may_be_of(set, &live) && revision(set) != revision(&live));
+        Ok(others.next().is_none())
     }
 
     /// Whether webhooks call pods of another revision than `standing` leads to.
@@ -262,6 +272,13 @@ impl BundleReconciler {
         }
         Ok(())
     }
+}
+
+/// Whether a ReplicaSet is of a Deployment, or of nobody and may be.
+fn may_be_of(set: &Value, deployment: &Value) -> bool {
+    let owners = object::items(set, "/metadata/ownerReferences");
+    let uid = object::text(deployment, "/metadata/uid");
+    owners.is_empty() || owners.iter().any(|owner| object::text(owner, "/uid") == uid)
 }
 
 /// Keeps the first failure of several steps, each of which is tried. Where the API server does not answer, or may not be asked

@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, endpoints::Endpoint, kinds};
 use windlass_object::{ObjectKey, object};
 
-use super::rollout_status::replica_failure;
+use super::rollout_status::{pause, replica_failure};
 use crate::install::{
     canary::{self, PodState, UNSCHEDULABLE},
     plan::{Phase, Plan},
@@ -120,6 +120,7 @@ impl Revisions {
     pub(super) fn obstacles(&self, deployment: &Value, is_stuck: bool) -> Vec<String> {
         let mut obstacles = self.unready();
         obstacles.extend(replica_failure(deployment));
+        obstacles.extend(pause(deployment));
         let finds_no_place = !self.unscheduled.is_empty() || (is_stuck && !self.starting.is_empty());
         let cause = crowding(deployment, deployment).filter(|_| finds_no_place);
         obstacles.extend(cause.map(|cause| {
@@ -263,6 +264,13 @@ mod tests {
         deployment["status"]["conditions"] = json!([failure]);
         let obstacles = Revisions::default().obstacles(&deployment, false);
         assert_eq!(obstacles, ["pods cannot be created: exceeded quota: pods"]);
+        deployment["status"]["conditions"] = json!([]);
+        deployment["spec"]["paused"] = json!(true);
+        let obstacles = Revisions::default().obstacles(&deployment, false).join("; ");
+        assert!(
+            obstacles.contains("kubectl rollout resume deployment/d"),
+            "{obstacles}"
+        );
     }
 
     #[test]

@@ -76,10 +76,6 @@ impl BundleReconciler {
                 continue;
             }
             if let Some(live) = live {
-                if keeps && revision(live) != revision(desired) && self.is_revision_called(owner, plan, live)
-                {
-                    self.gate_on_called_pods(&key).await?;
-                }
                 self.gate_on_selector(plan, desired, live, owner, allow_interruption)
                     .await?;
             }
@@ -142,20 +138,40 @@ impl BundleReconciler {
 
     /// Waits until the pods of another revision that webhooks call have come up, as after somebody has deleted them: another
     /// template would end them before (`cleanupUnhealthyReplicas`). A watch that lags shows what is gone.
-    async fn gate_on_called_pods(&self, key: &ObjectKey) -> Result<(), Halt> {
-        let Some(live) = self.context.cluster.read(key).await? else {
-            let message = format!("waiting to observe that {key} is gone");
-            let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
-            return Err(Halt::Later(outcome, LAG));
-        };
-        match RolloutStatus::of(&live) {
-            RolloutStatus::Running(message) if is_coming_up(&live) => Err(Halt::waiting(
-                Milestone::Available,
-                "RollingOut",
-                format!("webhooks call the previous revision, whose pods come up first: {message}"),
-            )),
-            _ => Ok(()),
+    pub(super) async fn gate_on_called_pods(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+        for desired in plan.phases.of(Phase::Deployments) {
+            let Some(key) = ObjectKey::of(desired) else {
+                continue;
+            };
+            let seen = self.context.index.find(&key);
+            let is_called = seen.is_some_and(|seen| {
+                revision(&seen) != revision(desired)
+                    && !is_held(&seen)
+                    && self.is_revision_called(owner, plan, &seen)
+            });
+            if !is_called {
+                continue;
+            }
+            let Some(live) = self.context.cluster.read(&key).await? else {
+                let message = format!("waiting to observe that {key} is gone");
+                let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
+                return Err(Halt::Later(outcome, LAG));
+            };
+            if let RolloutStatus::Running(message) = RolloutStatus::of(&live)
+                && is_coming_up(&live)
+            {
+                return Err(self.coming_up(plan, live, message).await?);
+            }
         }
+        Ok(())
+    }
+
+    async fn coming_up(&self, plan: &Plan, live: Value, message: String) -> Result<Halt, Halt> {
+        let (cluster, now) = (&self.context.cluster, self.context.clock.now());
+        let revisions = Revisions::observe(cluster, &plan.namespace, &[Arc::new(live)], now).await?;
+        let words = [vec![message], revisions.unready()].concat().join("; ");
+        let message = format!("webhooks call the previous revision, whose pods come up first: {words}");
+        Ok(Halt::waiting(Milestone::Available, "RollingOut", message))
     }
 
     /// Waits until the pods of every new revision are there: of a held Deployment beside the old ones, else in their place.

@@ -40,8 +40,8 @@ impl RolloutStatus {
             "Deployment {name}: {updated} of {desired} replicas updated, {available} available, {} old",
             (replicas - updated).max(0)
         );
-        if let Some(failure) = replica_failure(deployment) {
-            state = format!("{state}; {failure}");
+        for obstacle in replica_failure(deployment).into_iter().chain(pause(deployment)) {
+            state = format!("{state}; {obstacle}");
         }
         let stuck = object::condition(deployment, "Progressing")
             .filter(|condition| seen && object::text(condition, "/status") == Some("False"));
@@ -62,6 +62,14 @@ pub(super) fn replica_failure(deployment: &Value) -> Option<String> {
     let is_failing = object::text(failure, "/status") == Some("True");
     let message = object::text(failure, "/message").unwrap_or_default();
     is_failing.then(|| format!("pods cannot be created: {}", tidied(message)))
+}
+
+/// What to do about a Deployment that somebody has paused.
+pub(super) fn pause(deployment: &Value) -> Option<String> {
+    let name = object::text(deployment, "/metadata/name").unwrap_or_default();
+    let namespace = object::text(deployment, "/metadata/namespace").unwrap_or_default();
+    (deployment.pointer("/spec/paused") == Some(&Value::Bool(true)))
+        .then(|| format!("it is paused: run kubectl rollout resume deployment/{name} -n {namespace}"))
 }
 
 #[cfg(test)]

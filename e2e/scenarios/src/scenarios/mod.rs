@@ -165,6 +165,7 @@ scenarios! {
     upgrade::a_canary_that_cannot_start_says_why,
     upgrade::removal_during_a_canary_leaves_nothing_behind,
     upgrade::without_a_canary_a_broken_revision_can_be_set_back,
+    upgrade::what_a_bundle_brings_is_served_before_its_canary_but_not_what_that_converts,
     interruption::pods_on_a_port_of_their_node_give_way_to_others_only_when_allowed,
     interruption::what_is_overridden_and_what_is_not_asked_is_said,
     upgrade::a_downgrade_happens_only_when_asked_for,

@@ -1,11 +1,15 @@
 //! Upgrades that do not get through, and downgrades: what serves goes on serving.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::traffic;
+use super::{foreign, traffic};
 use crate::{
     load::Load,
     request::text,
@@ -231,6 +235,45 @@ pub(super) async fn a_downgrade_never_loses_stored_objects(cluster: &TestCluster
 }
 
 /// The newer sample with a fault: its folder.
+/// A canary fails here: what is there then was there for it.
+pub(super) async fn what_a_bundle_brings_is_served_before_its_canary_but_not_what_that_converts(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let crd = |plural: &str, versions: &[&str]| {
+        let kind = format!("{}{}", plural[..1].to_uppercase(), &plural[1..]);
+        let mut crd = foreign::crd("things.example.com/v1", &kind, plural, true);
+        let versions = versions.iter().map(|name| foreign::version(name, *name == "v1"));
+        crd["spec"]["versions"] = versions.collect::<Vec<_>>().into();
+        crd
+    };
+    let bring = |folder: &Path, crd: &Value| {
+        let name = text(crd, "/spec/names/plural");
+        fs::write(folder.join(format!("manifests/{name}.json")), crd.to_string())
+    };
+    bring(&cluster.bundle("sample.v1")?, &crd("plain", &["v1"]))?;
+    sample::install(cluster, "sample.v1").await?;
+    let next = broken(cluster, "crash")?;
+    let folder = cluster.operator.bundle_dir.join(&next);
+    bring(&folder, &crd("plain", &["v1", "v2"]))?;
+    bring(&folder, &crd("gadgets", &["v1"]))?;
+    sample::set_source(cluster, &next).await?;
+    stopped(cluster, "CanaryCrashing", "exit code 1").await?;
+    for served in ["v2/plain", "v1/gadgets"] {
+        let path = format!("/apis/things.example.com/{served}");
+        get(&cluster.client, &path)
+            .await?
+            .with_context(|| format!("{path} is not served"))?;
+    }
+    anyhow::ensure!(
+        !serves(&sample::crd(cluster).await?, "v2"),
+        "nobody converts objects to v2 yet"
+    );
+    sample::set_source(cluster, "sample.v1").await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    Ok(())
+}
+
 pub(super) fn broken(cluster: &TestCluster, fault: &str) -> anyhow::Result<String> {
     let name = format!("sample.v2-{fault}");
     let folder = cluster.add_bundle(&sample::bundle("sample.v2"), &name)?;

@@ -63,13 +63,14 @@ pub fn leaves_as_is(desired: &Value, live: Option<&Value>, has_pods: bool) -> bo
 pub fn is_coming_up(live: &Value) -> bool {
     let count = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let is_seen = count("/status/observedGeneration") >= count("/metadata/generation");
-    let progressing = object::condition(live, "Progressing");
-    let has_come_up = progressing.is_some_and(|progressing| {
-        object::text(progressing, "/status") == Some("False")
+    // Without a deadline there is no such condition.
+    let has_come_up = object::condition(live, "Progressing").is_none_or(|progressing| {
+        object::text(progressing, "/status") != Some("True")
             || object::text(progressing, "/reason") == Some("NewReplicaSetAvailable")
     });
     let is_over = is_seen && has_come_up;
-    !is_over && !is_held(live)
+    let is_paused = live.pointer("/spec/paused") == Some(&Value::Bool(true));
+    !is_over && !is_paused && !is_held(live)
 }
 
 /// Whether a Deployment may have pods of another revision that are called.
@@ -157,11 +158,13 @@ mod tests {
         let progressing =
             |status: &str, reason: &str| json!([{"type": "Progressing", "status": status, "reason": reason}]);
         for (live, expected) in [
-            (with(2, json!([])), true),
+            (with(2, json!([])), false),
+            (with(1, json!([])), true),
             (with(2, progressing("True", "ReplicaSetUpdated")), true),
             // They crash now, and the next revision may mend it.
             (with(2, progressing("True", "NewReplicaSetAvailable")), false),
             (with(2, progressing("False", "ProgressDeadlineExceeded")), false),
+            (with(2, progressing("Unknown", "DeploymentPaused")), false),
             (with(1, progressing("True", "NewReplicaSetAvailable")), true),
             (held(&with(2, json!([]))), false),
         ] {

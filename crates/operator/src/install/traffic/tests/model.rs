@@ -76,6 +76,7 @@ fn reconcile(world: &World, without: &[Wait]) -> Option<World> {
         *revision != world.desired && is_called && world.is_unfinished(*revision, *held) && !goes_back
     });
     let desired = match begun {
+        Some((_, false)) if waits(Wait::Begun) => return None,
         Some((revision, _)) if waits(Wait::Begun) => revision,
         _ => world.desired,
     };
