@@ -1,31 +1,28 @@
 //! The installed revision beside the next one: while that is tried out, rolls out or is stuck, what its pods live on, and what
 //! sends calls to them, is put back.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tracing::warn;
 use windlass_api::BundleDeployment;
 use windlass_cluster::{
     RequestError,
     apply::{Applicant, ApplyError},
-    kinds,
     lease::NotLeading,
     telemetry::chain,
 };
-use windlass_object::{ObjectKey, names, object};
+use windlass_object::{ObjectKey, object};
 
 use super::{
     halt::{BundleDeploymentError, Halt, LAG},
     memory::Loaded,
     objects::{Armament, refused},
     reconciler::BundleReconciler,
-    replacing::selects_other_pods,
     report::InstallReport,
 };
 use crate::install::{
-    canary::revision,
     plan::{Phase, Plan},
     status::{InstallOutcome, Milestone},
-    traffic::{Traffic, is_held},
+    traffic::Traffic,
 };
 
 // === impl BundleReconciler ===
@@ -163,39 +160,6 @@ impl BundleReconciler {
         self.put_back_object(owner, desired).await
     }
 
-    /// Whether a Deployment that webhooks call was deleted with all of its pods, and one of the next revision is there in its place,
-    /// whose pods do not answer either.
-    async fn has_lost_pods(&self, owner: &Applicant, desired: &Value, next: &Plan) -> Result<bool, Halt> {
-        let (Some(key), Some(called)) = (ObjectKey::of(desired), revision(desired)) else {
-            return Ok(false);
-        };
-        let Some(live) = self.live(&key).await? else {
-            return Ok(false);
-        };
-        let is_of_next = is_held(&live) && revision(&live) != Some(called);
-        let has_none = live.pointer("/spec/replicas") == Some(&json!(0));
-        if !is_of_next || has_none || selects_other_pods(desired, &live) {
-            return Ok(false);
-        }
-        let mut successors = next.phases.of(Phase::Deployments);
-        if !self.is_revision_called(owner, next, desired)
-            || successors.any(|successor| self.has_pods(owner, next, successor))
-        {
-            return Ok(false);
-        }
-        let namespace = key.namespace.as_deref();
-        let sets = self
-            .context
-            .cluster
-            .list(&kinds::REPLICA_SET, namespace, Some(names::REVISION))
-            .await?;
-        // Pods that were rendered by another release of Windlass have another revision.
-        let mut others = sets
-            .iter()
-            .filter(|set| may_be_of(set, &live) && revision(set) != revision(&live));
-        Ok(others.next().is_none())
-    }
-
     /// Whether webhooks call pods of another revision than `standing` leads to.
     fn is_called_besides(&self, owner: &Applicant, standing: &Traffic, next: &Plan) -> bool {
         let is_of_next = |service: &str| {
@@ -272,13 +236,6 @@ impl BundleReconciler {
         }
         Ok(())
     }
-}
-
-/// Whether a ReplicaSet is of a Deployment, or of nobody and may be.
-fn may_be_of(set: &Value, deployment: &Value) -> bool {
-    let owners = object::items(set, "/metadata/ownerReferences");
-    let uid = object::text(deployment, "/metadata/uid");
-    owners.is_empty() || owners.iter().any(|owner| object::text(owner, "/uid") == uid)
 }
 
 /// Keeps the first failure of several steps, each of which is tried. Where the API server does not answer, or may not be asked

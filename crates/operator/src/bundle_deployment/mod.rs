@@ -61,6 +61,7 @@ mod traffic;
 mod triggers;
 mod trust;
 mod unblocking;
+mod unfinished;
 
 pub use halt::BundleDeploymentError;
 pub use reconciler::Delays;

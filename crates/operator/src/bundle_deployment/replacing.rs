@@ -1,6 +1,6 @@
 //! Replaces a Deployment whose selector changes: that is immutable. Its ReplicaSets stay, with their pods, until nobody calls these.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_cluster::{
     apply::{Applicant, covers},
     kinds,
@@ -14,7 +14,7 @@ use crate::install::{
     label_selector,
     plan::{Phase, Plan},
     status::Milestone,
-    traffic::makes_way,
+    traffic::{is_held, makes_way},
 };
 
 // === impl BundleReconciler ===
@@ -106,6 +106,44 @@ impl BundleReconciler {
             })
     }
 
+    /// Whether a Deployment that webhooks call was deleted with all of its pods, and one of the next revision is there in its place,
+    /// whose pods do not answer either.
+    pub(super) async fn has_lost_pods(
+        &self,
+        owner: &Applicant,
+        desired: &Value,
+        next: &Plan,
+    ) -> Result<bool, Halt> {
+        let (Some(key), Some(called)) = (ObjectKey::of(desired), revision(desired)) else {
+            return Ok(false);
+        };
+        let Some(live) = self.live(&key).await? else {
+            return Ok(false);
+        };
+        let is_of_next = is_held(&live) && revision(&live) != Some(called);
+        let has_none = live.pointer("/spec/replicas") == Some(&json!(0));
+        if !is_of_next || has_none || selects_other_pods(desired, &live) {
+            return Ok(false);
+        }
+        let mut successors = next.phases.of(Phase::Deployments);
+        if !self.is_revision_called(owner, next, desired)
+            || successors.any(|successor| self.has_pods(owner, next, successor))
+        {
+            return Ok(false);
+        }
+        let namespace = key.namespace.as_deref();
+        let sets = self
+            .context
+            .cluster
+            .list(&kinds::REPLICA_SET, namespace, Some(names::REVISION))
+            .await?;
+        // Pods that were rendered by another release of Windlass have another revision.
+        let mut others = sets
+            .iter()
+            .filter(|set| may_be_of(set, &live) && revision(set) != revision(&live));
+        Ok(others.next().is_none())
+    }
+
     /// Another Deployment, of the plan or of anybody, that would adopt the ReplicaSets of this one as soon as nobody has them.
     async fn adopter(
         &self,
@@ -162,6 +200,13 @@ pub(super) fn selects_other_pods(desired: &Value, live: &Value) -> bool {
     let selector = |object: &Value| object.pointer("/spec/selector").cloned().unwrap_or_default();
     let (desired, live) = (selector(desired), selector(live));
     !(covers(&desired, &live, None) && covers(&live, &desired, None))
+}
+
+/// Whether a ReplicaSet is of a Deployment, or of nobody and may be.
+fn may_be_of(set: &Value, deployment: &Value) -> bool {
+    let owners = object::items(set, "/metadata/ownerReferences");
+    let uid = object::text(deployment, "/metadata/uid");
+    owners.is_empty() || owners.iter().any(|owner| object::text(owner, "/uid") == uid)
 }
 
 fn is_orphan(set: &Value, owner: &Applicant) -> bool {
