@@ -1,7 +1,7 @@
 //! How traffic gets from the pods of one revision to those of the next, without a call that fails.
 //!
 //! Each Deployment that serves webhooks has two Services (blue-green), and each Service leads to pods of one revision only.
-//! The new pods come up beside the old ones, which are [held](held); they are proven through the Service that nobody calls;
+//! The new pods come up beside the old ones, which are [held]; they are proven through the Service that nobody calls;
 //! then each webhook is pointed to that Service, its port and its path by a single write. Old pods end when nobody calls
 //! them any more. Such a write also gives fresh connections: kube-apiserver goes on using those that it has, also to pods
 //! that are no endpoints any more.
