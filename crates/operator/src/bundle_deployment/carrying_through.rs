@@ -90,10 +90,8 @@ impl BundleReconciler {
         let answering = |revision: &str| {
             calls.iter().any(|call| {
                 let key = kinds::SERVICE.object(Some(&call.namespace), &call.service);
-                self.context.index.find(&key).is_some_and(|service| {
-                    selects(&service, revision)
-                        && !endpoints::ready(&self.context.index, &service, None).is_empty()
-                })
+                let service = self.context.index.find(&key);
+                service.is_some_and(|service| self.leads_to_ready(&service, revision))
             })
         };
         let has_pods = |desired: &Value| self.has_pods(owner, next, desired);
@@ -106,9 +104,13 @@ impl BundleReconciler {
         let services = self.owned(owner, &kinds::SERVICE);
         services.iter().any(|service| {
             object::text(service, "/metadata/namespace") == Some(&plan.namespace)
-                && selects(service, revision)
-                && !endpoints::ready(&self.context.index, service, None).is_empty()
+                && self.leads_to_ready(service, revision)
         })
+    }
+
+    /// Whether a Service selects the pods of a revision, and some of these are ready.
+    fn leads_to_ready(&self, service: &Value, revision: &str) -> bool {
+        selects(service, revision) && !endpoints::ready(&self.context.index, service, None).is_empty()
     }
 
     /// Whether webhooks can go to pods of a Deployment of the plan at once: they are there beside others.

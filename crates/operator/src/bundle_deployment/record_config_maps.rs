@@ -33,9 +33,9 @@ impl BundleReconciler {
         };
         match written {
             Ok(_) => Ok(()),
-            Err(error) if error.is_invalid() => Err(refused(format!(
-                "{error}: delete the ConfigMap, and it is made anew"
-            ))),
+            Err(error) if error.is_invalid() => {
+                Err(refused(format!("{error}: delete the ConfigMap to recreate it")))
+            }
             Err(error) if error.is_forbidden() => Err(refused(error.to_string())),
             Err(error) => Err(error.into()),
         }

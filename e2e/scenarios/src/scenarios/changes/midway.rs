@@ -8,6 +8,7 @@ use super::{
     there_and_back::{AFTERWARDS, set},
 };
 use crate::{
+    load::Load,
     resource::Expectation,
     sample,
     scenarios::traffic,
@@ -24,11 +25,7 @@ pub(in super::super) async fn a_source_that_changes_midway_costs_no_call(
         BundleChange::SlowPods.older(cluster)?,
         BundleChange::SlowPods.newer(cluster)?,
     );
-    let folder = cluster.operator.bundle_dir.join(&older);
-    steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
-    let versions = ["v1", "v1beta1"];
-    let load = traffic::start_at(cluster, traffic::NAMESPACE, &versions, Expectation::Admitted).await?;
-    load.at_least(100).await?;
+    let load = install_under_load(cluster, &older).await?;
 
     let mut outcome = UpgradeOutcome::default();
     // To a third one, whose pods need a while; then to another one, and back before that is over.
@@ -51,11 +48,7 @@ pub(in super::super) async fn a_source_that_goes_back_to_another_selector_costs_
         BundleChange::Selector.older(cluster)?,
         BundleChange::Selector.newer(cluster)?,
     );
-    let folder = cluster.operator.bundle_dir.join(&older);
-    steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
-    let versions = ["v1", "v1beta1"];
-    let load = traffic::start_at(cluster, traffic::NAMESPACE, &versions, Expectation::Admitted).await?;
-    load.at_least(100).await?;
+    let load = install_under_load(cluster, &older).await?;
     let mut outcome = UpgradeOutcome::default();
     begin(cluster, &newer).await?;
     outcome.went(&older, set(cluster, "sample", &older).await, &load);
@@ -63,6 +56,16 @@ pub(in super::super) async fn a_source_that_goes_back_to_another_selector_costs_
     outcome.sent("calls afterwards", &load.lap());
     load.stop().await;
     outcome.check()
+}
+
+/// Installs the older bundle, and calls its webhooks from then on.
+async fn install_under_load(cluster: &TestCluster, older: &str) -> anyhow::Result<Load> {
+    let folder = cluster.operator.bundle_dir.join(older);
+    steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
+    let versions = ["v1", "v1beta1"];
+    let load = traffic::start_at(cluster, traffic::NAMESPACE, &versions, Expectation::Admitted).await?;
+    load.at_least(100).await?;
+    Ok(load)
 }
 
 /// Changes the source, and waits until webhooks call pods of the new one while those of the old one are still there.
