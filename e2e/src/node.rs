@@ -36,6 +36,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
     refresh_delay: f64,
 
+    /// The seconds that a pod waits for the images of its containers.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pull_time: f64,
+
     /// How much faster than written probe delays, preStop sleeps and restart back-off pass.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
@@ -91,6 +95,7 @@ impl Arguments {
             images: self.images.into_iter().collect(),
             stand_in,
             refresh_delay: Duration::ZERO..=longest,
+            pull_time: Duration::try_from_secs_f64(self.pull_time).context("--pull-time")?,
             speed: self.speed,
             directory: self.directory.unwrap_or(defaults.directory),
         })

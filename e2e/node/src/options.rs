@@ -25,6 +25,8 @@ pub struct NodeOptions {
     pub stand_in: Program,
     /// How long after its change a Secret or ConfigMap reaches the pods that mount it, drawn anew each time.
     pub refresh_delay: RangeInclusive<Duration>,
+    /// How long a pod waits for the images of its containers.
+    pub pull_time: Duration,
     /// How much faster than written the waits of pods pass: probe delays and periods, `preStop` sleeps, restart
     /// back-off. Limits (timeouts, grace periods) stay.
     pub speed: f64,
@@ -63,6 +65,7 @@ impl Default for NodeOptions {
             },
             // What a kubelet takes: its sync period of a minute, and the delay of its cache.
             refresh_delay: Duration::ZERO..=Duration::from_secs(90),
+            pull_time: Duration::ZERO,
             speed: 1.0,
             directory: std::env::temp_dir().join(format!("windlass-node-{}", std::process::id())),
         }

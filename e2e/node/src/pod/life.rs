@@ -90,7 +90,7 @@ impl Life {
         // The address is the pod's until its last process has ended.
         if let Some(_claim) = claim {
             tokio::select! {
-                () = self.run_containers(&volumes) => {}
+                () = async { self.pull().await; self.run_containers(&volumes).await } => {}
                 never = mounted.keep_fresh() => match never {},
             }
         }
@@ -126,6 +126,20 @@ impl Life {
                 Err(error) => self.wait_because(error.to_string()),
             }
             sleep(RETRY).await;
+        }
+    }
+
+    /// Waits as long as the images take that its containers run.
+    async fn pull(&mut self) {
+        let time = self.context.options.pull_time;
+        if time.is_zero() {
+            return;
+        }
+        self.wait_because("waiting for the images".to_owned());
+        let mut changes = self.changes.clone();
+        tokio::select! {
+            () = sleep(time) => {}
+            () = deletion(&mut changes) => {}
         }
     }
 

@@ -24,6 +24,7 @@ mod hygiene;
 mod idle;
 mod install;
 mod interruption;
+mod kept;
 mod kubectl;
 mod leader;
 mod leaving;
@@ -170,9 +171,9 @@ scenarios! {
     interruption::what_is_overridden_and_what_is_not_asked_is_said,
     upgrade::a_downgrade_happens_only_when_asked_for,
     upgrade::a_downgrade_never_loses_stored_objects,
-    revisions::the_installed_revision_is_kept_while_the_next_is_refused,
-    revisions::the_installed_revision_is_kept_while_the_next_is_stuck,
-    revisions::the_installed_revision_is_kept_beside_what_began_and_is_refused_now,
+    kept::the_installed_revision_is_kept_while_the_next_is_refused,
+    kept::the_installed_revision_is_kept_while_the_next_is_stuck,
+    kept::the_installed_revision_is_kept_beside_what_began_and_is_refused_now,
     revisions::a_config_map_of_somebody_else_is_not_overwritten_by_a_record,
     revisions::a_source_that_is_gone_takes_nothing_along,
     revisions::a_pinned_source_gives_nothing_else,

@@ -21,10 +21,10 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Set to the seconds for which each broken revision is watched: 300 in a full run.
+/// Set to the seconds for which each revision is watched that is refused or stuck: 600 in a full run.
 const HOLD: &str = "WINDLASS_E2E_HOLD";
 
-/// How long each broken revision is watched otherwise.
+/// How long each of them is watched otherwise.
 const SHORT_HOLD: Duration = Duration::from_secs(2);
 
 const CANARIES: &str = "/api/v1/namespaces/sample-system/pods?labelSelector=windlass.dev/canary";
@@ -349,9 +349,14 @@ pub(super) async fn no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
     .await
 }
 
+/// For how long a revision is watched that is refused or stuck.
+pub(super) fn watched_for() -> anyhow::Result<Duration> {
+    duration_in(HOLD, SHORT_HOLD)
+}
+
 /// Lets traffic go on for a while. For how long.
 pub(super) async fn hold(load: &Load) -> anyhow::Result<Duration> {
-    let (started, duration) = (Instant::now(), duration_in(HOLD, SHORT_HOLD)?);
+    let (started, duration) = (Instant::now(), watched_for()?);
     while started.elapsed() < duration {
         load.at_least(10).await?;
     }

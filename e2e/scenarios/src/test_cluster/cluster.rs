@@ -76,7 +76,7 @@ impl TestCluster {
             fs::create_dir(&bundles)?;
             let stop = CancellationToken::new();
             let node_client = Client::try_from(cluster::config(&admin).await?)?;
-            let node_options = backing.node(options.node(directory.path())).await?;
+            let node_options = backing.node(options.node(directory.path())?).await?;
             let node = start_node(node_client, node_options, stop.clone());
             Ok(Self {
                 operator: OperatorProcess {

@@ -7,5 +7,5 @@ mod manifests;
 mod options;
 
 pub use self::cluster::TestCluster;
-pub(crate) use self::manifests::apply;
 pub use self::options::{TestClusterOptions, Waits};
+pub(crate) use self::{manifests::apply, options::ready_after};

@@ -8,7 +8,10 @@ use std::{
 
 use windlass_node::Program;
 
-use crate::{programs, sample};
+use crate::{programs, sample, steps};
+
+/// Set to the seconds for which every pod waits for its images: 20 in a full run.
+const READY_AFTER: &str = "WINDLASS_E2E_READY_AFTER";
 
 /// How a test cluster is set up.
 #[derive(Clone, Debug)]
@@ -86,7 +89,11 @@ impl TestClusterOptions {
     }
 
     /// How the node is set up, whose files go below `directory`.
-    pub(super) fn node(&self, directory: &Path) -> windlass_node::NodeOptions {
+    ///
+    /// # Errors
+    ///
+    /// When [`ready_after`] makes no sense.
+    pub(super) fn node(&self, directory: &Path) -> anyhow::Result<windlass_node::NodeOptions> {
         let program = |arguments: &[&str]| Program {
             path: self.program.clone(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
@@ -106,12 +113,22 @@ impl TestClusterOptions {
             };
             images.insert(format!("{}:v2", sample::CONTROLLER_RUNTIME_IMAGE), server);
         }
-        windlass_node::NodeOptions {
+        Ok(windlass_node::NodeOptions {
             images,
             stand_in: program(&[programs::SAMPLE_OPERATOR, "--stand-in"]),
             refresh_delay: self.refresh_delay.clone(),
+            pull_time: ready_after()?,
             directory: directory.join("node"),
             ..windlass_node::NodeOptions::default()
-        }
+        })
     }
+}
+
+/// How long pods take to become ready, beside the time that their own programs take.
+///
+/// # Errors
+///
+/// When [`READY_AFTER`] says something else than a number.
+pub(crate) fn ready_after() -> anyhow::Result<Duration> {
+    steps::duration_in(READY_AFTER, Duration::ZERO)
 }

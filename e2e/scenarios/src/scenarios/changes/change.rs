@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use super::variant::Variant;
-use crate::{sample, steps, test_cluster::TestCluster};
+use crate::{sample, test_cluster::TestCluster};
 
-/// Set to the seconds that the pods of every bundle take to become ready: 20 in a full run.
-const READY_AFTER: &str = "WINDLASS_E2E_READY_AFTER";
-
-/// How long slow pods take otherwise.
+/// How long slow pods answer before they say that they are ready.
 const SLOW: Duration = Duration::from_secs(3);
 
 /// One thing that traffic hangs on and in which the newer bundle differs from the older one.
@@ -100,20 +97,13 @@ impl BundleChange {
     fn bundle(self, cluster: &TestCluster, newer: bool) -> anyhow::Result<String> {
         let name = format!("{self:?}-{}", if newer { "newer" } else { "older" });
         let folder = cluster.add_bundle(&sample::bundle(base(newer)), &name)?;
-        self.variant(newer, ready_after()?).write(&folder)?;
+        self.variant(newer).write(&folder)?;
         Ok(name)
     }
 
-    /// What makes the older or the newer bundle of the sample, whose pods are ready after that time.
-    fn variant(self, newer: bool, ready_after: Duration) -> Variant {
+    /// What makes the older or the newer bundle of the sample.
+    fn variant(self, newer: bool) -> Variant {
         let mut variant = Variant::default();
-        let ready_after = match self {
-            Self::SlowPods => ready_after.max(SLOW),
-            _ => ready_after,
-        };
-        if !ready_after.is_zero() {
-            variant.take_time(ready_after);
-        }
         if self == Self::Everything {
             for change in Self::TOGETHER {
                 change.add(newer, &mut variant);
@@ -173,6 +163,7 @@ impl BundleChange {
                 ];
                 variant.add_arguments(&paths);
             }
+            Self::SlowPods => variant.take_time(SLOW),
             Self::OneReplica => variant.replace("replicas: 2\n", "replicas: 1\n"),
             Self::Recreate => variant.roll("{type: Recreate}"),
             Self::MaxUnavailable => {
@@ -186,11 +177,6 @@ impl BundleChange {
             _ => {}
         }
     }
-}
-
-/// How long pods take to become ready: [`READY_AFTER`] says.
-pub(super) fn ready_after() -> anyhow::Result<Duration> {
-    steps::duration_in(READY_AFTER, Duration::ZERO)
 }
 
 fn base(newer: bool) -> &'static str {
@@ -218,14 +204,11 @@ mod tests {
                         fs::copy(entry.path(), folder.path().join(part).join(entry.file_name())).unwrap();
                     }
                 }
-                change
-                    .variant(newer, Duration::ZERO)
-                    .write(folder.path())
-                    .unwrap();
+                change.variant(newer).write(folder.path()).unwrap();
                 let files = sources::load(folder.path()).unwrap();
                 let problems = Bundle::parse(&files).err();
                 assert!(problems.is_none(), "{change:?}: {problems:?}");
-                let same = change.variant(newer, Duration::ZERO) == Variant::default();
+                let same = change.variant(newer) == Variant::default();
                 assert!(!(newer && same), "{change:?} changes nothing");
             }
         }

@@ -5,18 +5,13 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::json;
 
-use super::{
-    allowances::Allowances,
-    bursts::Bursts,
-    change::{self, BundleChange},
-    outcome::UpgradeOutcome,
-};
+use super::{allowances::Allowances, bursts::Bursts, change::BundleChange, outcome::UpgradeOutcome};
 use crate::{
     resource::Expectation,
     sample,
     scenarios::{crash, operation::Operation, traffic, upgrade},
     steps::{self, BUNDLE_DEPLOYMENTS, ready, succeed},
-    test_cluster::TestCluster,
+    test_cluster::{TestCluster, ready_after},
 };
 
 /// Which changes are crashed through one by one, separated by commas: their names, or `all`.
@@ -110,6 +105,6 @@ pub(super) async fn set(cluster: &TestCluster, name: &str, folder: &str) -> anyh
     let patch = json!({"spec": {"allowDowngrade": true, "source": {"directory": {"path": folder}}}});
     let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
     succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
-    ready(&cluster.client, name, LIMIT + 3 * change::ready_after()?).await?;
+    ready(&cluster.client, name, LIMIT + 4 * ready_after()?).await?;
     Ok(())
 }
