@@ -62,6 +62,19 @@ impl BundledKind {
         cluster_scoped(CONSOLE, "ConsolePlugin", "consoleplugins").optional(),
     ];
 
+    /// By which an operator says whether it can be upgraded. One comes with every bundle, which brings none along itself.
+    pub const OPERATOR_CONDITION: Self = namespaced(
+        "operators.coreos.com/v2",
+        "OperatorCondition",
+        "operatorconditions",
+    )
+    .optional();
+
+    /// Every kind, beside those that have a phase of their own, of which an install may have objects.
+    pub fn installed() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain([Self::OPERATOR_CONDITION])
+    }
+
     /// The kind of that name; groups are not looked at, as OLM does not look at them.
     pub fn named(kind: &str) -> Option<&'static Self> {
         const ALL: &[BundledKind] = &BundledKind::ALL;

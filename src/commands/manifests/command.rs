@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_api::custom_resource_definitions;
 
 use super::document::{Document, NAMESPACE, labels};
-use super::{deployment, guard, rbac};
+use super::{deployment, guard, operator_conditions, rbac};
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
 #[derive(Clone, Debug, Parser)]
@@ -44,7 +44,7 @@ impl Args {
         };
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
-        for file in files {
+        for file in files.into_iter().chain([operator_conditions_file()]) {
             let path = directory.join(file.name);
             std::fs::write(&path, file.text()?)
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -75,9 +75,22 @@ pub fn objects() -> anyhow::Result<Vec<Value>> {
         .collect())
 }
 
+/// The CustomResourceDefinition that only clusters without OLM need.
+pub fn operator_condition_crd() -> Value {
+    operator_conditions::definition()
+}
+
 const KUSTOMIZATION: &str = "kustomization.yaml";
 
-/// Every file, in the order in which they are to be applied.
+/// What is applied only where OLM has not brought it.
+fn operator_conditions_file() -> File {
+    File {
+        name: "operator-conditions.yaml",
+        documents: operator_conditions::documents(),
+    }
+}
+
+/// Every file that installs Windlass, in the order in which they are to be applied.
 fn files() -> anyhow::Result<Vec<File>> {
     let crds = custom_resource_definitions()
         .iter()
@@ -126,7 +139,7 @@ mod tests {
     #[test]
     fn the_checked_in_manifests_are_what_is_generated() {
         let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("manifests");
-        for file in files().unwrap() {
+        for file in files().unwrap().into_iter().chain([operator_conditions_file()]) {
             let checked_in = std::fs::read_to_string(directory.join(file.name)).unwrap_or_default();
             assert_eq!(
                 checked_in,

@@ -4,6 +4,7 @@ mod command;
 mod deployment;
 mod document;
 mod guard;
+mod operator_conditions;
 mod rbac;
 
-pub use command::{Args, objects};
+pub use command::{Args, objects, operator_condition_crd};

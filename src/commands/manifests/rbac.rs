@@ -132,7 +132,7 @@ fn own_rules() -> Vec<Value> {
 /// What the operator may do with the kinds that bundles may bring along: one rule for those of a group with the same verbs.
 fn bundled_rules() -> Vec<Value> {
     let mut rules: Vec<(&str, Vec<&str>, Vec<&str>)> = Vec::new();
-    for kind in BundledKind::ALL {
+    for kind in BundledKind::installed() {
         let more: &[&str] = match kind.kind {
             "Role" | "ClusterRole" => &["escalate", "bind"],
             // Those of ServingCertificates are replaced as a whole.

@@ -1,11 +1,56 @@
-//! The name of the OperatorCondition, as OLM v0 tells it to operators: by its presence some of them know how they were
-//! installed, and so where their certificates are.
+//! The OperatorCondition, by which an operator says whether it can be upgraded. Its name is told to operators as OLM v0 tells
+//! it: by its presence some of them know how they were installed, and so where their certificates are.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_object::json;
+use windlass_object::{json, object};
+
+use crate::kinds::BundledKind;
 
 /// The variable (`operator-lifecycle-manager`, `pkg/controller/install/deployment.go`).
 const VARIABLE: &str = "OPERATOR_CONDITION_NAME";
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+/// The OperatorCondition of a release, and the role by which its pods write into it
+/// (`pkg/controller/operators/operatorcondition_controller.go`). All have the release's name.
+pub(super) fn objects(csv_name: &str, namespace: &str, deployments: &[Value]) -> Vec<Value> {
+    let kind = BundledKind::OPERATOR_CONDITION;
+    let metadata = json!({"name": csv_name, "namespace": namespace});
+    let names: Vec<_> = deployments
+        .iter()
+        .filter_map(|deployment| object::text(deployment, "/metadata/name"))
+        .collect();
+    let accounts: BTreeSet<_> = deployments
+        .iter()
+        .map(|deployment| {
+            object::text(deployment, "/spec/template/spec/serviceAccountName").unwrap_or("default")
+        })
+        .collect();
+    let subjects: Vec<_> = accounts
+        .iter()
+        .map(|name| json!({"kind": "ServiceAccount", "name": name, "namespace": namespace}))
+        .collect();
+    vec![
+        json!({
+            "apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata,
+            "spec": {"deployments": names, "serviceAccounts": accounts},
+        }),
+        json!({
+            "apiVersion": RBAC, "kind": "Role", "metadata": metadata,
+            "rules": [{
+                "apiGroups": [kind.group()], "resources": [kind.plural],
+                "resourceNames": [csv_name], "verbs": ["get", "update", "patch"],
+            }],
+        }),
+        json!({
+            "apiVersion": RBAC, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": csv_name},
+            "subjects": subjects,
+        }),
+    ]
+}
 
 /// Sets the variable in every container of a Deployment, whatever was there.
 pub(super) fn set(deployment: &mut Value, csv_name: &str) {
@@ -31,6 +76,41 @@ pub(super) fn set(deployment: &mut Value, csv_name: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::sample::keys;
+
+    #[test]
+    fn the_pods_of_every_deployment_may_write_into_their_own_and_no_other() {
+        let deployment = |name: &str, account: Value| {
+            json!({
+                "metadata": {"name": name},
+                "spec": {"template": {"spec": {"serviceAccountName": account}}},
+            })
+        };
+        let deployments = [
+            deployment("a", json!("one")),
+            deployment("b", json!(null)),
+            deployment("c", json!("one")),
+        ];
+        let objects = objects("widgets.v0.1.0", "ns", &deployments);
+        assert_eq!(
+            keys(&objects),
+            [
+                "OperatorCondition ns/widgets.v0.1.0",
+                "Role ns/widgets.v0.1.0",
+                "RoleBinding ns/widgets.v0.1.0"
+            ]
+        );
+        assert_eq!(
+            objects[0]["spec"],
+            json!({"deployments": ["a", "b", "c"], "serviceAccounts": ["default", "one"]})
+        );
+        assert_eq!(objects[1]["rules"][0]["resourceNames"], json!(["widgets.v0.1.0"]));
+        let subjects: Vec<_> = object::items(&objects[2], "/subjects")
+            .iter()
+            .filter_map(|subject| object::text(subject, "/name"))
+            .collect();
+        assert_eq!(subjects, ["default", "one"]);
+    }
 
     #[test]
     fn every_container_knows_the_name_and_keeps_its_other_variables() {

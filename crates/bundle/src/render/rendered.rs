@@ -34,6 +34,9 @@ pub struct Rendered {
     pub self_managed: Option<BTreeMap<String, Value>>,
     /// Serving certificates that pods wait for; none without certificates.
     pub certificates: Vec<WebhookCertificate>,
+    /// By which the operator says whether it can be upgraded, and what lets it: for clusters that serve the kind. Not for
+    /// those without certificates, where nobody asks.
+    pub operator_condition: Vec<Value>,
     /// What of the bundle is overridden, and how to keep it.
     pub notices: Vec<String>,
 }
@@ -85,7 +88,9 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
             .map(|certificate| certificate.object(namespace, durations)),
     );
     let mut deployments = deployments::deployments(bundle, &serving, &targets, options);
+    let mut operator_condition = Vec::new();
     if let CertificateProvider::Windlass { .. } = options.certificates {
+        operator_condition = operator_condition::objects(bundle.csv().name(), namespace, &deployments);
         for deployment in &mut deployments {
             operator_condition::set(deployment, bundle.csv().name());
         }
@@ -104,7 +109,13 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         .iter()
         .map(|certificate| certificate.green_service(namespace))
         .collect();
-    errors.extend(duplicates(objects.iter().chain(&admission).chain(&greens)));
+    errors.extend(duplicates(
+        objects
+            .iter()
+            .chain(&admission)
+            .chain(&greens)
+            .chain(&operator_condition),
+    ));
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -115,6 +126,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         conversions,
         self_managed,
         certificates,
+        operator_condition,
         notices,
     })
 }

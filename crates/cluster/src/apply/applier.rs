@@ -18,7 +18,7 @@ use super::{
     applicant::Applicant,
     body::owned,
     difference::{body_hash, covers},
-    repairs::{RepairContest, Repairs},
+    repairs::{Change, RepairContest, Repairs},
 };
 use crate::{
     index::Index,
@@ -298,10 +298,14 @@ impl Applier {
             return write.await;
         }
         let owner = &owner.bundle_deployment;
-        if !self
-            .repairs
-            .may_repair(key, owner, last_writer(live), Instant::now())
-        {
+        let change = if live.is_null() {
+            Change::Deleted
+        } else {
+            Change::Edited {
+                by: last_writer(live),
+            }
+        };
+        if !self.repairs.may_repair(key, owner, change, Instant::now()) {
             return Ok(Outcome::Contested);
         }
         let written = write.await?;

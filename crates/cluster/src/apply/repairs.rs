@@ -2,13 +2,16 @@
 //!
 //! The first [`BURST`] repairs of an object are made at once; each is forgotten after [`FORGOTTEN`]. Beyond that each repair
 //! waits twice as long as the one before, up to [`LAST_PAUSE`]. So whoever writes now and then finds each write undone at once,
-//! for ever, and two controllers that answer each other's writes cannot keep an API server busy.
+//! for ever, and two controllers that answer each other's writes cannot keep an API server busy. What is gone, and a Service
+//! that leads elsewhere, costs calls for as long as that waits: there the last pause is [`LAST_PAUSE_OF_TRAFFIC`].
 
 use std::{collections::HashMap, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use windlass_object::ObjectKey;
+
+use crate::kind::{Kind, kinds};
 
 /// How many repairs are made at once.
 const BURST: u32 = 20;
@@ -21,6 +24,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest that a repair waits.
 const LAST_PAUSE: Duration = Duration::from_secs(300);
+
+/// The longest that a repair waits without which calls may fail.
+const LAST_PAUSE_OF_TRAFFIC: Duration = Duration::from_secs(10);
 
 /// From which repair on it is spoken of; then of each that doubles their number.
 const NOTABLE: u64 = 8;
@@ -40,6 +46,18 @@ pub struct RepairContest {
     pub is_news: bool,
 }
 
+/// What somebody else did to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change<'a> {
+    /// It is gone.
+    Deleted,
+    /// It is different.
+    Edited {
+        /// By whom, as far as its managed fields tell.
+        by: Option<&'a str>,
+    },
+}
+
 /// The repairs of every object.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
@@ -55,6 +73,8 @@ struct RepairedObject {
     /// How many are not forgotten, as of the last.
     recent: u32,
     last: Instant,
+    /// The longest that the next one waits.
+    last_pause: Duration,
     /// Whether a repair is waiting.
     waits: bool,
     /// How many there were when that was told.
@@ -64,16 +84,28 @@ struct RepairedObject {
 // === impl Repairs ===
 
 impl Repairs {
-    /// Whether `object`, which `by` has changed, may be put back now.
-    pub(super) fn may_repair(&self, object: &ObjectKey, owner: &str, by: Option<&str>, now: Instant) -> bool {
+    /// Whether `object`, which `by` has changed or somebody has deleted, may be put back now.
+    pub(super) fn may_repair(
+        &self,
+        object: &ObjectKey,
+        owner: &str,
+        change: Change<'_>,
+        now: Instant,
+    ) -> bool {
         let mut objects = self.objects.lock();
         let repaired = objects
             .entry(object.clone())
             .or_insert_with(|| RepairedObject::new(owner, now));
         // Who deletes an object leaves no trace in it.
-        if let Some(by) = by {
+        if let Change::Edited { by: Some(by) } = change {
             repaired.by = Some(by.to_owned());
         }
+        let costs_calls = change == Change::Deleted || Kind::of(object) == kinds::SERVICE;
+        repaired.last_pause = if costs_calls {
+            LAST_PAUSE_OF_TRAFFIC
+        } else {
+            LAST_PAUSE
+        };
         repaired.waits = !repaired.wait(now).is_zero();
         !repaired.waits
     }
@@ -137,6 +169,7 @@ impl RepairedObject {
             repairs: 0,
             recent: 0,
             last: now,
+            last_pause: LAST_PAUSE,
             waits: false,
             told: 0,
         }
@@ -152,7 +185,9 @@ impl RepairedObject {
         let Some(beyond) = self.recent.checked_sub(BURST) else {
             return Duration::ZERO;
         };
-        let pause = FIRST_PAUSE.saturating_mul(1 << beyond.min(16)).min(LAST_PAUSE);
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << beyond.min(16))
+            .min(self.last_pause);
         (self.last + pause).saturating_duration_since(now)
     }
 }
@@ -163,10 +198,11 @@ mod tests {
     use windlass_object::ObjectKey;
 
     use super::*;
-    use crate::kind::kinds;
+
+    const EDITED: Change<'_> = Change::Edited { by: Some("m") };
 
     fn object() -> ObjectKey {
-        kinds::SERVICE.object(Some("n"), "s")
+        kinds::CONFIG_MAP.object(Some("n"), "s")
     }
 
     /// The moments at which an object is repaired that somebody changes so long after each repair.
@@ -175,7 +211,7 @@ mod tests {
         let mut now = start;
         let mut times = Vec::new();
         while now - start < lasts {
-            while !repairs.may_repair(&object(), "a", Some("m"), now) {
+            while !repairs.may_repair(&object(), "a", EDITED, now) {
                 let contested = repairs.contested("a", now);
                 now += contested[0].wait.unwrap().max(Duration::from_millis(1));
             }
@@ -206,13 +242,33 @@ mod tests {
     }
 
     #[test]
+    fn what_calls_hang_on_is_put_back_within_seconds_for_ever() {
+        let service = kinds::SERVICE.object(Some("n"), "s");
+        for (object, change) in [(object(), Change::Deleted), (service, EDITED)] {
+            let repairs = Repairs::default();
+            let mut now = Instant::now();
+            for _ in 0..1_000 {
+                let mut waited = Duration::ZERO;
+                while !repairs.may_repair(&object, "a", change, now) {
+                    let wait = repairs.contested("a", now)[0].wait.unwrap();
+                    waited += wait;
+                    now += wait;
+                }
+                assert!(waited <= LAST_PAUSE_OF_TRAFFIC, "{waited:?}");
+                repairs.repaired(&object, now);
+                now += Duration::from_millis(5);
+            }
+        }
+    }
+
+    #[test]
     fn it_is_spoken_of_when_the_repairs_have_doubled() {
         let repairs = Repairs::default();
         let start = Instant::now();
         let mut news = Vec::new();
         for number in 1..=70_u32 {
             let now = start + LAST_PAUSE * number;
-            assert!(repairs.may_repair(&object(), "a", None, now));
+            assert!(repairs.may_repair(&object(), "a", EDITED, now));
             repairs.repaired(&object(), now);
             repairs.settled(&object());
             assert_eq!(repairs.contested("b", now), []);
@@ -234,7 +290,7 @@ mod tests {
         let later = Instant::now() + Duration::from_hours(2);
         repairs.settled(&object());
         assert_eq!(repairs.contested("a", later), []);
-        assert!(repairs.may_repair(&object(), "a", None, later));
+        assert!(repairs.may_repair(&object(), "a", EDITED, later));
         assert_eq!(repairs.contested("a", later), []);
     }
 
@@ -243,7 +299,7 @@ mod tests {
         let repairs = Repairs::default();
         fight(&repairs, Duration::from_millis(5), Duration::from_secs(60));
         let now = Instant::now() + Duration::from_secs(62);
-        assert!(!repairs.may_repair(&object(), "a", None, now));
+        assert!(!repairs.may_repair(&object(), "a", EDITED, now));
         let wait = repairs.contested("a", now)[0].wait.unwrap();
         assert_eq!(repairs.contested("a", now + wait), []);
     }
@@ -252,7 +308,7 @@ mod tests {
     fn a_repair_that_fails_is_none() {
         let repairs = Repairs::default();
         for _ in 0..=2 * BURST {
-            assert!(repairs.may_repair(&object(), "a", Some("m"), Instant::now()));
+            assert!(repairs.may_repair(&object(), "a", EDITED, Instant::now()));
         }
         assert_eq!(repairs.contested("a", Instant::now()), []);
     }
@@ -265,7 +321,7 @@ mod tests {
             let mut now = start;
             let mut count = 0_u64;
             for pause in pauses {
-                while !repairs.may_repair(&object(), "a", None, now) {
+                while !repairs.may_repair(&object(), "a", EDITED, now) {
                     let wait = repairs.contested("a", now)[0].wait.unwrap();
                     prop_assert!(wait <= LAST_PAUSE && !wait.is_zero());
                     now += wait;

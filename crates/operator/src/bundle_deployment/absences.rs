@@ -5,7 +5,10 @@ use std::sync::Arc;
 use windlass_cluster::{Kind, RequestError, kinds};
 use windlass_object::object;
 
-use super::{memory::Loaded, reconciler::BundleReconciler, report::InstallReport};
+use super::{
+    memory::Loaded, operator_condition::OPERATOR_CONDITION, reconciler::BundleReconciler,
+    report::InstallReport,
+};
 use crate::install::plan::{Absences, Plan, optional_kinds, watched_namespaces, without};
 
 // === impl BundleReconciler ===
@@ -46,7 +49,13 @@ impl BundleReconciler {
                 api_version: api_version.clone().into(),
                 kind: kind.clone().into(),
             };
-            if !self.context.cluster.serves(&asked).await? {
+            // Every plan has one, and what defines it is watched.
+            let is_served = if asked == OPERATOR_CONDITION {
+                self.serves_operator_conditions()
+            } else {
+                self.context.cluster.serves(&asked).await?
+            };
+            if !is_served {
                 absences.kinds.insert((api_version, kind));
             }
         }

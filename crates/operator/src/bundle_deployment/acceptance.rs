@@ -45,6 +45,7 @@ impl BundleReconciler {
         report.notices.extend(loaded.plan.notices.iter().cloned());
         let ledger = self.identify(deployment, &loaded, report).await?;
         self.check_order(deployment, &loaded, &ledger, report).await?;
+        self.check_upgradeable(deployment, &loaded.bundle, report).await?;
         self.check(owner, deployment, &loaded, report).await?;
         // What has begun goes on: half of it is there.
         if report.next.as_ref().is_some_and(|next| next.revision.is_none()) {

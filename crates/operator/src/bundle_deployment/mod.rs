@@ -36,6 +36,7 @@ mod lookup;
 mod memory;
 mod namespace;
 mod objects;
+mod operator_condition;
 mod ownership;
 mod pause;
 mod polling;

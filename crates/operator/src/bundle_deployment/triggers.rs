@@ -20,6 +20,7 @@ use windlass_trust::injection::differs_in_trust_only;
 
 use super::{
     memory::{Reported, StorageVersionHistories},
+    operator_condition,
     report::{NOTICES, WARNINGS},
 };
 use crate::{context::Context, injection::REPAIRED, install::status::Milestone};
@@ -27,13 +28,9 @@ use crate::{context::Context, injection::REPAIRED, install::status::Milestone};
 /// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
 /// what is rendered from the ClusterServiceVersion, and canaries.
 pub(super) static OWNED_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let bundled = BundledKind::ALL.map(|bundled| Kind::new(bundled.api_version, bundled.kind));
+    let installed = BundledKind::installed().map(|kind| Kind::new(kind.api_version, kind.kind));
     let rendered = [kinds::DEPLOYMENT, kinds::POD, kinds::SERVING_CERTIFICATE];
-    bundled
-        .into_iter()
-        .chain(rendered)
-        .chain(OTHER_VERSIONS)
-        .collect()
+    installed.chain(rendered).chain(OTHER_VERSIONS).collect()
 });
 
 /// Other versions in which bundles bring kinds along, and in which alone some clusters serve them. Where both are served
@@ -222,6 +219,9 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         names.extend(named(index, |deployment| {
             object::text(deployment, "/spec/namespace") == namespace
         }));
+    }
+    if kind == kinds::CUSTOM_RESOURCE_DEFINITION && change.key.name == operator_condition::DEFINITION {
+        names.extend(named(index, |_| true));
     }
     if kind == kinds::CUSTOM_RESOURCE_DEFINITION {
         let apis: Vec<_> = change.versions().filter_map(Api::of).collect();

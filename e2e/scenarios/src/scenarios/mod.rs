@@ -31,6 +31,7 @@ mod leaving;
 mod migration;
 mod namespace;
 mod operation;
+mod operator_condition;
 mod ownership;
 mod refusal;
 mod removal;
@@ -171,6 +172,7 @@ scenarios! {
     interruption::what_is_overridden_and_what_is_not_asked_is_said,
     upgrade::a_downgrade_happens_only_when_asked_for,
     upgrade::a_downgrade_never_loses_stored_objects,
+    operator_condition::an_operator_that_cannot_be_upgraded_is_not_until_it_can_or_is_overridden,
     kept::the_installed_revision_is_kept_while_the_next_is_refused,
     kept::the_installed_revision_is_kept_while_the_next_is_stuck,
     kept::the_installed_revision_is_kept_beside_what_began_and_is_refused_now,

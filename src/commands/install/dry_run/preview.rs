@@ -251,8 +251,8 @@ fn plan(bundle: &Bundle, deployment: &BundleDeployment) -> anyhow::Result<Plan> 
 
 /// The kinds of what an install brings along.
 fn installed_kinds() -> impl Iterator<Item = Kind> {
-    let bundled = BundledKind::ALL.map(|bundled| Kind::new(bundled.api_version, bundled.kind));
-    bundled.into_iter().chain([
+    let installed = BundledKind::installed().map(|kind| Kind::new(kind.api_version, kind.kind));
+    installed.chain([
         kinds::DEPLOYMENT,
         kinds::SERVING_CERTIFICATE,
         kinds::VALIDATING_WEBHOOK_CONFIGURATION,

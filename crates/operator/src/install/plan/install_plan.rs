@@ -60,8 +60,10 @@ impl Plan {
             conversions,
             self_managed,
             certificates,
+            operator_condition,
             mut notices,
         } = rendered;
+        objects.extend(operator_condition);
         for certificate in &certificates {
             let (mut deployments, others): (Vec<_>, Vec<_>) = objects
                 .into_iter()

@@ -36,9 +36,22 @@ pub fn watched_namespaces(plan: &Plan) -> BTreeSet<String> {
         .collect()
 }
 
-/// The plan without what cannot be there, and what to say about that; `None` where everything can.
+/// The plan without what cannot be there, and what to say about that; `None` where everything can. That nobody asks whether
+/// an operator can be upgraded is not worth a word.
 pub fn without(plan: &Plan, absences: &Absences) -> Option<(Plan, Vec<String>)> {
-    let is_served = |object: &Value| !(is_optional(object) && absences.kinds.contains(&kind(object)));
+    let is_absent = |object: &Value| is_optional(object) && absences.kinds.contains(&kind(object));
+    let unasked: BTreeSet<_> = plan
+        .phases
+        .all()
+        .filter(|object| is_operator_condition(object) && is_absent(object))
+        .filter_map(name)
+        .collect();
+    let is_served = |object: &Value| {
+        let is_of_unasked = matches!(object::text(object, "/kind"), Some("Role" | "RoleBinding"))
+            && namespace(object) == Some(&plan.namespace)
+            && name(object).is_some_and(|name| unasked.contains(name));
+        !is_absent(object) && !is_of_unasked
+    };
     let has_place = |object: &Value| {
         namespace(object)
             .is_none_or(|namespace| namespace == plan.namespace || !absences.namespaces.contains(namespace))
@@ -47,8 +60,10 @@ pub fn without(plan: &Plan, absences: &Absences) -> Option<(Plan, Vec<String>)> 
     let mut homeless = BTreeSet::new();
     for object in plan.phases.all() {
         if !is_served(object) {
-            let name = object::text(object, "/metadata/name").unwrap_or_default();
-            unserved.entry(kind(object)).or_default().push(name.to_owned());
+            if !is_operator_condition(object) && is_absent(object) {
+                let name = name(object).unwrap_or_default();
+                unserved.entry(kind(object)).or_default().push(name.to_owned());
+            }
         } else if !has_place(object) {
             homeless.extend(namespace(object).map(str::to_owned));
         }
@@ -65,7 +80,7 @@ pub fn without(plan: &Plan, absences: &Absences) -> Option<(Plan, Vec<String>)> 
         )
     });
     let notices: Vec<_> = unserved.chain(homeless).collect();
-    if notices.is_empty() {
+    if notices.is_empty() && unasked.is_empty() {
         return None;
     }
     let pruned = Plan {
@@ -77,7 +92,15 @@ pub fn without(plan: &Plan, absences: &Absences) -> Option<(Plan, Vec<String>)> 
 
 fn is_optional(object: &Value) -> bool {
     let kind = object::text(object, "/kind").unwrap_or_default();
-    BundledKind::named(kind).is_some_and(|kind| kind.optional)
+    BundledKind::installed().any(|installed| installed.optional && installed.kind == kind)
+}
+
+fn is_operator_condition(object: &Value) -> bool {
+    object::text(object, "/kind") == Some(BundledKind::OPERATOR_CONDITION.kind)
+}
+
+fn name(object: &Value) -> Option<&str> {
+    object::text(object, "/metadata/name")
 }
 
 fn kind(object: &Value) -> (String, String) {
@@ -131,6 +154,42 @@ mod tests {
 
     fn pair(api_version: &str, kind: &str) -> (String, String) {
         (api_version.to_owned(), kind.to_owned())
+    }
+
+    #[test]
+    fn without_its_kind_an_operator_condition_goes_silently_and_its_role_with_it() {
+        const RBAC: &str = "rbac.authorization.k8s.io/v1";
+        let condition = BundledKind::OPERATOR_CONDITION;
+        let own = Some("own");
+        let objects = [
+            object(condition.api_version, condition.kind, own, "sample.v1"),
+            object(RBAC, "Role", own, "sample.v1"),
+            object(RBAC, "RoleBinding", own, "sample.v1"),
+            object(RBAC, "Role", own, "other"),
+            object(RBAC, "ClusterRole", None, "sample.v1"),
+            object("v1", "ConfigMap", own, "sample.v1"),
+        ];
+        let plan = Plan {
+            phases: Phases::new(objects),
+            ..plan()
+        };
+        assert_eq!(without(&plan, &Absences::default()), None);
+        let absences = Absences {
+            kinds: [(condition.api_version.to_owned(), condition.kind.to_owned())].into(),
+            ..Absences::default()
+        };
+        let (left, notices) = without(&plan, &absences).unwrap();
+        let left: Vec<_> = left.phases.all().filter_map(ObjectKey::of).collect();
+        let left: Vec<_> = left.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            left,
+            [
+                "Role own/other",
+                "ClusterRole sample.v1",
+                "ConfigMap own/sample.v1"
+            ]
+        );
+        assert_eq!(notices, [""; 0]);
     }
 
     #[test]

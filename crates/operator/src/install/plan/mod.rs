@@ -8,12 +8,14 @@ mod left_out;
 mod phases;
 mod preflight;
 mod requirements;
+mod upgradeable;
 
 pub use install_plan::Plan;
 pub use left_out::{Absences, optional_kinds, watched_namespaces, without};
 pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};
 pub use requirements::{ClusterFacts, UnmetRequirements, unmet};
+pub use upgradeable::why_not_upgradeable;
 pub use windlass_bundle::Phase;
 pub use windlass_crd::{
     sample_object,
