@@ -19,7 +19,8 @@ pub fn body_hash(body: &Value) -> String {
     hexadecimal(&Sha256::digest(body.to_string()))
 }
 
-/// Whether `live` says everything that `body` says; it may say more.
+/// Whether `live` says everything that `body` says; it may say more, but for the labels in the selector of a Service, which
+/// are one value to the API server (`mapType=atomic`): one more and it selects nothing.
 ///
 /// `made` is what the API server answered when it was given `body`: where it says something in other words (a default,
 /// a quantity, a list with entries of others), those words count as the body's.
@@ -35,7 +36,8 @@ fn covers_at(body: &Value, live: Option<&Value>, made: Option<Option<&Value>>) -
     match (body, live) {
         (Value::Object(body), Some(Value::Object(live))) => body.iter().all(|(name, value)| {
             let made = made.map(|made| made.and_then(|made| made.get(name)));
-            covers_at(value, live.get(name), made)
+            let live = live.get(name);
+            covers_at(value, live, made) && (!is_selector(name, value) || live == Some(value))
         }),
         (Value::Array(body), Some(Value::Array(live))) => {
             body.len() == live.len()
@@ -47,6 +49,12 @@ fn covers_at(body: &Value, live: Option<&Value>, made: Option<Option<&Value>>) -
         (value, None) => is_empty(value),
         (value, Some(live)) => value == live || (is_empty(value) && is_empty(live)),
     }
+}
+
+/// Whether a field is a selector of labels alone, as Services have it.
+fn is_selector(name: &str, value: &Value) -> bool {
+    let labels = value.as_object().filter(|labels| !labels.is_empty());
+    name == "selector" && labels.is_some_and(|labels| labels.values().all(Value::is_string))
 }
 
 /// What the API server does not store.
@@ -84,6 +92,17 @@ mod tests {
         ] {
             assert_eq!(covers(&body, &live, None), expected, "{live}");
         }
+    }
+
+    #[test]
+    fn the_selector_of_a_service_is_the_same_and_those_of_others_may_say_more() {
+        let service = json!({"spec": {"selector": {"a": "b"}}});
+        let policy = json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}});
+        assert!(covers(&service, &service, None));
+        let more = json!({"spec": {"selector": {"a": "b", "c": "d"}}});
+        assert!(!covers(&service, &more, None));
+        let more = json!({"spec": {"selector": {"matchLabels": {"a": "b"}, "matchExpressions": []}}});
+        assert!(covers(&policy, &more, None));
     }
 
     #[test]

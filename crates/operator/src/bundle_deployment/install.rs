@@ -129,7 +129,13 @@ impl BundleReconciler {
         self.dismiss_canaries(owner, &[]).await?;
 
         report.at = Milestone::Available;
-        self.gate_on_new_pods(owner, plan, &rollouts).await?;
+        // What is called already is put right whatever becomes of some pod.
+        let is_called_already = !in_transition && report.installed.is_some() && report.next.is_none();
+        let (serving, others): (Vec<_>, Vec<_>) = rollouts.iter().partition(|rollout| rollout.is_serving());
+        if !is_called_already {
+            self.gate_on_new_pods(owner, plan, &serving).await?;
+        }
+        self.freeze(owner, plan, traffic, &rollouts).await?;
         let settled = !self.is_anything_unarmed(owner, plan, traffic, report);
         self.ensure_services(owner, plan, &traffic.services, settled)
             .await?;
@@ -143,7 +149,9 @@ impl BundleReconciler {
         if in_transition {
             return Err(self.released(owner, &rollouts));
         }
-        Ok(())
+        report.at = Milestone::Available;
+        self.gate_on_new_pods(owner, plan, &[serving, others].concat())
+            .await
     }
 
     /// Whether pods of another revision may be there: one is installed, or was tried in vain.

@@ -26,6 +26,7 @@ mod deletion;
 mod disarming;
 mod dry_run;
 mod finalizer;
+mod freezing;
 mod halt;
 mod install;
 mod keeping;

@@ -34,6 +34,8 @@ pub(super) struct Revisions {
     pub(super) old: Vec<String>,
     /// What those of the newest revision say that are not ready.
     starting: Vec<String>,
+    /// What those of the newest revision say that have ended, as when their node evicted them; others come in their place.
+    ended: Vec<String>,
     /// The same, of those for which no node has room.
     unscheduled: Vec<String>,
 }
@@ -89,7 +91,9 @@ impl Revisions {
             let text = |pointer| object::text(pod, pointer).unwrap_or_default().to_owned();
             if *is_current {
                 revisions.current.insert(text("/metadata/uid"));
-                revisions.see(pod);
+                if !object::is_terminating(pod) {
+                    revisions.see(pod);
+                }
             } else if !has_ended(pod, now) {
                 revisions.old.push(text("/metadata/name"));
             }
@@ -103,15 +107,16 @@ impl Revisions {
     }
 
     /// Whether `expected` pods of the newest revision are ready, or all of these for which there is room.
-    pub(super) fn has_settled(&self, expected: i64) -> bool {
-        let known = self.ready + self.unscheduled.len();
-        let is_complete = i64::try_from(known).unwrap_or(i64::MAX) >= expected;
-        is_complete && self.starting.is_empty() && (self.ready > 0 || expected == 0)
+    pub(super) fn have_settled(&self, expected: i64) -> bool {
+        let count = |pods: usize| i64::try_from(pods).unwrap_or(i64::MAX);
+        let is_complete = count(self.ready) >= expected;
+        let is_full = self.starting.is_empty() && count(self.ready + self.unscheduled.len()) >= expected;
+        (is_complete || is_full) && (self.ready > 0 || expected == 0)
     }
 
     /// What the pods of the newest revision say that are not ready.
     pub(super) fn unready(&self) -> Vec<String> {
-        [self.starting.as_slice(), &self.unscheduled].concat()
+        [self.starting.as_slice(), &self.unscheduled, &self.ended].concat()
     }
 
     /// What keeps the pods of the newest revision of `deployment`, the only one that was looked at, from being there and ready, and
@@ -138,9 +143,10 @@ impl Revisions {
             PodState::Waiting { reason, message } if reason == UNSCHEDULABLE => {
                 self.unscheduled.push(format!("{name} {message}"));
             }
-            PodState::Waiting { message, .. } | PodState::Crashing(message) | PodState::Ended(message) => {
+            PodState::Waiting { message, .. } | PodState::Crashing(message) => {
                 self.starting.push(format!("{name} {message}"));
             }
+            PodState::Ended(message) => self.ended.push(format!("{name} {message}")),
         }
     }
 
@@ -258,6 +264,35 @@ mod tests {
     }
 
     #[test]
+    fn pods_that_have_ended_or_are_ending_keep_nobody_waiting() {
+        let set = json!({"metadata": {"uid": "set"}});
+        let pod = |name: &str, status: Value, deleted: bool| {
+            let mut pod = json!({
+                "metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": "set"}]}, "status": status,
+            });
+            if deleted {
+                pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+            pod
+        };
+        let ready = json!({"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]});
+        let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
+        let now = "2026-01-01T00:00:05Z".parse().unwrap();
+        let seen = |pods: &[Value]| Revisions::of(std::slice::from_ref(&set), pods, |_| Some(true), now);
+        let settled = seen(&[
+            pod("a", ready.clone(), false),
+            pod("b", ready.clone(), false),
+            pod("c", evicted.clone(), false),
+            pod("d", json!({"phase": "Running"}), true),
+        ]);
+        assert!(settled.have_settled(2), "{settled:?}");
+        assert!(!settled.have_settled(3));
+        let waiting = seen(&[pod("a", ready, false), pod("c", evicted, false)]);
+        assert!(!waiting.have_settled(2));
+        assert!(waiting.unready().join("; ").contains("c "), "{waiting:?}");
+    }
+
+    #[test]
     fn why_pods_cannot_be_created_is_an_obstacle() {
         let mut deployment = deployment(2, 3, 1, 2);
         let failure = json!({"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: pods"});
@@ -361,8 +396,7 @@ mod tests {
             now,
         );
         assert_eq!(revisions.old, ["old", "old-ending"]);
-        assert_eq!(revisions.unready().len(), 2);
-        assert_eq!(revisions.unready()[0], "new has not started yet");
+        assert_eq!(revisions.unready(), ["new has not started yet"]);
         let current = ["new", "new-ending"].map(str::to_owned);
         assert_eq!(revisions.current, HashSet::from(current));
     }
@@ -384,7 +418,7 @@ mod tests {
             (revisions(1, &[], &["a"]), 2, true),
             (revisions(0, &[], &["a", "b"]), 2, false),
         ] {
-            assert_eq!(revisions.has_settled(expected), settled, "{revisions:?}");
+            assert_eq!(revisions.have_settled(expected), settled, "{revisions:?}");
         }
     }
 }

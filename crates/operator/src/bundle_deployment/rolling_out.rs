@@ -7,25 +7,29 @@ use windlass_cluster::{apply::Applicant, kinds};
 use windlass_object::{ObjectKey, object};
 
 use super::{
+    freezing::stopped,
     halt::{Halt, LAG},
     reconciler::BundleReconciler,
     revisions::Revisions,
-    rollout_status::RolloutStatus,
+    rollout_status::{RolloutStatus, replica_failure},
 };
 use crate::install::{
     canary::revision,
     plan::{Phase, Plan},
     status::{InstallOutcome, Milestone},
     traffic::{
-        Traffic, deadline_seconds, ending_old_pods_first, ends_old_pods_first, held, is_coming_up, is_held,
+        Traffic, deadline_seconds, ending_old_pods_first, ends_old_pods_first, is_coming_up, is_held,
         is_rolling, keeps_old_pods, leaves_as_is, makes_way, surge,
     },
 };
 
 /// A Deployment as it is to be now.
 pub(super) struct Rollout {
-    body: Value,
-    deadline: i64,
+    /// What the bundle says of it.
+    pub(super) desired: Value,
+    pub(super) body: Value,
+    /// Whether webhooks call its pods.
+    is_serving: bool,
 }
 
 // === impl Rollout ===
@@ -33,6 +37,17 @@ pub(super) struct Rollout {
 impl Rollout {
     pub(super) fn is_held(&self) -> bool {
         is_held(&self.body)
+    }
+
+    pub(super) fn is_serving(&self) -> bool {
+        self.is_serving
+    }
+
+    /// Whether its new pods are ready: all of them, or all of these for which there is room. A quota must leave room for as many
+    /// as the bundle's own strategy adds.
+    fn has_new_pods(&self, live: &Value, revisions: &Revisions) -> bool {
+        revisions.have_settled(surge(live))
+            || (replica_failure(live).is_some() && revisions.have_settled(surge(&self.desired)))
     }
 }
 
@@ -73,14 +88,24 @@ impl BundleReconciler {
                     .keeps_old_pods(owner, plan, traffic, desired, live, called_elsewhere)
                     .await?;
             if keeps && leaves_as_is(desired, live, self.has_pods(owner, plan, desired)) {
-                continue;
+                let asked = self.context.cluster.read(&key).await?;
+                if leaves_as_is(desired, asked.as_ref(), true) {
+                    continue;
+                }
+                let message = format!("waiting to observe the template of {key}");
+                let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
+                return Err(Halt::Later(outcome, LAG));
             }
             if let Some(live) = live {
                 self.gate_on_selector(plan, desired, live, owner, allow_interruption)
                     .await?;
             }
+            if let Some(live) = live.filter(|_| !keeps) {
+                self.put_template_back(owner, plan, traffic, desired, live)
+                    .await?;
+            }
             let body = if keeps {
-                held(desired)
+                stopped(plan, traffic, desired, live)
             } else if ends_first {
                 ending_old_pods_first(desired)
             } else {
@@ -88,8 +113,9 @@ impl BundleReconciler {
             };
             self.ensure(&body, owner).await?;
             rollouts.push(Rollout {
-                deadline: deadline_seconds(desired),
+                desired: desired.clone(),
                 body,
+                is_serving,
             });
         }
         Ok(rollouts)
@@ -179,7 +205,7 @@ impl BundleReconciler {
         &self,
         owner: &Applicant,
         plan: &Plan,
-        rollouts: &[Rollout],
+        rollouts: &[&Rollout],
     ) -> Result<(), Halt> {
         let mut waiting = Vec::new();
         let mut rolling = Vec::new();
@@ -248,12 +274,13 @@ impl BundleReconciler {
         let deployments = std::slice::from_ref(live);
         let revisions = Revisions::observe_plan(&self.context.cluster, plan, deployments, now).await?;
         let (ready, expected) = (revisions.ready(), surge(live));
-        if revisions.has_settled(expected) {
+        if rollout.has_new_pods(live, &revisions) {
             return Ok(None);
         }
         let since = object::condition(live, "Progressing")
             .and_then(|progressing| object::text(progressing, "/lastUpdateTime")?.parse().ok());
-        let is_stuck = since.is_some_and(|since| now.duration_since(since).as_secs() > rollout.deadline);
+        let is_stuck = since
+            .is_some_and(|since| now.duration_since(since).as_secs() > deadline_seconds(&rollout.desired));
         let unready = revisions.obstacles(live, is_stuck);
         let name = object::text(live, "/metadata/name").unwrap_or_default();
         let state = format!(

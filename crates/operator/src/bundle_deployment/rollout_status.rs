@@ -3,6 +3,8 @@
 use serde_json::Value;
 use windlass_object::{object, text::tidied};
 
+use crate::install::traffic::frozen_for;
+
 /// How far a Deployment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RolloutStatus {
@@ -64,8 +66,11 @@ pub(super) fn replica_failure(deployment: &Value) -> Option<String> {
     is_failing.then(|| format!("pods cannot be created: {}", tidied(message)))
 }
 
-/// What to do about a Deployment that somebody has paused.
+/// What to do about a Deployment that somebody has paused; one that is frozen is paused by us.
 pub(super) fn pause(deployment: &Value) -> Option<String> {
+    if frozen_for(deployment).is_some() {
+        return None;
+    }
     let name = object::text(deployment, "/metadata/name").unwrap_or_default();
     let namespace = object::text(deployment, "/metadata/namespace").unwrap_or_default();
     (deployment.pointer("/spec/paused") == Some(&Value::Bool(true)))

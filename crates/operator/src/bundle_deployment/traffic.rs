@@ -11,7 +11,7 @@ use crate::install::{
     canary::revision,
     plan::{Phase, Plan},
     status::Milestone,
-    traffic::{CalledPort, Color, Traffic, is_rolling, observe},
+    traffic::{CalledPort, Color, Traffic, frozen_for, is_rolling, observe},
 };
 
 // === impl BundleReconciler ===
@@ -107,9 +107,20 @@ impl BundleReconciler {
             Some(live) if object::annotation(live, names::APPLIED_HASH).is_some() => {
                 self.context.applier.was_applied(desired, live, owner)
             }
-            // It is gone, or was replaced by somebody: it led to the pods that there are.
-            _ => !self.is_in_transition(owner, plan, false),
+            // It is gone, or was replaced by somebody: it led to the pods that there are, or to the new ones of those.
+            _ => !self.is_in_transition(owner, plan, false) || self.is_frozen_for(plan, desired),
         }
+    }
+
+    /// Whether webhooks call pods of the plan through a Service, or were about to: a Deployment is frozen for it.
+    fn is_frozen_for(&self, plan: &Plan, service: &Value) -> bool {
+        let name = object::text(service, "/metadata/name");
+        plan.phases.of(Phase::Deployments).any(|desired| {
+            let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
+            live.is_some_and(|live| {
+                name.is_some() && frozen_for(&live) == name && revision(&live) == revision(desired)
+            })
+        })
     }
 
     /// The Services in the namespace of the plan that webhooks call.

@@ -1,7 +1,9 @@
-//! Webhooks that block what their own bundle needs.
+//! Webhooks that block what their own bundle needs, and others that do.
 
+use anyhow::Context;
 use serde_json::json;
 
+use super::upgrade;
 use crate::{
     request::text,
     sample,
@@ -43,10 +45,7 @@ pub(super) async fn a_dead_webhook_does_not_keep_its_own_server_from_coming_back
     let _running = cluster.operator.start()?;
     until("the server is back, and called", PATIENCE, async || {
         let is_back = get(&cluster.client, sample::DEPLOYMENT).await?.is_some();
-        let webhooks = list(&cluster.client, VALIDATING).await?;
-        let is_armed = webhooks
-            .iter()
-            .any(|webhook| text(webhook, "/metadata/name").contains("vwidget"));
+        let is_armed = armed(cluster).await?.is_some();
         Ok(check(is_back && is_armed, || {
             format!("Deployment: {is_back}, webhook: {is_armed}")
         }))
@@ -54,4 +53,63 @@ pub(super) async fn a_dead_webhook_does_not_keep_its_own_server_from_coming_back
     .await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     Ok(())
+}
+
+/// A Deployment is scaled, and its third pod is not to be had.
+pub(super) async fn what_is_called_is_put_right_although_a_replica_is_missing(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let nowhere = json!({"namespace": "default", "name": "nowhere", "path": "/"});
+    let blocker = json!({"metadata": {"name": "no-more-pods"}, "webhooks": [{
+        "name": "pods.example.com", "clientConfig": {"service": nowhere}, "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "timeoutSeconds": 1,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": sample::NAMESPACE}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+    }]});
+    succeed(&cluster.client, "POST", VALIDATING, Some(&blocker)).await?;
+    let scale = format!("{}/scale?fieldManager=kubectl", sample::DEPLOYMENT);
+    succeed(
+        &cluster.client,
+        "PATCH",
+        &scale,
+        Some(&json!({"spec": {"replicas": 3}})),
+    )
+    .await?;
+    upgrade::stopped(cluster, "RollingOut", "2 of 3 replicas").await?;
+
+    let path = sample::SERVICE;
+    let before = get(&cluster.client, path).await?.context("no Service")?["spec"].clone();
+    let elsewhere = json!({"spec": {"selector": {"app": "elsewhere"}}});
+    succeed(&cluster.client, "PATCH", path, Some(&elsewhere)).await?;
+    until("the Service leads where it led", PATIENCE, async || {
+        let there = get(&cluster.client, path).await?.unwrap_or_default();
+        let is_back = there["spec"]["selector"] == before["selector"];
+        Ok(check(is_back, || there["spec"]["selector"].to_string()))
+    })
+    .await?;
+    let webhook = armed(cluster).await?.context("no webhook of widgets")?;
+    let webhook = format!("{VALIDATING}/{webhook}");
+    succeed(&cluster.client, "DELETE", &webhook, None).await?;
+    until("the webhook is back", PATIENCE, async || {
+        Ok(check(armed(cluster).await?.is_some(), String::new))
+    })
+    .await?;
+    succeed(
+        &cluster.client,
+        "DELETE",
+        &format!("{VALIDATING}/no-more-pods"),
+        None,
+    )
+    .await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    Ok(())
+}
+
+/// The name of the ValidatingWebhookConfiguration of widgets.
+async fn armed(cluster: &TestCluster) -> anyhow::Result<Option<String>> {
+    let webhooks = list(&cluster.client, VALIDATING).await?;
+    let mut names = webhooks.iter().map(|webhook| text(webhook, "/metadata/name"));
+    Ok(names.find(|name| name.contains("vwidget")).map(str::to_owned))
 }

@@ -1,4 +1,5 @@
-//! A held Deployment: pods of its new revision come up beside those of the old one, and none of these ends.
+//! A held Deployment: pods of its new revision come up beside those of the old one, and none of these ends. Before webhooks
+//! call the new ones it is frozen, too: no third revision begins.
 
 use serde_json::{Value, json};
 use windlass_object::{json, names, object};
@@ -9,29 +10,44 @@ use crate::install::canary::revision;
 /// one would end.
 const HELD_SECONDS: i64 = 365 * 24 * 60 * 60;
 
+/// What the annotation says on a held Deployment that is not frozen: the name of no Service.
+const UNFROZEN: &str = "true";
+
 /// The default of `progressDeadlineSeconds` (`SetDefaults_Deployment` of pkg/apis/apps/v1).
 const DEFAULT_DEADLINE_SECONDS: i64 = 600;
 
 /// `deployment` so that its rollout stops when the new pods are there.
 ///
 /// A rollout with `maxUnavailable: 0` ends an old pod when a new one is available, and a pod is available when it has been
-/// ready for `minReadySeconds`. The deadline for progress must be longer (`ValidateDeploymentSpec`).
+/// ready for `minReadySeconds`. The deadline for progress must be longer (`ValidateDeploymentSpec`). All new pods come up,
+/// however few the bundle's own strategy adds: they are called all at once.
 pub fn held(deployment: &Value) -> Value {
     let mut held = deployment.clone();
-    let surge = deployment
-        .pointer("/spec/strategy/rollingUpdate/maxSurge")
-        .filter(|surge| !is_zero(surge))
-        .cloned()
-        .unwrap_or_else(|| json!("100%"));
-    json::fields(&mut held, &["metadata", "annotations"]).insert(names::HELD.into(), "true".into());
+    json::fields(&mut held, &["metadata", "annotations"]).insert(names::HELD.into(), UNFROZEN.into());
     let spec = json::fields(&mut held, &["spec"]);
     spec.insert("minReadySeconds".into(), HELD_SECONDS.into());
     spec.insert("progressDeadlineSeconds".into(), (HELD_SECONDS + 1).into());
     spec.insert(
         "strategy".into(),
-        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}}),
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}}),
     );
     held
+}
+
+/// `deployment` held, and paused, since webhooks are about to call its new pods through `service`.
+///
+/// These never were available, and so would be the first to go when somebody changes the template (`kubectl rollout restart`,
+/// `kubectl set image`): a paused Deployment begins no rollout, and goes on replacing pods that are lost.
+pub fn frozen(deployment: &Value, service: &str) -> Value {
+    let mut frozen = held(deployment);
+    json::fields(&mut frozen, &["metadata", "annotations"]).insert(names::HELD.into(), service.into());
+    json::fields(&mut frozen, &["spec"]).insert("paused".into(), true.into());
+    frozen
+}
+
+/// The Service through which webhooks call, or are about to call, the new pods of a live Deployment that is frozen.
+pub fn frozen_for(live: &Value) -> Option<&str> {
+    object::annotation(live, names::HELD).filter(|service| *service != UNFROZEN)
 }
 
 /// Whether a live Deployment is held.
@@ -78,13 +94,13 @@ pub fn is_rolling(desired: &Value, live: &Value) -> bool {
     is_held(live) || revision(live) != revision(desired)
 }
 
-/// How many pods of a new revision a held Deployment has beside the old ones: all, or as many as its strategy allows.
-pub fn surge(held: &Value) -> i64 {
-    let replicas = held
+/// How many pods of a new revision a Deployment has beside the old ones: as many as its strategy allows, at most all.
+pub fn surge(deployment: &Value) -> i64 {
+    let replicas = deployment
         .pointer("/spec/replicas")
         .and_then(Value::as_i64)
         .unwrap_or(1);
-    let allowed = match held.pointer("/spec/strategy/rollingUpdate/maxSurge") {
+    let allowed = match deployment.pointer("/spec/strategy/rollingUpdate/maxSurge") {
         Some(Value::String(percent)) => {
             let percent: i64 = percent.trim_end_matches('%').parse().unwrap_or(100);
             // Rounded up, as the Deployment controller does (`ResolveFenceposts` of pkg/controller/deployment/util).
@@ -103,10 +119,6 @@ pub fn deadline_seconds(desired: &Value) -> i64 {
         .unwrap_or(DEFAULT_DEADLINE_SECONDS)
 }
 
-fn is_zero(surge: &Value) -> bool {
-    surge.as_i64() == Some(0) || matches!(surge.as_str(), Some("0" | "0%"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,29 +135,34 @@ mod tests {
 
     #[test]
     fn no_old_pod_ends_whatever_the_strategy_is() {
-        for (strategy, surge) in [
-            (json!(null), json!("100%")),
-            (json!({"type": "Recreate"}), json!("100%")),
-            (
-                json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
-                json!("100%"),
-            ),
-            (
-                json!({"rollingUpdate": {"maxSurge": "0%", "maxUnavailable": 1}}),
-                json!("100%"),
-            ),
-            (json!({"rollingUpdate": {"maxSurge": 2}}), json!(2)),
+        for strategy in [
+            json!(null),
+            json!({"type": "Recreate"}),
+            json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
+            json!({"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}}),
         ] {
             let held = held(&deployment(&strategy));
             assert_eq!(
                 held["spec"]["strategy"],
-                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}})
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}})
             );
             let seconds = |field: &str| held["spec"][field].as_i64().unwrap();
             assert!(seconds("progressDeadlineSeconds") > seconds("minReadySeconds"));
             assert!(i32::try_from(seconds("progressDeadlineSeconds")).is_ok());
             assert!(is_held(&held));
         }
+    }
+
+    #[test]
+    fn what_is_frozen_is_held_and_says_for_whom() {
+        let desired = deployment(&json!(null));
+        assert_eq!(frozen_for(&desired), None);
+        assert_eq!(frozen_for(&held(&desired)), None);
+        let frozen = frozen(&desired, "s-green");
+        assert!(is_held(&frozen) && is_rolling(&desired, &frozen));
+        assert_eq!(frozen_for(&frozen), Some("s-green"));
+        assert_eq!(frozen["spec"]["paused"], true);
+        assert_eq!(revision(&frozen), revision(&desired));
     }
 
     #[test]
@@ -180,6 +197,7 @@ mod tests {
             (json!(1), 3, 1),
             (json!(5), 3, 3),
             (json!("100%"), 0, 0),
+            (json!(0), 3, 0),
         ] {
             let deployment = json!({"spec": {"replicas": replicas, "strategy": {"rollingUpdate": {"maxSurge": surge_of}}}});
             assert_eq!(surge(&deployment), expected, "{deployment}");

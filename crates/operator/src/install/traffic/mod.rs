@@ -13,6 +13,7 @@ mod hold;
 mod interruption;
 mod network;
 mod placed;
+mod template;
 #[cfg(test)]
 mod tests;
 mod transition;
@@ -21,9 +22,11 @@ pub use arming::Arming;
 pub use calls::{CalledPort, DEFAULT_PORT};
 pub use color::{Color, Pair, ServiceObservation, observe};
 pub use hold::{
-    deadline_seconds, held, is_coming_up, is_held, is_rolling, keeps_old_pods, leaves_as_is, surge,
+    deadline_seconds, frozen, frozen_for, held, is_coming_up, is_held, is_rolling, keeps_old_pods,
+    leaves_as_is, surge,
 };
 pub use interruption::{crowding, ending_old_pods_first, ends_old_pods_first, exclusion, makes_way};
 pub use network::admit_new_pods;
 pub use placed::Traffic;
+pub use template::original_template;
 pub use transition::transitional;

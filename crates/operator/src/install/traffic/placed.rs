@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_bundle::{Phase, render::Conversion};
+use windlass_bundle::{
+    Phase,
+    render::{Conversion, WebhookCertificate},
+};
+use windlass_object::object;
 
 use super::{calls::CalledPort, color::Color};
 use crate::install::plan::Plan;
@@ -68,6 +72,15 @@ impl Traffic {
             admission,
             conversions,
         }
+    }
+
+    /// The Service that the webhooks of a Deployment are to call.
+    pub fn service_of(&self, certificate: &WebhookCertificate) -> Option<&str> {
+        let names = [certificate.service.as_str(), certificate.green.as_str()];
+        self.services
+            .iter()
+            .filter_map(|service| object::text(service, "/metadata/name"))
+            .find(|name| names.contains(name))
     }
 
     /// Every Service and port that webhooks are to call.

@@ -1,6 +1,6 @@
 //! The source changes while webhooks call pods of the next revision already, and those of the one before are still there.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     change::BundleChange,
@@ -12,7 +12,7 @@ use crate::{
     resource::Expectation,
     sample,
     scenarios::traffic,
-    steps::{self, PATIENCE, check, get, until},
+    steps::{self, PATIENCE, check, get, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -54,6 +54,28 @@ pub(in super::super) async fn a_source_that_goes_back_to_another_selector_costs_
     outcome.went(&older, set(cluster, "sample", &older).await, &load);
     tokio::time::sleep(AFTERWARDS).await;
     outcome.sent("calls afterwards", &load.lap());
+    load.stop().await;
+    outcome.check()
+}
+
+/// Somebody runs `kubectl rollout restart` while webhooks call pods of the new revision, which never counted as available: its
+/// check for a paused Deployment is not everybody's.
+pub(in super::super) async fn a_restart_midway_costs_no_call(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let change = BundleChange::SlowPods;
+    let (older, newer) = (change.older(cluster)?, change.newer(cluster)?);
+    let load = install_under_load(cluster, &older).await?;
+    let mut outcome = UpgradeOutcome::default();
+    for source in [&newer, &older] {
+        begin(cluster, source).await?;
+        let template = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": source}}});
+        let restart = json!({"spec": {"template": template}});
+        let restarted = succeed(&cluster.client, "PATCH", sample::DEPLOYMENT, Some(&restart)).await;
+        outcome.went("the restart", restarted.map(drop), &load);
+        outcome.went(source, set(cluster, "sample", source).await, &load);
+        tokio::time::sleep(AFTERWARDS).await;
+        outcome.sent("calls afterwards", &load.lap());
+    }
     load.stop().await;
     outcome.check()
 }

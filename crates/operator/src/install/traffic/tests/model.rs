@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::{
     explorer::explore,
-    world::{Pods, Target, World},
+    world::{Hold, Pods, Target, World},
 };
 use crate::install::{
     canary::stamp,
-    traffic::{Color, held, is_rolling, keeps_old_pods, leaves_as_is},
+    traffic::{Color, frozen, held, is_rolling, keeps_old_pods, leaves_as_is},
 };
 
 /// A wait of the pipeline.
@@ -20,6 +20,8 @@ enum Wait {
     FreshBegun,
     /// Pods of a revision that webhooks call already are left as they are while these go back to another one.
     PodsOfNext,
+    /// What the watches show of the Deployment is not believed when it is left as it is.
+    FreshTemplate,
     /// Old pods are kept until nobody calls them.
     OldPodsAreCalled,
     /// What the watches show of who is called is not believed when old pods are let go.
@@ -28,6 +30,8 @@ enum Wait {
     Observation,
     /// Webhooks swing when the new pods are ready.
     NewPods,
+    /// Webhooks swing when nobody's change of the template can end these pods.
+    Frozen,
     /// Webhooks swing when the Service leads to the new pods.
     Service,
     /// What the watches show of that Service is not believed.
@@ -37,26 +41,32 @@ enum Wait {
     Callers,
 }
 
-const WAITS: [Wait; 10] = [
+const WAITS: [Wait; 12] = [
     Wait::Begun,
     Wait::FreshBegun,
     Wait::PodsOfNext,
+    Wait::FreshTemplate,
     Wait::OldPodsAreCalled,
     Wait::FreshCalls,
     Wait::Observation,
     Wait::NewPods,
+    Wait::Frozen,
     Wait::Service,
     Wait::FreshService,
     Wait::Callers,
 ];
 
 /// A Deployment of a revision.
-fn deployment(revision: u8, is_held: bool) -> Value {
+fn deployment(revision: u8, hold: Hold) -> Value {
     let mut deployment = json!({
         "metadata": {"name": "d"}, "spec": {"template": {"spec": {"revision": revision}}},
     });
     stamp(&mut deployment);
-    if is_held { held(&deployment) } else { deployment }
+    match hold {
+        Hold::Free => deployment,
+        Hold::Held => held(&deployment),
+        Hold::Frozen => frozen(&deployment, "s"),
+    }
 }
 
 /// The first write of a reconciliation that leaves out the waits in `without`; `None` where there is nothing to do.
@@ -69,14 +79,14 @@ fn reconcile(world: &World, without: &[Wait]) -> Option<World> {
     } else {
         seen
     };
-    let begun = seen.deployment.and(asked.deployment).filter(|(revision, held)| {
+    let begun = seen.deployment.and(asked.deployment).filter(|(revision, hold)| {
         let called = asked.called();
         let is_called = called.iter().any(|color| seen.service(*color) == Some(*revision));
-        let goes_back = *held && world.has_pods(world.desired);
-        *revision != world.desired && is_called && world.is_unfinished(*revision, *held) && !goes_back
+        let goes_back = *hold != Hold::Free && world.has_pods(world.desired);
+        *revision != world.desired && is_called && world.is_unfinished(*revision, *hold) && !goes_back
     });
     let desired = match begun {
-        Some((_, false)) if waits(Wait::Begun) => return None,
+        Some((_, Hold::Free)) if waits(Wait::Begun) => return None,
         Some((revision, _)) if waits(Wait::Begun) => revision,
         _ => world.desired,
     };
@@ -89,8 +99,8 @@ fn reconcile(world: &World, without: &[Wait]) -> Option<World> {
             })
     };
     let called_elsewhere = seen.called().iter().any(|color| *color != target);
-    let live = seen.deployment.map(|(revision, held)| deployment(revision, held));
-    let plain = deployment(desired, false);
+    let live = seen.deployment.map(|(revision, hold)| deployment(revision, hold));
+    let plain = deployment(desired, Hold::Free);
     if seen.service(target).is_none() && world.objects.service(target).is_none() {
         next.objects.set_service(target, Some(desired));
         return Some(next);
@@ -105,13 +115,31 @@ fn reconcile(world: &World, without: &[Wait]) -> Option<World> {
     if lets_go && waits(Wait::FreshCalls) && waits(Wait::OldPodsAreCalled) {
         keeps = world.objects.called().iter().any(|color| *color != target);
     }
-    let is_left = leaves_as_is(&plain, live.as_ref(), world.has_pods(desired)) && keeps;
-    if seen.deployment != Some((desired, keeps)) && !(is_left && waits(Wait::PodsOfNext)) {
-        next.objects.deployment = Some((desired, keeps));
+    let is_left = |live: Option<&Value>| leaves_as_is(&plain, live, world.has_pods(desired)) && keeps;
+    let asked = world
+        .objects
+        .deployment
+        .map(|(revision, hold)| deployment(revision, hold));
+    if is_left(live.as_ref()) && !is_left(asked.as_ref()) && waits(Wait::FreshTemplate) {
+        return None;
+    }
+    let is_left = is_left(live.as_ref());
+    let is_left = is_left && waits(Wait::PodsOfNext);
+    let hold = match seen.deployment {
+        _ if !keeps => Hold::Free,
+        Some((revision, Hold::Frozen)) if revision == desired => Hold::Frozen,
+        _ => Hold::Held,
+    };
+    if seen.deployment != Some((desired, hold)) && !is_left {
+        next.objects.deployment = Some((desired, hold));
         return (next != *world).then_some(next);
     }
     if world.pods[usize::from(desired)] != Pods::Ready && waits(Wait::NewPods) {
         return None;
+    }
+    if hold == Hold::Held && !is_left && waits(Wait::Frozen) {
+        next.objects.deployment = Some((desired, Hold::Frozen));
+        return (next != *world).then_some(next);
     }
     if seen.service(target) != Some(desired) && waits(Wait::Service) {
         return point(world, target, desired, &waits);

@@ -19,6 +19,17 @@ pub(super) enum Pods {
     Ready,
 }
 
+/// What keeps a Deployment from ending old pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Hold {
+    /// Nothing.
+    Free,
+    /// New pods come up beside the old ones.
+    Held,
+    /// The same, and nobody's change of the template begins another rollout.
+    Frozen,
+}
+
 /// What a webhook calls: a Service, with the path of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Target {
@@ -30,7 +41,7 @@ pub(super) struct Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Objects {
     /// Of which revision the Deployment's template is, and whether it is held.
-    pub(super) deployment: Option<(Revision, bool)>,
+    pub(super) deployment: Option<(Revision, Hold)>,
     /// Which revision the blue and the green Service select.
     pub(super) services: [Option<Revision>; 2],
     pub(super) webhooks: [Option<Target>; WEBHOOKS],
@@ -55,8 +66,9 @@ pub(super) struct World {
     pub(super) installed: Revision,
     /// The operator remembers that it has changed whom webhooks call, or has just started.
     pub(super) noted: bool,
-    /// How often the source may still change, the operator crash, and somebody delete a Service.
-    pub(super) budget: [u8; 3],
+    /// How often the source may still change, the operator crash, somebody delete a Service, and somebody restart the
+    /// Deployment.
+    pub(super) budget: [u8; 4],
 }
 
 // === impl Objects ===
@@ -101,7 +113,7 @@ impl World {
             path: 0,
         };
         let objects = Objects {
-            deployment: Some((0, false)),
+            deployment: Some((0, Hold::Free)),
             services: [Some(0), None],
             webhooks: [Some(target); WEBHOOKS],
         };
@@ -114,7 +126,7 @@ impl World {
             desired: 0,
             installed: 0,
             noted: false,
-            budget: [2, 1, 1],
+            budget: [2, 1, 1, 1],
         }
     }
 
@@ -125,10 +137,10 @@ impl World {
     }
 
     /// Whether the Deployment, with the template of a revision, is held, or its controller has not come to its end since it was.
-    pub(super) fn is_unfinished(&self, revision: Revision, held: bool) -> bool {
+    pub(super) fn is_unfinished(&self, revision: Revision, hold: Hold) -> bool {
         let newest = usize::from(revision);
         let others = |index: &usize| *index != newest && self.pods[*index] != Pods::Absent;
-        held || self.unavailable[newest] || (0..self.pods.len()).any(|index| others(&index))
+        hold != Hold::Free || self.unavailable[newest] || (0..self.pods.len()).any(|index| others(&index))
     }
 
     /// Whether some API server may call what is not to be called any more.
@@ -166,7 +178,7 @@ impl World {
                 target.path == self.desired && objects.service(target.color) == Some(self.desired)
             })
         };
-        objects.deployment == Some((self.desired, false))
+        objects.deployment == Some((self.desired, Hold::Free))
             && objects.webhooks.iter().all(calls)
             && objects.service(Color::Blue) == Some(self.desired)
     }
@@ -202,7 +214,7 @@ impl World {
     /// What people and nodes do to it.
     pub(super) fn accidents(&self) -> Vec<Self> {
         let mut next = Vec::new();
-        let [sources, crashes, deletions] = self.budget;
+        let [sources, crashes, deletions, restarts] = self.budget;
         if sources > 0 {
             for desired in (0..3).filter(|desired| *desired != self.desired) {
                 let mut world = self.clone();
@@ -233,16 +245,36 @@ impl World {
                 next.push(world);
             }
         }
+        if restarts > 0 {
+            let mut world = self.clone();
+            world.restart();
+            world.budget[3] = restarts - 1;
+            next.push(world);
+        }
         next
+    }
+
+    /// Somebody runs `kubectl rollout restart`: pods of the same revision come in place of the newest ones. Where these count as
+    /// available, each ends when another one is there; else all end at once. Where nothing rolls out, nothing happens: the
+    /// operator takes the annotation of the restart for nobody's business.
+    fn restart(&mut self) {
+        let Some((revision, hold)) = self.objects.deployment else {
+            return;
+        };
+        let newest = &mut self.pods[usize::from(revision)];
+        if hold == Hold::Held && *newest == Pods::Ready {
+            *newest = Pods::Starting;
+        }
     }
 
     /// Pods of the template's revision come up; others end when these are available, which they never are while it is held.
     /// Old pods that are not available end at once (`cleanupUnhealthyReplicas` of pkg/controller/deployment/rolling.go).
     fn run_deployment_controller(&mut self) {
-        let Some((revision, held)) = self.objects.deployment else {
+        let Some((revision, hold)) = self.objects.deployment else {
             return;
         };
         let newest = usize::from(revision);
+        let held = hold != Hold::Free;
         self.unavailable[newest] = held;
         if self.pods[newest] == Pods::Absent {
             self.pods[newest] = Pods::Starting;

@@ -1,0 +1,110 @@
+//! Freezes a Deployment whose new pods webhooks are about to call, until old ones may end.
+
+use serde_json::Value;
+use windlass_cluster::{apply::Applicant, kinds};
+use windlass_object::{ObjectKey, names, object, patch};
+
+use super::{
+    halt::{Halt, LAG},
+    reconciler::BundleReconciler,
+    rolling_out::Rollout,
+};
+use crate::install::{
+    canary::revision,
+    plan::Plan,
+    status::{InstallOutcome, Milestone},
+    traffic::{Traffic, frozen, frozen_for, held, original_template},
+};
+
+// === impl BundleReconciler ===
+
+impl BundleReconciler {
+    /// Freezes the Deployments whose new pods webhooks are about to call, and waits until that is observed: whoever has changed
+    /// a template until then has ended pods that were ready.
+    pub(super) async fn freeze(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        traffic: &Traffic,
+        rollouts: &[Rollout],
+    ) -> Result<(), Halt> {
+        let mut is_frozen = true;
+        for rollout in rollouts {
+            if !rollout.is_held() || frozen_for(&rollout.body).is_some() {
+                continue;
+            }
+            if let Some(service) = called_through(plan, traffic, &rollout.desired) {
+                self.ensure(&frozen(&rollout.desired, service), owner).await?;
+                is_frozen = false;
+            }
+        }
+        if is_frozen {
+            return Ok(());
+        }
+        let message =
+            "waiting to observe that Deployments whose new pods are to be called begin no other rollout";
+        let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
+        Err(Halt::Later(outcome, LAG))
+    }
+
+    /// Takes away what others have changed in the template of a Deployment since it was frozen, before it is released.
+    pub(super) async fn put_template_back(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        traffic: &Traffic,
+        desired: &Value,
+        live: &Value,
+    ) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::of(live) else {
+            return Ok(());
+        };
+        if frozen_for(live).is_none() || revision(live) != revision(desired) {
+            return Ok(());
+        }
+        // What is ours is applied; what others have added is not taken away by that.
+        self.ensure(&stopped(plan, traffic, desired, Some(live)), owner)
+            .await?;
+        let cluster = &self.context.cluster;
+        let Some(asked) = cluster.read(&key).await? else {
+            return Ok(());
+        };
+        let sets = cluster
+            .list(&kinds::REPLICA_SET, Some(&plan.namespace), None)
+            .await?;
+        let Some(template) = original_template(&asked, &sets) else {
+            return Ok(());
+        };
+        let version = &asked["metadata"]["resourceVersion"];
+        let patch = patch::guarded(
+            &[("/metadata/resourceVersion", version)],
+            "/spec/template",
+            &template,
+        );
+        cluster.patch(&key, &patch, names::INSTALL).await?;
+        let message =
+            format!("waiting to observe the template of {key}, which somebody has changed, as it was");
+        let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
+        Err(Halt::Later(outcome, LAG))
+    }
+}
+
+/// A Deployment whose old pods are kept: held, and still frozen where it was.
+pub(super) fn stopped(plan: &Plan, traffic: &Traffic, desired: &Value, live: Option<&Value>) -> Value {
+    let service = called_through(plan, traffic, desired);
+    let is_frozen = live.is_some_and(|live| {
+        revision(live) == revision(desired) && service.is_some() && frozen_for(live) == service
+    });
+    match service {
+        Some(service) if is_frozen => frozen(desired, service),
+        _ => held(desired),
+    }
+}
+
+/// The Service through which webhooks are to call the pods of a Deployment.
+fn called_through<'a>(plan: &Plan, traffic: &'a Traffic, deployment: &Value) -> Option<&'a str> {
+    let name = object::text(deployment, "/metadata/name");
+    let mut certificates = plan.certificates.iter();
+    let certificate = certificates.find(|certificate| Some(certificate.deployment.as_str()) == name)?;
+    traffic.service_of(certificate)
+}
