@@ -7,17 +7,35 @@ use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
+use windlass_bundle::render::ServingDefaults;
 use windlass_cluster::{
-    Cluster, Index, SystemClock, apply::Applier, events::Events, kinds, lease::Leadership, prober::Prober,
-    telemetry::Metrics, watch::Watch, watches::Watches, worker::Action,
+    Cluster, Index, Kind, SystemClock,
+    apply::{Applier, body_of},
+    events::Events,
+    kinds,
+    lease::Leadership,
+    prober::Prober,
+    telemetry::Metrics,
+    watch::Watch,
+    watches::Watches,
+    worker::Action,
 };
 use windlass_object::names;
 
 use super::{
+    halt::Halt,
     memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials},
+    objects::ADMISSION_KINDS,
     reconciler::{BundleReconciler, Delays},
 };
-use crate::{context::Context, install::revision::owner_reference, reporting::Announced};
+use crate::{
+    context::Context,
+    install::{
+        plan::{Phases, Plan},
+        revision::owner_reference,
+    },
+    reporting::Announced,
+};
 
 /// An API server with one BundleDeployment.
 struct Server {
@@ -52,6 +70,16 @@ impl Server {
         } else if path == "/apis/windlass.dev/v1alpha1" {
             let kind = json!({"name": "bundledeployments", "kind": "BundleDeployment", "namespaced": false});
             (StatusCode::OK, json!({"resources": [kind]}))
+        } else if path == "/apis/admissionregistration.k8s.io/v1" {
+            let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": false});
+            let kinds = [
+                kind(
+                    "validatingwebhookconfigurations",
+                    "ValidatingWebhookConfiguration",
+                ),
+                kind("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+            ];
+            (StatusCode::OK, json!({ "resources": kinds }))
         } else if path == "/apis/apps/v1" || path == "/api/v1" {
             let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true});
             let kinds = [
@@ -182,6 +210,58 @@ async fn a_deployment_is_there_until_its_pods_are_gone() {
         .map(|deletion| &deletion["propagationPolicy"])
         .collect();
     assert_eq!(policies, ["Foreground", "Background"]);
+}
+
+#[tokio::test]
+async fn dropped_webhook_configurations_go_together_when_what_replaces_them_is_observed() {
+    let object = deployment(json!({"namespace": "a", "source": {}}));
+    let server = Server::new(object.clone());
+    let reconciler = server.reconciler().await;
+    let owner = reconciler.owner(&serde_json::from_value(object).unwrap());
+    let configuration = |kind: Kind, name: &str| {
+        let configuration = json!({
+            "apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "uid": name},
+        });
+        let mut live = body_of(&configuration, &owner);
+        live["metadata"]["uid"] = name.into();
+        live["metadata"]["managedFields"] = json!([{"manager": names::INSTALL, "operation": "Apply"}]);
+        server.index.apply(&Watch::all(kind), live);
+        configuration
+    };
+    let [validating, mutating] = ADMISSION_KINDS;
+    let kept = configuration(validating.clone(), "kept");
+    for (kind, name) in [(validating.clone(), "a"), (validating, "b"), (mutating, "c")] {
+        configuration(kind, name);
+    }
+    let plan = Plan {
+        namespace: "a".to_owned(),
+        phases: Phases::new([kept]),
+        conversions: vec![],
+        self_managed: None,
+        certificates: vec![],
+        serving: ServingDefaults::default(),
+        examples: vec![],
+        notices: vec![],
+    };
+    reconciler.note_disarmed(&owner);
+    let waiting = reconciler.delete_dropped_admission(&owner, &plan).await;
+    assert!(matches!(waiting, Err(Halt::Later(..))));
+    assert!(
+        server.deletions.lock().is_empty(),
+        "what replaces them is not observed"
+    );
+    let long_ago = reconciler.context.clock.now() - Duration::from_secs(3600);
+    reconciler.disarmed.note(&owner.bundle_deployment, long_ago);
+    let deleted = reconciler.delete_dropped_admission(&owner, &plan).await;
+    assert!(deleted.is_ok());
+    let deletions = server.deletions.lock();
+    let mut uids: Vec<_> = deletions
+        .iter()
+        .filter_map(|deletion| deletion["preconditions"]["uid"].as_str())
+        .collect();
+    uids.sort_unstable();
+    assert_eq!(uids, ["a", "b", "c"]);
+    assert!(reconciler.is_disarming(&owner));
 }
 
 #[tokio::test]
