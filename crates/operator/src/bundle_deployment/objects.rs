@@ -141,15 +141,12 @@ impl BundleReconciler {
             .filter(|object| object::text(object, "/kind") == Some("NetworkPolicy"))
             .collect();
         let live = self.owned(owner, &NETWORK_POLICY);
-        if policies.is_empty() && live.is_empty() {
-            return Ok(());
-        }
         for deployment in plan
             .phases
             .of(Phase::Deployments)
             .filter(|object| plan.is_serving(object))
         {
-            if let Some(policy) = admit_new_pods(deployment, &policies) {
+            if let Some(policy) = admit_new_pods(deployment, &policies, live.iter().map(AsRef::as_ref)) {
                 self.ensure(&policy, owner).await?;
             }
         }
