@@ -77,7 +77,7 @@ pub fn put(path: &str, value: Value) -> PatchOperation {
 }
 
 /// Take the value at `path` away.
-fn remove(path: &str) -> PatchOperation {
+pub fn remove(path: &str) -> PatchOperation {
     PatchOperation::Remove(RemoveOperation { path: pointer(path) })
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod replicas;
 mod swing;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 pub use applicant::Applicant;
 pub use applier::{Applier, ApplyError, Outcome};

@@ -8,7 +8,10 @@ use windlass_object::{
     patch::{put, test},
 };
 
-use super::applier::{Applier, ApplyError, Outcome};
+use super::{
+    applier::{Applier, ApplyError, Outcome},
+    webhooks::pointed_elsewhere,
+};
 use crate::requests::RequestError;
 
 // === impl Applier ===
@@ -60,8 +63,9 @@ impl Applier {
         Ok(Outcome::Written)
     }
 
-    /// Points a webhook configuration, where there is one that asks for another trust bundle than `armed` does, to the webhooks of
-    /// `armed`, which has their CA bundle.
+    /// Points a webhook configuration, where there is one that asks for another trust bundle than `armed` does, to whom the
+    /// webhooks of `armed` call, with their CA bundle: without it, API servers would not trust whom they call. What others have
+    /// added to its webhooks stays, as with server-side apply.
     ///
     /// # Errors
     ///
@@ -76,11 +80,8 @@ impl Applier {
         if !has_webhooks || source.is_empty() || object::is_terminating(&live) {
             return Ok(());
         }
-        let mut operations = vec![
-            test("/metadata/uid", &live["metadata"]["uid"]),
-            test("/webhooks", &live["webhooks"]),
-            put("/webhooks", armed["webhooks"].clone()),
-        ];
+        let mut operations = vec![test("/metadata/uid", &live["metadata"]["uid"])];
+        operations.extend(pointed_elsewhere(&live, armed));
         operations.extend(source);
         self.cluster
             .patch(&key, &Patch(operations), names::INSTALL)

@@ -51,23 +51,37 @@ impl BundleReconciler {
         armament: &Armament<'_>,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
-        for kind in ADMISSION_KINDS {
-            for live in self.owned(owner, &kind) {
-                let Some(key) = ObjectKey::of(&live) else { continue };
-                let desired = plan.phases.of(Phase::Admission).filter_map(ObjectKey::of);
-                if desired.into_iter().any(|desired| desired == key) {
-                    continue;
-                }
-                // What took its place is to be observed first.
-                self.gate_on_disarmed(owner, Milestone::Armed)?;
-                self.delete(&live).await?;
-                self.note_disarmed(owner);
-            }
-        }
+        self.delete_dropped_admission(owner, plan).await?;
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if !plan.is_self_managed() && !converts(plan, &live) && is_converting(&live) {
                 self.end_conversion(owner, plan, &live, armament, report).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Deletes the webhook configurations that the plan no longer has.
+    pub(super) async fn delete_dropped_admission(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+        let kept: Vec<_> = plan
+            .phases
+            .of(Phase::Admission)
+            .filter_map(ObjectKey::of)
+            .collect();
+        let mut dropped: Vec<_> = ADMISSION_KINDS
+            .iter()
+            .flat_map(|kind| self.owned(owner, kind))
+            .collect();
+        dropped.retain(|live| ObjectKey::of(live).is_some_and(|key| !kept.contains(&key)));
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        // What took their place is to be observed first; they themselves do not wait for each other.
+        self.gate_on_disarmed(owner, Milestone::Armed)?;
+        for live in dropped {
+            let deleted = self.delete(&live).await;
+            // Also one that may have been deleted, for all that is known.
+            self.note_disarmed(owner);
+            deleted?;
         }
         Ok(())
     }

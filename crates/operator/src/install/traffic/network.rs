@@ -5,46 +5,57 @@ use windlass_object::{names, object};
 
 use crate::install::{canary::revision, label_selector};
 
-/// A NetworkPolicy that lets the pods of `deployment` do what `policies` of its own bundle say, as long as those of the
-/// revision before are still in force: policies add up, and what selects no pod of the old revision takes nothing from it.
+/// A NetworkPolicy that lets the pods of `deployment` do what `desired`, the policies of its own bundle, say, as long as those of
+/// the revision before are still in force: policies add up, and what selects no pod of the old revision takes nothing from it.
+/// `live`: the policies of the install that are there.
 ///
-/// `None` for a Deployment without a revision.
-pub fn admit_new_pods(deployment: &Value, policies: &[&Value]) -> Option<Value> {
+/// A direction that none of both restricts is left alone: what somebody else denies there, the new pods are not to have either.
+/// `None` for a Deployment without a revision, and where neither direction is restricted.
+pub fn admit_new_pods<'a>(
+    deployment: &Value,
+    desired: &[&Value],
+    live: impl IntoIterator<Item = &'a Value>,
+) -> Option<Value> {
     let revision = revision(deployment)?;
+    let name = format!("{}-{revision}", object::text(deployment, "/metadata/name")?);
     let labels = deployment.pointer("/spec/template/metadata/labels")?;
-    let own: Vec<_> = policies
-        .iter()
-        .filter(|policy| label_selector::matches(&policy["spec"]["podSelector"], labels))
-        .collect();
-    let rules = |direction: &str, policy_type: &str| {
-        let restricting: Vec<_> = own
-            .iter()
-            .filter(|policy| restricts(policy, policy_type))
-            .collect();
-        if restricting.is_empty() {
-            return json!([{}]);
+    let selects = |policy: &&Value| label_selector::matches(&policy["spec"]["podSelector"], labels);
+    let own: Vec<_> = desired.iter().copied().filter(selects).collect();
+    // What was written of this one restricts nothing by itself.
+    let others = |policy: &&Value| object::text(policy, "/metadata/name") != Some(&name);
+    let live: Vec<_> = live.into_iter().filter(others).filter(selects).collect();
+    let mut spec = json!({"podSelector": {"matchLabels": {names::REVISION: revision}}, "policyTypes": []});
+    let mut types = Vec::new();
+    for (direction, policy_type) in [("ingress", "Ingress"), ("egress", "Egress")] {
+        if let Some(rules) = rules(&own, &live, direction, policy_type) {
+            spec[direction] = rules;
+            types.push(policy_type);
         }
-        restricting
-            .iter()
-            .flat_map(|policy| object::items(policy, &format!("/spec/{direction}")))
-            .cloned()
-            .collect()
-    };
-    let name = object::text(deployment, "/metadata/name")?;
+    }
+    if types.is_empty() {
+        return None;
+    }
+    spec["policyTypes"] = json!(types);
     Some(json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {
-            "name": format!("{name}-{revision}"),
-            "namespace": object::text(deployment, "/metadata/namespace")?,
-        },
-        "spec": {
-            "podSelector": {"matchLabels": {names::REVISION: revision}},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": rules("ingress", "Ingress"),
-            "egress": rules("egress", "Egress"),
-        },
+        "metadata": {"name": name, "namespace": object::text(deployment, "/metadata/namespace")?},
+        "spec": spec,
     }))
+}
+
+/// What new pods may do in a direction: what the policies of their own bundle say, or anything where only one of the revision
+/// before restricts it. `None` where neither does.
+fn rules(own: &[&Value], live: &[&Value], direction: &str, policy_type: &str) -> Option<Value> {
+    let restricts = |policy: &&&Value| restricts(policy, policy_type);
+    let restricting: Vec<_> = own.iter().filter(restricts).collect();
+    if restricting.is_empty() {
+        return live.iter().any(|policy| restricts(&policy)).then(|| json!([{}]));
+    }
+    let rules = restricting
+        .iter()
+        .flat_map(|policy| object::items(policy, &format!("/spec/{direction}")));
+    Some(rules.cloned().collect())
 }
 
 /// Whether a policy restricts a direction (`networking.k8s.io/v1` NetworkPolicySpec: where it names no types, ingress, and
@@ -71,33 +82,105 @@ mod tests {
         deployment
     }
 
+    fn policy(name: &str, spec: Value) -> Value {
+        json!({"metadata": {"name": name}, "spec": spec})
+    }
+
+    fn port(port: u16) -> Value {
+        json!({"ports": [{"port": port}]})
+    }
+
     #[test]
     fn new_pods_may_do_what_their_own_bundle_says() {
-        let port = |port: u16| json!({"ports": [{"port": port}]});
-        let policy = |selector: Value, ingress: Value| json!({"spec": {"podSelector": selector, "ingress": [ingress]}});
-        let own = policy(json!({"matchLabels": {"app": "a"}}), port(8443));
-        let all = policy(json!({}), port(9443));
-        let other = policy(
-            json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["a"]}]}),
-            port(1),
+        let own = policy(
+            "own",
+            json!({"podSelector": {"matchLabels": {"app": "a"}}, "ingress": [port(8443)]}),
         );
-        let admitted = admit_new_pods(&deployment(), &[&own, &all, &other]).unwrap();
-        assert_eq!(admitted["spec"]["ingress"], json!([port(8443), port(9443)]));
-        assert_eq!(admitted["spec"]["egress"], json!([{}]), "nothing restricts it");
+        let all = policy("all", json!({"podSelector": {}, "ingress": [port(9443)]}));
+        let other = policy(
+            "other",
+            json!({
+                "podSelector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["a"]}]},
+                "ingress": [port(1)], "egress": [port(1)],
+            }),
+        );
+        let admitted = admit_new_pods(&deployment(), &[&own, &all, &other], [&other]).unwrap();
         let revision = revision(&deployment()).unwrap().to_owned();
         assert_eq!(
-            admitted["spec"]["podSelector"],
-            json!({"matchLabels": {names::REVISION: revision}})
+            admitted["spec"],
+            json!({
+                "podSelector": {"matchLabels": {names::REVISION: revision}},
+                "policyTypes": ["Ingress"],
+                "ingress": [port(8443), port(9443)],
+            }),
+            "egress is restricted by others at most"
         );
     }
 
     #[test]
-    fn where_nothing_restricts_them_new_pods_may_do_anything() {
-        let admitted = admit_new_pods(&deployment(), &[]).unwrap();
-        assert_eq!(admitted["spec"]["ingress"], json!([{}]));
-        let deny = json!({"spec": {"podSelector": {}, "policyTypes": ["Egress"]}});
-        let admitted = admit_new_pods(&deployment(), &[&deny]).unwrap();
-        assert_eq!(admitted["spec"]["egress"], json!([]));
-        assert_eq!(admitted["spec"]["ingress"], json!([{}]));
+    fn only_a_direction_that_a_policy_of_the_install_restricts_is_opened() {
+        let of = |name: &str, types: Value, rules: Value| {
+            let mut spec = rules;
+            spec["podSelector"] = json!({});
+            spec["policyTypes"] = types;
+            policy(name, spec)
+        };
+        let ingress = of("p", json!(["Ingress"]), json!({"ingress": [port(8443)]}));
+        let egress = of("p", json!(["Egress"]), json!({"egress": [port(443)]}));
+        let deny = of("d", json!(["Ingress", "Egress"]), json!({}));
+        let own = admit_new_pods(&deployment(), &[&ingress], []).unwrap();
+        let elsewhere = policy(
+            "e",
+            json!({"podSelector": {"matchLabels": {"app": "b"}}, "ingress": []}),
+        );
+        for (case, desired, live, expected) in [
+            ("nothing of ours", None, None, None),
+            ("of other pods", Some(&elsewhere), Some(&elsewhere), None),
+            ("what was written itself", None, Some(&own), None),
+            (
+                "new",
+                Some(&ingress),
+                None,
+                Some(json!({"Ingress": [port(8443)]})),
+            ),
+            (
+                "as before",
+                Some(&ingress),
+                Some(&ingress),
+                Some(json!({"Ingress": [port(8443)]})),
+            ),
+            ("dropped", None, Some(&egress), Some(json!({"Egress": [{}]}))),
+            (
+                "in another direction",
+                Some(&ingress),
+                Some(&egress),
+                Some(json!({"Ingress": [port(8443)], "Egress": [{}]})),
+            ),
+            (
+                "denied",
+                Some(&deny),
+                Some(&ingress),
+                Some(json!({"Ingress": [], "Egress": []})),
+            ),
+        ] {
+            let desired: Vec<_> = desired.into_iter().collect();
+            let admitted = admit_new_pods(&deployment(), &desired, live);
+            let rules = admitted.map(|admitted| {
+                let types = object::items(&admitted, "/spec/policyTypes").iter();
+                let rules = types.filter_map(Value::as_str).map(|policy_type| {
+                    let rules = admitted["spec"][policy_type.to_lowercase()].clone();
+                    (policy_type.to_owned(), rules)
+                });
+                let rules: Value = rules.collect::<serde_json::Map<_, _>>().into();
+                let spec = admitted["spec"].as_object().unwrap();
+                assert_eq!(
+                    spec.len(),
+                    2 + rules.as_object().unwrap().len(),
+                    "{case}: {spec:?}"
+                );
+                rules
+            });
+            assert_eq!(rules, expected, "{case}");
+        }
     }
 }

@@ -1,0 +1,275 @@
+//! The patch that points the webhooks of a configuration elsewhere, and leaves what others have added to them.
+
+use json_patch::PatchOperation;
+use serde_json::{Value, json};
+use windlass_object::{
+    names, object,
+    patch::{put, remove, test},
+};
+
+/// Who says what of the webhooks of a live configuration, by `metadata.managedFields`.
+struct Ownership<'a> {
+    ours: Vec<&'a Value>,
+    others: Vec<&'a Value>,
+}
+
+/// What makes those webhooks of a live configuration that are ours into those of `armed`: they call whom `armed` says, with the
+/// rules that go with it. A webhook, by its name, of which `armed` says nothing goes if it is ours, likewise a field of one that
+/// is ours alone; what else there is stays.
+///
+/// Each webhook that changes is tested by its name: an index that has moved is refused.
+pub(super) fn pointed_elsewhere(live: &Value, armed: &Value) -> Vec<PatchOperation> {
+    let webhooks = object::items(live, "/webhooks");
+    let desired = object::items(armed, "/webhooks");
+    if webhooks.is_empty() {
+        return vec![put("/webhooks", desired.into())];
+    }
+    let ownership = Ownership::of(live);
+    let (mut tests, mut changes, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, webhook) in webhooks.iter().enumerate() {
+        let path = format!("/webhooks/{index}");
+        // Old API servers took a name twice.
+        let is_first = named(&webhooks[..index], webhook).is_none();
+        match named(desired, webhook) {
+            Some(desired) if is_first => changes.extend(changed(&path, webhook, desired, &ownership)),
+            None if !ownership.has_webhook(webhook) => continue,
+            _ => removed.push(remove(&path)),
+        }
+        tests.push(test(&format!("{path}/name"), &webhook["name"]));
+    }
+    let added = desired
+        .iter()
+        .filter(|desired| named(webhooks, desired).is_none())
+        .map(|added| put("/webhooks/-", added.clone()));
+    tests.extend(changes);
+    tests.extend(added);
+    // From the end, so that the others keep their places.
+    tests.extend(removed.into_iter().rev());
+    tests
+}
+
+/// What makes a webhook say what `desired` does.
+fn changed(path: &str, live: &Value, desired: &Value, ownership: &Ownership<'_>) -> Vec<PatchOperation> {
+    let puts = desired
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(field, value)| live.get(field) != Some(value))
+        .map(|(field, value)| put(&format!("{path}/{field}"), value.clone()));
+    let dropped = live
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(field, _)| desired.get(field).is_none() && ownership.is_ours_alone(live, field))
+        .map(|(field, _)| remove(&format!("{path}/{field}")));
+    puts.chain(dropped).collect()
+}
+
+/// The first webhook with the name of this one.
+fn named<'a>(webhooks: &'a [Value], webhook: &Value) -> Option<&'a Value> {
+    webhooks.iter().find(|other| other["name"] == webhook["name"])
+}
+
+// === impl Ownership ===
+
+impl<'a> Ownership<'a> {
+    fn of(live: &'a Value) -> Self {
+        let entries = object::items(live, "/metadata/managedFields").iter();
+        let (ours, others) =
+            entries.partition(|entry| object::text(entry, "/manager") == Some(names::INSTALL));
+        Self { ours, others }
+    }
+
+    fn has_webhook(&self, webhook: &Value) -> bool {
+        fields(&self.ours, webhook).next().is_some()
+    }
+
+    fn is_ours_alone(&self, webhook: &Value, field: &str) -> bool {
+        let field = format!("f:{field}");
+        let has = |entries| fields(entries, webhook).any(|fields| fields.get(&field).is_some());
+        has(&self.ours) && !has(&self.others)
+    }
+}
+
+/// The sets of fields of a webhook (kubernetes-sigs/structured-merge-diff: `k:` and the key of an item, `f:` and the name of a
+/// field).
+fn fields<'a>(entries: &[&'a Value], webhook: &Value) -> impl Iterator<Item = &'a Value> {
+    let item = format!("k:{}", json!({"name": webhook["name"]}));
+    entries
+        .iter()
+        .filter_map(move |entry| entry["fieldsV1"]["f:webhooks"].get(&item))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADMIN: &str = "kubectl-edit";
+
+    fn webhook(name: &str, service: &str, more: &Value) -> Value {
+        let mut webhook = json!({
+            "name": name,
+            "clientConfig": {"service": {"name": service, "namespace": "n", "port": 443}, "caBundle": service},
+            "rules": [{"resources": [service]}],
+        });
+        json_patch::merge(&mut webhook, more);
+        webhook
+    }
+
+    /// A configuration with the fields that managers own of each of its webhooks.
+    fn live(webhooks: Vec<Value>, owners: &[(&str, &str, &[&str])]) -> Value {
+        let entries: Vec<_> = owners
+            .iter()
+            .map(|(manager, name, fields)| {
+                let owned: serde_json::Map<_, _> = fields
+                    .iter()
+                    .map(|field| (format!("f:{field}"), json!({})))
+                    .collect();
+                let item = format!("k:{{\"name\":\"{name}\"}}");
+                json!({"manager": manager, "fieldsV1": {"f:webhooks": {item: owned}}})
+            })
+            .collect();
+        json!({"metadata": {"managedFields": entries}, "webhooks": webhooks})
+    }
+
+    fn pointed(live: &Value, desired: Vec<Value>) -> Value {
+        let mut patched = live.clone();
+        let armed = json!({ "webhooks": desired });
+        let patch = json_patch::Patch(pointed_elsewhere(live, &armed));
+        json_patch::patch(&mut patched, &patch).unwrap();
+        patched["webhooks"].take()
+    }
+
+    const OURS: &[&str] = &["name", "clientConfig", "rules"];
+
+    #[test]
+    fn a_webhook_calls_another_service_and_keeps_what_others_have_added() {
+        let added = json!({
+            "namespaceSelector": {"matchLabels": {"a": "b"}}, "objectSelector": {"matchLabels": {"c": "d"}},
+            "matchConditions": [{"name": "m", "expression": "true"}], "timeoutSeconds": 10,
+        });
+        let before = live(
+            vec![webhook("a", "old", &added)],
+            &[
+                (names::INSTALL, "a", OURS),
+                (
+                    ADMIN,
+                    "a",
+                    &["namespaceSelector", "objectSelector", "matchConditions"],
+                ),
+            ],
+        );
+        let desired = webhook("a", "new", &json!({"failurePolicy": "Ignore"}));
+        let mut expected = desired.clone();
+        json_patch::merge(&mut expected, &added);
+        assert_eq!(pointed(&before, vec![desired]), json!([expected]));
+    }
+
+    #[test]
+    fn what_is_ours_alone_is_as_the_new_bundle_says() {
+        let old = json!({
+            "namespaceSelector": {"matchLabels": {"a": "b"}}, "objectSelector": {"matchLabels": {"c": "d"}},
+            "timeoutSeconds": 3,
+        });
+        let before = live(
+            vec![webhook("a", "old", &old)],
+            &[
+                (
+                    names::INSTALL,
+                    "a",
+                    &["clientConfig", "rules", "namespaceSelector", "objectSelector"],
+                ),
+                (ADMIN, "a", &["objectSelector"]),
+            ],
+        );
+        let after = pointed(&before, vec![webhook("a", "new", &json!({}))]);
+        let kept = json!({"objectSelector": old["objectSelector"], "timeoutSeconds": 3});
+        assert_eq!(after, json!([webhook("a", "new", &kept)]));
+    }
+
+    #[test]
+    fn webhooks_are_told_by_their_names() {
+        let plain = |name: &str, service: &str| webhook(name, service, &json!({}));
+        let ours = |names: &[&'static str]| -> Vec<_> {
+            names.iter().map(|name| (names::INSTALL, *name, OURS)).collect()
+        };
+        for (case, before, desired, expected) in [
+            (
+                "another order",
+                live(vec![plain("a", "old"), plain("b", "old")], &ours(&["a", "b"])),
+                vec![plain("b", "new"), plain("a", "other")],
+                vec![plain("a", "other"), plain("b", "new")],
+            ),
+            (
+                "renamed, with one more",
+                live(
+                    vec![plain("a", "old"), plain("b", "old"), plain("c", "old")],
+                    &ours(&["a", "b", "c"]),
+                ),
+                vec![plain("b", "new"), plain("d", "new"), plain("e", "new")],
+                vec![plain("b", "new"), plain("d", "new"), plain("e", "new")],
+            ),
+            (
+                "somebody else's beside ours",
+                live(
+                    vec![plain("theirs", "x"), plain("a", "old"), plain("b", "old")],
+                    &[
+                        (ADMIN, "theirs", OURS),
+                        (names::INSTALL, "a", OURS),
+                        (names::INSTALL, "b", OURS),
+                    ],
+                ),
+                vec![plain("b", "new")],
+                vec![plain("theirs", "x"), plain("b", "new")],
+            ),
+            (
+                "a dropped one that somebody else has changed, too",
+                live(
+                    vec![
+                        webhook("a", "old", &json!({"timeoutSeconds": 1})),
+                        plain("b", "old"),
+                    ],
+                    &[
+                        (names::INSTALL, "a", OURS),
+                        (ADMIN, "a", &["timeoutSeconds"]),
+                        (names::INSTALL, "b", OURS),
+                    ],
+                ),
+                vec![plain("b", "new")],
+                vec![plain("b", "new")],
+            ),
+            (
+                "a name twice",
+                live(
+                    vec![plain("a", "old"), plain("b", "old"), plain("a", "older")],
+                    &ours(&["a", "b"]),
+                ),
+                vec![plain("a", "new"), plain("b", "new")],
+                vec![plain("a", "new"), plain("b", "new")],
+            ),
+            (
+                "none left",
+                json!({"metadata": {}}),
+                vec![plain("a", "new")],
+                vec![plain("a", "new")],
+            ),
+        ] {
+            assert_eq!(pointed(&before, desired), Value::from(expected), "{case}");
+        }
+    }
+
+    #[test]
+    fn an_index_that_has_moved_is_refused() {
+        let before = live(
+            vec![webhook("a", "old", &json!({})), webhook("b", "old", &json!({}))],
+            &[(names::INSTALL, "a", OURS), (names::INSTALL, "b", OURS)],
+        );
+        for desired in ["a", "c"] {
+            let armed = json!({"webhooks": [webhook(desired, "new", &json!({}))]});
+            let patch = json_patch::Patch(pointed_elsewhere(&before, &armed));
+            let mut moved = before.clone();
+            moved["webhooks"].as_array_mut().unwrap().swap(0, 1);
+            assert!(json_patch::patch(&mut moved, &patch).is_err(), "{desired}");
+        }
+    }
+}
