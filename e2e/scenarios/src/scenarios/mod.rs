@@ -153,6 +153,7 @@ scenarios! {
     changes::all_changes_together_cost_no_call = is_carried_through(BundleChange::Everything),
     changes::a_source_that_changes_midway_costs_no_call,
     changes::a_source_that_goes_back_to_another_selector_costs_no_call,
+    changes::what_an_admin_added_to_a_webhook_outlives_a_rename,
     changes::a_restart_midway_costs_no_call,
     changes::bundles_whose_pods_look_alike_answer_only_their_own_calls,
     changes::a_server_of_controller_runtime_is_upgraded_again_and_again needs ControllerRuntime,

@@ -1,5 +1,6 @@
 //! Upgrades to a bundle that differs from the one before in what traffic hangs on, and back again, under load.
 
+mod additions;
 mod allowances;
 mod bursts;
 mod change;
@@ -11,6 +12,7 @@ mod there_and_back;
 mod variant;
 
 pub(super) use self::{
+    additions::what_an_admin_added_to_a_webhook_outlives_a_rename,
     change::BundleChange,
     controller_runtime::a_server_of_controller_runtime_is_upgraded_again_and_again,
     midway::{

@@ -1,0 +1,56 @@
+//! What an admin has added to a webhook outlives an upgrade.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::{change::BundleChange, there_and_back::set};
+use crate::{
+    request::text,
+    sample,
+    steps::{self, VALIDATING, list, succeed},
+    test_cluster::TestCluster,
+};
+
+/// The webhook is exempted from a namespace; then its Deployment is renamed, and so who is called and trusted.
+pub(in super::super) async fn what_an_admin_added_to_a_webhook_outlives_a_rename(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let change = BundleChange::DeploymentName;
+    let (older, newer) = (change.older(cluster)?, change.newer(cluster)?);
+    let folder = cluster.operator.bundle_dir.join(&older);
+    steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
+
+    let before = webhook(cluster).await?;
+    let name = text(&before, "/metadata/name");
+    let condition = json!({"name": "not-there", "expression": "request.namespace != 'exempt'"});
+    let mut webhooks = before["webhooks"].clone();
+    webhooks[0]["matchConditions"] = json!([condition]);
+    let path = format!("{VALIDATING}/{name}?fieldManager=kubectl-edit");
+    succeed(
+        &cluster.client,
+        "PATCH",
+        &path,
+        Some(&json!({"webhooks": webhooks})),
+    )
+    .await?;
+    for source in [&newer, &older] {
+        set(cluster, "sample", source).await?;
+        let after = webhook(cluster).await?;
+        let webhook = &after["webhooks"][0];
+        anyhow::ensure!(
+            webhook["matchConditions"] == json!([condition]),
+            "it is gone: {after}"
+        );
+        let called = text(webhook, "/clientConfig/service/name");
+        let is_renamed = called.starts_with("other-operator");
+        anyhow::ensure!(is_renamed == (source == &newer), "it calls {called}");
+    }
+    Ok(())
+}
+
+async fn webhook(cluster: &TestCluster) -> anyhow::Result<Value> {
+    let webhooks = list(&cluster.client, VALIDATING).await?;
+    let ours = |webhook: &Value| text(webhook, "/metadata/name").contains("vwidget");
+    webhooks.into_iter().find(ours).context("no webhook of widgets")
+}
