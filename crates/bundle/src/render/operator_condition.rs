@@ -13,9 +13,18 @@ const VARIABLE: &str = "OPERATOR_CONDITION_NAME";
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
+/// Tells the containers of Deployments the name of the OperatorCondition of their release, and gives that and what lets them write
+/// into it.
+pub(super) fn introduce(csv_name: &str, namespace: &str, deployments: &mut [Value]) -> Vec<Value> {
+    for deployment in &mut *deployments {
+        set(deployment, csv_name);
+    }
+    objects(csv_name, namespace, deployments)
+}
+
 /// The OperatorCondition of a release, and the role by which its pods write into it
 /// (`pkg/controller/operators/operatorcondition_controller.go`). All have the release's name.
-pub(super) fn objects(csv_name: &str, namespace: &str, deployments: &[Value]) -> Vec<Value> {
+fn objects(csv_name: &str, namespace: &str, deployments: &[Value]) -> Vec<Value> {
     let kind = BundledKind::OPERATOR_CONDITION;
     let metadata = json!({"name": csv_name, "namespace": namespace});
     let names: Vec<_> = deployments
@@ -53,7 +62,7 @@ pub(super) fn objects(csv_name: &str, namespace: &str, deployments: &[Value]) ->
 }
 
 /// Sets the variable in every container of a Deployment, whatever was there.
-pub(super) fn set(deployment: &mut Value, csv_name: &str) {
+fn set(deployment: &mut Value, csv_name: &str) {
     let pod_spec = json::fields(deployment, &["spec", "template", "spec"]);
     let containers = pod_spec.get_mut("containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten() {

@@ -75,7 +75,6 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         CertificateProvider::Windlass { .. } => serving.iter().map(WebhookCertificate::of).collect(),
         CertificateProvider::None => Vec::new(),
     };
-    let durations = options.certificates.durations();
 
     let mut objects = rbac::service_accounts(bundle, namespace);
     objects.extend(rbac::roles(bundle, namespace, &targets));
@@ -85,16 +84,15 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
     objects.extend(
         certificates
             .iter()
-            .map(|certificate| certificate.object(namespace, durations)),
+            .map(|certificate| certificate.object(namespace, options.certificates.durations())),
     );
     let mut deployments = deployments::deployments(bundle, &serving, &targets, options);
-    let mut operator_condition = Vec::new();
-    if let CertificateProvider::Windlass { .. } = options.certificates {
-        operator_condition = operator_condition::objects(bundle.csv().name(), namespace, &deployments);
-        for deployment in &mut deployments {
-            operator_condition::set(deployment, bundle.csv().name());
+    let operator_condition = match options.certificates {
+        CertificateProvider::Windlass { .. } => {
+            operator_condition::introduce(bundle.csv().name(), namespace, &mut deployments)
         }
-    }
+        CertificateProvider::None => Vec::new(),
+    };
     let notices = serving
         .iter()
         .filter_map(|serving| rollout::overridden(serving, &deployments))
@@ -110,11 +108,9 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         .map(|certificate| certificate.green_service(namespace))
         .collect();
     errors.extend(duplicates(
-        objects
-            .iter()
-            .chain(&admission)
-            .chain(&greens)
-            .chain(&operator_condition),
+        [&objects, &admission, &greens, &operator_condition]
+            .into_iter()
+            .flatten(),
     ));
     if !errors.is_empty() {
         return Err(errors);

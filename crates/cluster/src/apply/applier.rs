@@ -18,7 +18,7 @@ use super::{
     applicant::Applicant,
     body::owned,
     difference::{body_hash, covers},
-    repairs::{Change, RepairContest, Repairs},
+    repairs::{Interference, RepairContest, Repairs},
 };
 use crate::{
     index::Index,
@@ -310,9 +310,9 @@ impl Applier {
         }
         let owner = &owner.bundle_deployment;
         let change = if live.is_null() {
-            Change::Deleted
+            Interference::Deletion
         } else {
-            Change::Edited {
+            Interference::Edit {
                 by: last_writer(live),
             }
         };

@@ -48,11 +48,11 @@ pub struct RepairContest {
 
 /// What somebody else did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change<'a> {
+pub(super) enum Interference<'a> {
     /// It is gone.
-    Deleted,
+    Deletion,
     /// It is different.
-    Edited {
+    Edit {
         /// By whom, as far as its managed fields tell.
         by: Option<&'a str>,
     },
@@ -89,7 +89,7 @@ impl Repairs {
         &self,
         object: &ObjectKey,
         owner: &str,
-        change: Change<'_>,
+        change: Interference<'_>,
         now: Instant,
     ) -> bool {
         let mut objects = self.objects.lock();
@@ -97,10 +97,10 @@ impl Repairs {
             .entry(object.clone())
             .or_insert_with(|| RepairedObject::new(owner, now));
         // Who deletes an object leaves no trace in it.
-        if let Change::Edited { by: Some(by) } = change {
+        if let Interference::Edit { by: Some(by) } = change {
             repaired.by = Some(by.to_owned());
         }
-        let costs_calls = change == Change::Deleted || Kind::of(object) == kinds::SERVICE;
+        let costs_calls = change == Interference::Deletion || Kind::of(object) == kinds::SERVICE;
         repaired.last_pause = if costs_calls {
             LAST_PAUSE_OF_TRAFFIC
         } else {
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    const EDITED: Change<'_> = Change::Edited { by: Some("m") };
+    const EDITED: Interference<'_> = Interference::Edit { by: Some("m") };
 
     fn object() -> ObjectKey {
         kinds::CONFIG_MAP.object(Some("n"), "s")
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_calls_hang_on_is_put_back_within_seconds_for_ever() {
         let service = kinds::SERVICE.object(Some("n"), "s");
-        for (object, change) in [(object(), Change::Deleted), (service, EDITED)] {
+        for (object, change) in [(object(), Interference::Deletion), (service, EDITED)] {
             let repairs = Repairs::default();
             let mut now = Instant::now();
             for _ in 0..1_000 {

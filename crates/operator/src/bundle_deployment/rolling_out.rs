@@ -47,7 +47,7 @@ impl Rollout {
     /// as the bundle's own strategy adds.
     fn has_new_pods(&self, live: &Value, revisions: &Revisions) -> bool {
         revisions.have_settled(surge(live))
-            || (replica_failure(live).is_some() && revisions.have_settled(surge(&self.desired)))
+            || (replica_failure(live).is_some() && revisions.have_settled(surge(&self.desired).max(1)))
     }
 }
 
@@ -87,14 +87,8 @@ impl BundleReconciler {
                 && self
                     .keeps_old_pods(owner, plan, traffic, desired, live, called_elsewhere)
                     .await?;
-            if keeps && leaves_as_is(desired, live, self.has_pods(owner, plan, desired)) {
-                let asked = self.context.cluster.read(&key).await?;
-                if leaves_as_is(desired, asked.as_ref(), true) {
-                    continue;
-                }
-                let message = format!("waiting to observe the template of {key}");
-                let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
-                return Err(Halt::Later(outcome, LAG));
+            if keeps && self.stays(owner, plan, desired, live).await? {
+                continue;
             }
             if let Some(live) = live {
                 self.gate_on_selector(plan, desired, live, owner, allow_interruption)
@@ -119,6 +113,30 @@ impl BundleReconciler {
             });
         }
         Ok(rollouts)
+    }
+
+    /// Whether a Deployment is left as it is while webhooks go back to the older of its revisions. A watch that lags may show the
+    /// template of a revision that is neither.
+    async fn stays(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        desired: &Value,
+        live: Option<&Value>,
+    ) -> Result<bool, Halt> {
+        let Some(key) = ObjectKey::of(desired) else {
+            return Ok(false);
+        };
+        if !leaves_as_is(desired, live, self.has_pods(owner, plan, desired)) {
+            return Ok(false);
+        }
+        let asked = self.context.cluster.read(&key).await?;
+        if leaves_as_is(desired, asked.as_ref(), true) {
+            return Ok(true);
+        }
+        let message = format!("waiting to observe the template of {key}");
+        let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
+        Err(Halt::Later(outcome, LAG))
     }
 
     /// Whether old pods of a Deployment are kept. Before they are let go, the API server is asked whom webhooks call: a watch that
