@@ -10,8 +10,6 @@ use crate::{is_served, is_storage, storage_version, stored_versions, version, ve
 pub enum Stage {
     /// Pods of the revision before are called.
     Rollout,
-    /// The same for a last moment: those of the new revision have proven themselves, and the next write calls them.
-    Swing,
     /// Pods of the revision before are called no more, and the conversion is about to end.
     Ending,
     /// Only pods of the new revision are called, and they have proven themselves.
@@ -24,13 +22,7 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in order.
-    pub const ALL: [Self; 5] = [
-        Self::Rollout,
-        Self::Swing,
-        Self::Ending,
-        Self::Proven,
-        Self::Settled,
-    ];
+    pub const ALL: [Self; 4] = [Self::Rollout, Self::Ending, Self::Proven, Self::Settled];
 }
 
 /// The body to apply for `desired`, without its conversion. `converts`: whether a webhook converts between its versions, now or
@@ -38,9 +30,8 @@ impl Stage {
 ///
 /// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise:
 ///
-/// - Until [`Stage::Swing`] what is served stays served. A version that is not live yet is there, but served only where nothing
-///   converts: pods of the revision before do not know it. In [`Stage::Rollout`] they do not know other schemas either: see
-///   [`keep_schemas`]. In [`Stage::Ending`] only what both serve is served.
+/// - In [`Stage::Rollout`] what is served stays served. A version that is not live yet is there, but served only where nothing
+///   converts: pods of the revision before do not know it. In [`Stage::Ending`] only what both serve is.
 /// - From [`Stage::Proven`] on, what is desired is served. A dropped version in which objects may still be stored stays, not
 ///   served.
 /// - In [`Stage::Settled`] the storage version moves: an API server that has not heard of the new version could not read what is
@@ -55,7 +46,7 @@ pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage, converts: boo
     for version in &mut all {
         let is_live = serves(live, version_name(version));
         version["served"] = json!(match stage {
-            Stage::Rollout | Stage::Swing => is_live || (!converts && is_served(version)),
+            Stage::Rollout => is_live || (!converts && is_served(version)),
             Stage::Ending => is_live && is_served(version),
             Stage::Proven | Stage::Settled => is_served(version),
         });
@@ -63,8 +54,8 @@ pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage, converts: boo
     let stored = stored_versions(live);
     for dropped in dropped_versions(desired, live) {
         let mut dropped = dropped.clone();
-        if stage < Stage::Proven || stored.contains(&version_name(&dropped)) {
-            dropped["served"] = json!(stage <= Stage::Swing && is_served(&dropped));
+        if matches!(stage, Stage::Rollout | Stage::Ending) || stored.contains(&version_name(&dropped)) {
+            dropped["served"] = json!(stage == Stage::Rollout && is_served(&dropped));
             all.push(dropped);
         }
     }
@@ -77,43 +68,6 @@ pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage, converts: boo
     }
     body["spec"]["versions"] = Value::from(all);
     body
-}
-
-/// What of a version goes with its schema: it names fields of that.
-const OF_SCHEMA: [&str; 4] = [
-    "schema",
-    "subresources",
-    "additionalPrinterColumns",
-    "selectableFields",
-];
-
-/// Gives versions of `body` that are in use the schemas that are live. Pods that know no others are asked to convert and to
-/// change objects: a field that is new they would drop, though API servers took it.
-///
-/// In use is what is served and what is stored. A live version without a schema is one of which that is not known: it stays as
-/// `body` says.
-pub fn keep_schemas(body: &mut Value, live: &Value) {
-    let stored = stored_versions(live);
-    let Some(Value::Array(all)) = body.pointer_mut("/spec/versions") else {
-        return;
-    };
-    for new in all {
-        let name = version_name(new);
-        let Some(old) = version(live, name) else { continue };
-        let is_used = is_served(old) || is_storage(old) || stored.contains(&name);
-        let Some(new) = new
-            .as_object_mut()
-            .filter(|_| is_used && old.get("schema").is_some())
-        else {
-            continue;
-        };
-        for field in OF_SCHEMA {
-            match old.get(field) {
-                Some(kept) => new.insert(field.to_owned(), kept.clone()),
-                None => new.shift_remove(field),
-            };
-        }
-    }
 }
 
 /// Whether something of `desired` must not be in `live` before the new revision has proven itself: a version is served
@@ -238,7 +192,6 @@ mod tests {
         assert!(stops_serving(&desired, &live));
         for (stage, expected) in [
             (Stage::Rollout, [("v1", true, false), ("v1alpha1", true, true)]),
-            (Stage::Swing, [("v1", true, false), ("v1alpha1", true, true)]),
             (Stage::Ending, [("v1", true, false), ("v1alpha1", false, true)]),
             (Stage::Proven, [("v1", true, false), ("v1alpha1", false, true)]),
             (Stage::Settled, [("v1", true, true), ("v1alpha1", false, false)]),
@@ -253,44 +206,6 @@ mod tests {
         assert_eq!(
             shape(&staged(&desired, Some(&live), Stage::Proven, true)),
             [("v1", true, true)]
-        );
-    }
-
-    #[test]
-    fn pods_that_convert_are_given_no_fields_that_they_do_not_know() {
-        let with = |mut version: Value, schema: &str, more: &Value| {
-            version["schema"] = schema.into();
-            for (field, value) in more.as_object().unwrap() {
-                version[field] = value.clone();
-            }
-            version
-        };
-        let of = |name: &str, served: bool, storage: bool| json!({"name": name, "served": served, "storage": storage});
-        let live = json!({
-            "spec": {"versions": [
-                with(of("v1", true, false), "old", &json!({"subresources": {"status": {}}})),
-                with(of("v1beta1", false, true), "old", &json!({})),
-                with(of("v1alpha1", false, false), "old", &json!({})),
-                with(of("v0", false, false), "old", &json!({})),
-                of("slim", true, false),
-            ]},
-            "status": {"storedVersions": ["v1beta1", "v1alpha1"]},
-        });
-        let desired = |name: &str| with(of(name, true, false), "new", &json!({"selectableFields": []}));
-        let names = ["v2", "v1", "v1beta1", "v1alpha1", "v0", "slim"];
-        let mut body = json!({"spec": {"versions": names.map(desired)}});
-        keep_schemas(&mut body, &live);
-        let old = |name: &str, more: &Value| with(of(name, true, false), "old", more);
-        assert_eq!(
-            body["spec"]["versions"],
-            json!([
-                desired("v2"),
-                old("v1", &json!({"subresources": {"status": {}}})),
-                old("v1beta1", &json!({})),
-                old("v1alpha1", &json!({})),
-                desired("v0"),
-                desired("slim"),
-            ])
         );
     }
 
@@ -385,7 +300,7 @@ mod tests {
         #[test]
         fn no_stage_goes_back_behind_a_later_one(desired in crds(), live in crds(), converts: bool) {
             let mut now = live.clone();
-            for stage in [Stage::Rollout, Stage::Swing, Stage::Proven, Stage::Settled] {
+            for stage in [Stage::Rollout, Stage::Proven, Stage::Settled] {
                 let body = staged(&desired, Some(&now), stage, converts);
                 now["spec"] = body["spec"].clone();
                 let again = staged(&desired, Some(&now), Stage::Rollout, converts);

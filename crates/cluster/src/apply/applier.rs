@@ -197,17 +197,6 @@ impl Applier {
         object::annotation(live, names::APPLIED_HASH) == Some(&hash)
     }
 
-    /// Whether `desired` was the last that was applied to `live`, also where others have taken the mark of that away since.
-    pub fn has_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let body = owned(desired, owner, live);
-        let hash = body_hash(&body);
-        let known = ObjectKey::of(&body).is_some_and(|key| {
-            let memory = self.memory.lock();
-            memory.get(&key).is_some_and(|memory| memory.hash == hash)
-        });
-        known || self.was_applied(desired, live, owner)
-    }
-
     /// Forgets what is remembered of objects that are gone.
     pub fn forget(&self, key: &ObjectKey) {
         self.memory.lock().remove(key);

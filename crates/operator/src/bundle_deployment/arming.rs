@@ -114,11 +114,6 @@ impl BundleReconciler {
             }
         } else {
             let key = ObjectKey::of(&live).ok_or_else(waiting)?;
-            // A new version may be stored in fields of others that are new, too: those are there before it is served.
-            if let Some(desired) = plan.crd(&conversion.crd) {
-                self.ensure_crd(owner, plan, desired, armament, Stage::Swing, report)
-                    .await?;
-            }
             // A watch that lags shows versions that have been served or dropped since.
             let live = self.context.cluster.read(&key).await?.ok_or_else(waiting)?;
             let body = plan

@@ -8,14 +8,12 @@ use futures::future::join_all;
 use serde_json::Value;
 use tracing::debug;
 use windlass_cluster::{RequestError, apply::Applicant};
+use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, object, text::Listing};
 
-use super::{
-    crd_stages::body_at, halt::Halt, memory::Loaded, reconciler::BundleReconciler,
-    replacing::selects_other_pods,
-};
+use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, replacing::selects_other_pods};
 use crate::install::{
-    plan::{Phase, Plan, Stage},
+    plan::{Phase, Plan, Stage, staged},
     status::Milestone,
 };
 
@@ -93,14 +91,15 @@ impl BundleReconciler {
                 continue;
             };
             let live = self.crd(&key, desired).await?;
-            let converts = plan.conversion(&key.name).is_some();
-            let is_applied = match live.as_deref() {
-                Some(live) => self.is_crd_applied(owner, desired, live, converts).await?,
-                None => false,
-            };
+            let converts = plan.conversion(&key.name).is_some() || live.as_deref().is_some_and(is_converting);
+            let is_applied = live.as_deref().is_some_and(|live| {
+                Stage::ALL.into_iter().any(|stage| {
+                    let body = staged(desired, Some(live), stage, converts);
+                    self.context.applier.was_applied(&body, live, owner)
+                })
+            });
             if !is_applied {
-                // With its schemas, which come when the new pods have proven themselves.
-                bodies.push(body_at(desired, live.as_deref(), Stage::Swing, converts));
+                bodies.push(staged(desired, live.as_deref(), Stage::Rollout, converts));
             }
         }
         Ok(bodies)

@@ -21,7 +21,6 @@ mod acceptance;
 mod arming;
 mod canary;
 mod carrying_through;
-mod crd_stages;
 mod crd_upgrade;
 mod deletion;
 mod disarming;

@@ -12,13 +12,11 @@ use windlass_cluster::{
     endpoints, kinds,
 };
 use windlass_crd::is_converting;
-use windlass_object::{ObjectKey, names, object, patch::relabelled};
+use windlass_object::{ObjectKey, json, names, object, patch::relabelled};
 
-use super::{
-    crd_stages::body_at, halt::Halt, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles,
-};
+use super::{halt::Halt, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles};
 use crate::install::{
-    plan::{Phase, Plan, Stage, stops_serving},
+    plan::{Phase, Plan, Stage, staged, stops_serving},
     status::{InstallOutcome, Milestone},
     traffic::{Traffic, admit_new_pods, transitional},
 };
@@ -185,25 +183,24 @@ impl BundleReconciler {
         let Some(key) = ObjectKey::of(desired) else {
             return Ok(());
         };
+        let live = self.crd(&key, desired).await?;
         let conversion = armament.traffic.conversion(&key.name);
-        let seen = self.crd(&key, desired).await?;
-        let (live, stage) = match stage {
-            Stage::Rollout => {
-                self.rollout_of(owner, desired, seen, conversion.is_some())
-                    .await?
-            }
-            later => (seen, later),
-        };
         let is_converting = live.as_deref().is_some_and(is_converting);
         let ends = conversion.is_none() && is_converting && !plan.is_self_managed();
         // What it no longer converts is served only when the conversion has ended.
-        if ends && stage > Stage::Ending {
+        let stage = if ends && stage > Stage::Ending {
             return Ok(());
-        }
-        if stage > Stage::Swing && live.as_deref().is_some_and(|live| stops_serving(desired, live)) {
+        } else {
+            stage
+        };
+        if stage != Stage::Rollout && live.as_deref().is_some_and(|live| stops_serving(desired, live)) {
             self.note_disarmed(owner);
         }
-        let body = body_at(desired, live.as_deref(), stage, conversion.is_some());
+        let converts = conversion.is_some() || is_converting;
+        let mut body = staged(desired, live.as_deref(), stage, converts);
+        if let Some(live) = live.as_deref().filter(|_| stage == Stage::Rollout) {
+            keep_ca_source(&mut body, live);
+        }
         if let Some(written) = plan.written_conversion(&key.name) {
             return self.ensure_self_managed(&body, written, owner).await;
         }
@@ -348,4 +345,12 @@ pub(super) fn refused(error: ApplyError) -> Halt {
         }
         error => error.into(),
     }
+}
+
+/// Until its conversion is pointed elsewhere, a CRD has the trust bundle of whom it calls.
+fn keep_ca_source(body: &mut Value, live: &Value) {
+    let Some(source) = object::annotation(live, names::INJECT_CA_FROM).filter(|_| is_converting(live)) else {
+        return;
+    };
+    json::fields(body, &["metadata", "annotations"]).insert(names::INJECT_CA_FROM.into(), source.into());
 }

@@ -23,7 +23,6 @@ use windlass_cluster::{
 use windlass_object::names;
 
 use super::{
-    crd_stages::body_at,
     halt::Halt,
     memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials},
     objects::ADMISSION_KINDS,
@@ -32,7 +31,7 @@ use super::{
 use crate::{
     context::Context,
     install::{
-        plan::{Phases, Plan, Stage},
+        plan::{Phases, Plan},
         revision::owner_reference,
     },
     reporting::Announced,
@@ -45,8 +44,6 @@ struct Server {
     /// How what was deleted was to go.
     deletions: Mutex<Vec<Value>>,
     deployment: Value,
-    /// The CustomResourceDefinition that is there.
-    crd: Mutex<Value>,
 }
 
 // === impl Server ===
@@ -60,7 +57,6 @@ impl Server {
             statuses: Mutex::default(),
             deletions: Mutex::default(),
             deployment,
-            crd: Mutex::default(),
         })
     }
 
@@ -84,13 +80,6 @@ impl Server {
                 kind("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
             ];
             (StatusCode::OK, json!({ "resources": kinds }))
-        } else if path == "/apis/apiextensions.k8s.io/v1" {
-            let kind = json!({
-                "name": "customresourcedefinitions", "kind": "CustomResourceDefinition", "namespaced": false,
-            });
-            (StatusCode::OK, json!({"resources": [kind]}))
-        } else if parts.method == Method::GET && path.contains("/customresourcedefinitions/") {
-            (StatusCode::OK, self.crd.lock().clone())
         } else if path == "/apis/apps/v1" || path == "/api/v1" {
             let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true});
             let kinds = [
@@ -273,72 +262,6 @@ async fn dropped_webhook_configurations_go_together_when_what_replaces_them_is_o
     uids.sort_unstable();
     assert_eq!(uids, ["a", "b", "c"]);
     assert!(reconciler.is_disarming(&owner));
-}
-
-#[tokio::test]
-async fn schemas_that_came_stay_and_those_that_are_kept_are_written_once() {
-    let object = deployment(json!({"namespace": "a", "source": {}}));
-    let server = Server::new(object.clone());
-    let reconciler = server.reconciler().await;
-    let owner = reconciler.owner(&serde_json::from_value(object).unwrap());
-    let crd = |schema: &str, versions: &[&str]| {
-        let versions = versions.iter().map(
-            |name| json!({"name": name, "served": true, "storage": *name == "v1", "schema": {"a": schema}}),
-        );
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "widgets.example.com"}, "spec": {"versions": versions.collect::<Vec<_>>()},
-        })
-    };
-    // What the API server has then, and what a watch shows of it.
-    let apply = |body: &Value| {
-        let mut live = body_of(body, &owner);
-        live["spec"]["conversion"] = json!({"strategy": "Webhook"});
-        *server.crd.lock() = live.clone();
-        for version in live["spec"]["versions"].as_array_mut().unwrap() {
-            version.as_object_mut().unwrap().remove("schema");
-        }
-        Some(Arc::new(live))
-    };
-    let desired = crd("new", &["v1", "v2"]);
-    let mut seen = apply(&crd("old", &["v1"]));
-    let converts = true;
-    for (applied, applied_until_now) in [
-        (Stage::Rollout, false),
-        (Stage::Rollout, true),
-        (Stage::Swing, true),
-        (Stage::Swing, true),
-        (Stage::Proven, true),
-    ] {
-        let live = seen.clone().unwrap();
-        let is_applied = reconciler.is_crd_applied(&owner, &desired, &live, converts);
-        assert_eq!(is_applied.await.unwrap(), applied_until_now, "{applied:?}");
-        let begun = reconciler.rollout_of(&owner, &desired, seen.clone(), converts);
-        let (live, stage) = begun.await.unwrap();
-        let schemas_came = server.crd.lock()["spec"]["versions"][0]["schema"]["a"] == "new";
-        assert_eq!(
-            stage,
-            if schemas_came {
-                Stage::Swing
-            } else {
-                Stage::Rollout
-            }
-        );
-        let walked = body_at(&desired, live.as_deref(), stage, converts);
-        if schemas_came || applied_until_now {
-            let live = server.crd.lock().clone();
-            assert!(
-                reconciler.context.applier.was_applied(&walked, &live, &owner),
-                "{applied:?}"
-            );
-        }
-        seen = apply(&body_at(&desired, live.as_deref(), applied.max(stage), converts));
-    }
-    let (_, stage) = reconciler
-        .rollout_of(&owner, &desired, seen, converts)
-        .await
-        .unwrap();
-    assert_eq!(stage, Stage::Swing);
 }
 
 #[tokio::test]

@@ -1,11 +1,9 @@
 //! Upgrades to bundles whose CustomResourceDefinitions break clients or stored objects.
 
-use std::{fs, path::Path};
-
 use anyhow::Context;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{foreign, traffic, upgrade};
+use super::{traffic, upgrade};
 use crate::{
     request::text,
     sample::{self, WIDGETS},
@@ -197,22 +195,21 @@ pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(
     Ok(())
 }
 
-/// Lets a bundle bring gadgets, which nobody converts, with these fields.
-fn bring_gadgets(folder: &Path, fields: &[&str]) -> anyhow::Result<()> {
-    let properties: Map<_, _> = fields
-        .iter()
-        .map(|field| ((*field).to_owned(), json!({"type": "string"})))
-        .collect();
-    let spec = json!({"type": "object", "properties": properties});
-    let mut crd = foreign::crd("things.example.com/v1", "Gadget", "gadgets", true);
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
-        json!({"type": "object", "properties": {"spec": spec}});
-    fs::write(folder.join("manifests/gadgets.json"), crd.to_string())?;
-    Ok(())
-}
+pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses_it(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    install(
+        &cluster.client,
+        "sample",
+        "sample-system",
+        &cluster.bundle("sample.v1")?,
+    )
+    .await?;
+    let before = spec_of_v1(cluster).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
 
-/// The newer sample, which crashes, with a note in each version of widgets and in gadgets.
-fn broken_with_notes(cluster: &TestCluster) -> anyhow::Result<()> {
     let broken = cluster.add_bundle(&sample::bundle("sample.v2"), "broken")?;
     let image = format!("image: {}:v2", sample::IMAGE);
     let crashing = format!("{image}\n                args: [--fault=crash]");
@@ -220,37 +217,13 @@ fn broken_with_notes(cluster: &TestCluster) -> anyhow::Result<()> {
     let size = "\n              size:\n";
     let and_note = format!("\n              note:\n                type: string{size}");
     cluster.edit(&broken, size, &and_note)?;
-    bring_gadgets(&broken, &["size", "note"])
-}
-
-/// Old pods convert widgets as long as the upgrade has failed, so these have no notes yet; gadgets have.
-pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses_it(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
-    let _operator = cluster.operator.start()?;
-    let folder = cluster.bundle("sample.v1")?;
-    bring_gadgets(&folder, &["size"])?;
-    install(&cluster.client, "sample", "sample-system", &folder).await?;
-    let before = spec_of_v1(cluster).await?;
-    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await?;
-
-    broken_with_notes(cluster)?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
     let broken = json!({"spec": {
         "source": {"directory": {"path": "broken"}}, "config": {"windlass": {"canary": false}}}});
     succeed(&cluster.client, "PATCH", &path, Some(&broken)).await?;
     upgrade::stopped(cluster, "RollingOut", "is crashing").await?;
     load.at_least(50).await?;
-    anyhow::ensure!(
-        spec_of_v1(cluster).await? == before,
-        "API servers take what the pods that convert do not know"
-    );
-    let gadgets = "/apis/things.example.com/v1/namespaces/traffic/gadgets";
-    let noted = format!("{gadgets}/noted");
-    let gadget = json!({"apiVersion": "things.example.com/v1", "kind": "Gadget", "metadata": {"name": "noted"},
-        "spec": {"note": "kept"}});
-    succeed(&cluster.client, "POST", gadgets, Some(&gadget)).await?;
+    create(cluster, "noted", &json!({"size": 1, "note": "kept"})).await?;
 
     let back = json!({"source": {"directory": {"path": "sample.v1"}}});
     let message = refused(cluster, &back).await?;
@@ -260,15 +233,14 @@ pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses
             && !message.contains("existingFieldRemoval"),
         "{message}"
     );
-    let kept = get(&cluster.client, &noted).await?;
+    let noted = get(&cluster.client, &format!("{}/noted", widgets())).await?;
     anyhow::ensure!(
-        kept.is_some_and(|gadget| gadget["spec"]["note"] == "kept"),
+        noted.is_some_and(|widget| widget["spec"]["note"] == "kept"),
         "the note is lost"
     );
     load.at_least(50).await?;
 
-    let without = json!({"spec": {"note": null}});
-    succeed(&cluster.client, "PATCH", &noted, Some(&without)).await?;
+    change(cluster, "noted", &json!({"note": null})).await?;
     let settled = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
         settled["status"]["next"].is_null(),

@@ -17,7 +17,7 @@ use super::super::{
     reconciler::BundleReconciler,
     report::InstallReport,
 };
-use crate::install::plan::Phase;
+use crate::install::plan::{Phase, Stage, staged};
 
 // === impl BundleReconciler ===
 
@@ -69,7 +69,11 @@ impl BundleReconciler {
                 continue;
             };
             let converts = plan.conversion(&key.name).is_some();
-            if self.is_crd_applied(owner, desired, &live, converts).await? {
+            let applied = Stage::ALL.into_iter().any(|stage| {
+                let body = staged(desired, Some(&live), stage, converts || is_converting(&live));
+                self.context.applier.was_applied(&body, &live, owner)
+            });
+            if applied {
                 continue;
             }
             // The watch leaves the schemas out.

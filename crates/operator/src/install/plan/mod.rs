@@ -20,7 +20,7 @@ pub use windlass_bundle::Phase;
 pub use windlass_crd::{
     sample_object,
     staging::{
-        Stage, dropped_but_stored, dropped_versions, keep_schemas, may_stop_converting, staged,
-        stops_serving, unservable, waits_for_proof,
+        Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable,
+        waits_for_proof,
     },
 };
