@@ -13,7 +13,7 @@ use crate::install::{
     canary::revision,
     plan::Plan,
     status::{InstallOutcome, Milestone},
-    traffic::{Traffic, frozen, frozen_for, held, original_template},
+    traffic::{Traffic, frozen, frozen_for, held, is_frozen, original_template},
 };
 
 // === impl BundleReconciler ===
@@ -45,6 +45,22 @@ impl BundleReconciler {
             "waiting to observe that Deployments whose new pods are to be called begin no other rollout";
         let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
         Err(Halt::Later(outcome, LAG))
+    }
+
+    /// Waits until the Deployment controller has seen what is frozen: until then it may end new pods for somebody's restart.
+    pub(super) fn gate_on_freeze(&self, rollouts: &[Rollout]) -> Result<(), Halt> {
+        for rollout in rollouts
+            .iter()
+            .filter(|rollout| frozen_for(&rollout.body).is_some())
+        {
+            let live = ObjectKey::of(&rollout.body).and_then(|key| self.context.index.find(&key));
+            if !live.is_some_and(|live| is_frozen(&live)) {
+                let name = object::text(&rollout.body, "/metadata/name").unwrap_or_default();
+                let message = format!("waiting until Deployment {name} is seen to begin no other rollout");
+                return Err(Halt::waiting(Milestone::Available, "RollingOut", message));
+            }
+        }
+        Ok(())
     }
 
     /// Takes away what others have changed in the template of a Deployment since it was frozen, before it is released.
@@ -82,19 +98,18 @@ impl BundleReconciler {
             &template,
         );
         cluster.patch(&key, &patch, names::INSTALL).await?;
-        let message =
-            format!("waiting to observe the template of {key}, which somebody has changed, as it was");
-        let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
-        Err(Halt::Later(outcome, LAG))
+        let message = format!(
+            "waiting to observe the template of {key} as it was: somebody has changed it, and its new pods would end at once"
+        );
+        Err(Halt::waiting(Milestone::Available, "RollingOut", message))
     }
 }
 
 /// A Deployment whose old pods are kept: held, and still frozen where it was.
 pub(super) fn stopped(plan: &Plan, traffic: &Traffic, desired: &Value, live: Option<&Value>) -> Value {
     let service = called_through(plan, traffic, desired);
-    let is_frozen = live.is_some_and(|live| {
-        revision(live) == revision(desired) && service.is_some() && frozen_for(live) == service
-    });
+    let is_frozen =
+        live.is_some_and(|live| revision(live) == revision(desired) && frozen_for(live).is_some());
     match service {
         Some(service) if is_frozen => frozen(desired, service),
         _ => held(desired),

@@ -129,12 +129,8 @@ impl BundleReconciler {
         self.dismiss_canaries(owner, &[]).await?;
 
         report.at = Milestone::Available;
-        // What is called already is put right whatever becomes of some pod.
-        let is_called_already = !in_transition && report.installed.is_some() && report.next.is_none();
-        let (serving, others): (Vec<_>, Vec<_>) = rollouts.iter().partition(|rollout| rollout.is_serving());
-        if !is_called_already {
-            self.gate_on_new_pods(owner, plan, &serving).await?;
-        }
+        self.gate_on_pods_to_call(owner, plan, &rollouts, in_transition, report)
+            .await?;
         self.freeze(owner, plan, traffic, &rollouts).await?;
         let settled = !self.is_anything_unarmed(owner, plan, traffic, report);
         self.ensure_services(owner, plan, &traffic.services, settled)
@@ -150,8 +146,32 @@ impl BundleReconciler {
             return Err(self.released(owner, &rollouts));
         }
         report.at = Milestone::Available;
-        self.gate_on_new_pods(owner, plan, &[serving, others].concat())
-            .await
+        let all: Vec<_> = rollouts.iter().collect();
+        self.gate_on_new_pods(owner, plan, &all).await
+    }
+
+    /// Waits for the pods that webhooks are about to call. What is called already is put right whatever becomes of some pod;
+    /// Deployments that serve nothing may need what is served with the new ones, unless they alone change: then they are
+    /// waited for, before what the old ones use ends.
+    async fn gate_on_pods_to_call(
+        &self,
+        owner: &Applicant,
+        plan: &Plan,
+        rollouts: &[Rollout],
+        in_transition: bool,
+        report: &InstallReport,
+    ) -> Result<(), Halt> {
+        let is_installed = report.installed.is_some();
+        if !in_transition && is_installed && report.next.is_none() {
+            return Ok(());
+        }
+        self.gate_on_freeze(rollouts)?;
+        let serving_only = in_transition || !is_installed;
+        let awaited: Vec<_> = rollouts
+            .iter()
+            .filter(|rollout| !serving_only || rollout.is_serving())
+            .collect();
+        self.gate_on_new_pods(owner, plan, &awaited).await
     }
 
     /// Whether pods of another revision may be there: one is installed, or was tried in vain.

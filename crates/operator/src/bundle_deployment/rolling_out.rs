@@ -18,8 +18,8 @@ use crate::install::{
     plan::{Phase, Plan},
     status::{InstallOutcome, Milestone},
     traffic::{
-        Traffic, deadline_seconds, ending_old_pods_first, ends_old_pods_first, is_coming_up, is_held,
-        is_rolling, keeps_old_pods, leaves_as_is, makes_way, surge,
+        Traffic, deadline_seconds, ending_old_pods_first, ends_old_pods_first, frozen_for, is_coming_up,
+        is_held, is_rolling, keeps_old_pods, leaves_as_is, makes_way, surge,
     },
 };
 
@@ -297,8 +297,11 @@ impl BundleReconciler {
         }
         let since = object::condition(live, "Progressing")
             .and_then(|progressing| object::text(progressing, "/lastUpdateTime")?.parse().ok());
-        let is_stuck = since
-            .is_some_and(|since| now.duration_since(since).as_secs() > deadline_seconds(&rollout.desired));
+        // What is frozen makes no progress, and says so.
+        let is_stuck = frozen_for(live).is_none()
+            && since.is_some_and(|since| {
+                now.duration_since(since).as_secs() > deadline_seconds(&rollout.desired)
+            });
         let unready = revisions.obstacles(live, is_stuck);
         let name = object::text(live, "/metadata/name").unwrap_or_default();
         let state = format!(

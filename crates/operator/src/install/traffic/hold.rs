@@ -50,6 +50,11 @@ pub fn frozen_for(live: &Value) -> Option<&str> {
     object::annotation(live, names::HELD).filter(|service| *service != UNFROZEN)
 }
 
+/// Whether the Deployment controller has seen that a live Deployment is frozen. It handles one change after the other.
+pub fn is_frozen(live: &Value) -> bool {
+    frozen_for(live).is_some() && is_seen(live)
+}
+
 /// Whether a live Deployment is held.
 pub fn is_held(live: &Value) -> bool {
     object::annotation(live, names::HELD).is_some()
@@ -77,16 +82,19 @@ pub fn leaves_as_is(desired: &Value, live: Option<&Value>, has_pods: bool) -> bo
 
 /// Whether the newest pods of a live Deployment have never all been there, and are still on their way.
 pub fn is_coming_up(live: &Value) -> bool {
-    let count = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
-    let is_seen = count("/status/observedGeneration") >= count("/metadata/generation");
     // Without a deadline there is no such condition.
     let has_come_up = object::condition(live, "Progressing").is_none_or(|progressing| {
         object::text(progressing, "/status") != Some("True")
             || object::text(progressing, "/reason") == Some("NewReplicaSetAvailable")
     });
-    let is_over = is_seen && has_come_up;
+    let is_over = is_seen(live) && has_come_up;
     let is_paused = live.pointer("/spec/paused") == Some(&Value::Bool(true));
     !is_over && !is_paused && !is_held(live)
+}
+
+fn is_seen(live: &Value) -> bool {
+    let count = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    count("/status/observedGeneration") >= count("/metadata/generation")
 }
 
 /// Whether a Deployment may have pods of another revision that are called.
@@ -162,6 +170,9 @@ mod tests {
         assert!(is_held(&frozen) && is_rolling(&desired, &frozen));
         assert_eq!(frozen_for(&frozen), Some("s-green"));
         assert_eq!(frozen["spec"]["paused"], true);
+        let mut unseen = frozen.clone();
+        unseen["metadata"]["generation"] = json!(2);
+        assert!(is_frozen(&frozen) && !is_frozen(&unseen) && !is_frozen(&held(&desired)));
         assert_eq!(revision(&frozen), revision(&desired));
     }
 

@@ -22,7 +22,7 @@ pub use arming::Arming;
 pub use calls::{CalledPort, DEFAULT_PORT};
 pub use color::{Color, Pair, ServiceObservation, observe};
 pub use hold::{
-    deadline_seconds, frozen, frozen_for, held, is_coming_up, is_held, is_rolling, keeps_old_pods,
+    deadline_seconds, frozen, frozen_for, held, is_coming_up, is_frozen, is_held, is_rolling, keeps_old_pods,
     leaves_as_is, surge,
 };
 pub use interruption::{crowding, ending_old_pods_first, ends_old_pods_first, exclusion, makes_way};
