@@ -7,7 +7,7 @@ use windlass_object::{ObjectKey, names, object, patch};
 use super::{
     halt::{Halt, LAG},
     reconciler::BundleReconciler,
-    rolling_out::Rollout,
+    rollout::Rollout,
 };
 use crate::install::{
     canary::revision,

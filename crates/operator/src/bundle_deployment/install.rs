@@ -13,7 +13,7 @@ use super::{
     objects::Armament,
     reconciler::BundleReconciler,
     report::InstallReport,
-    rolling_out::Rollout,
+    rollout::Rollout,
 };
 use crate::install::{
     plan::{Phase, Plan, Stage, waits_for_proof},
@@ -169,7 +169,7 @@ impl BundleReconciler {
         let serving_only = in_transition || !is_installed;
         let awaited: Vec<_> = rollouts
             .iter()
-            .filter(|rollout| !serving_only || rollout.is_serving())
+            .filter(|rollout| !serving_only || rollout.is_serving)
             .collect();
         self.gate_on_new_pods(owner, plan, &awaited).await
     }

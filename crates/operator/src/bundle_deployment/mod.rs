@@ -53,6 +53,7 @@ mod requirements;
 mod restoring;
 mod revisions;
 mod rolling_out;
+mod rollout;
 pub(super) mod rollout_status;
 mod run;
 mod standing;

@@ -11,7 +11,8 @@ use super::{
     halt::{Halt, LAG},
     reconciler::BundleReconciler,
     revisions::Revisions,
-    rollout_status::{RolloutStatus, replica_failure},
+    rollout::Rollout,
+    rollout_status::RolloutStatus,
 };
 use crate::install::{
     canary::revision,
@@ -22,34 +23,6 @@ use crate::install::{
         is_held, is_rolling, keeps_old_pods, leaves_as_is, makes_way, surge,
     },
 };
-
-/// A Deployment as it is to be now.
-pub(super) struct Rollout {
-    /// What the bundle says of it.
-    pub(super) desired: Value,
-    pub(super) body: Value,
-    /// Whether webhooks call its pods.
-    is_serving: bool,
-}
-
-// === impl Rollout ===
-
-impl Rollout {
-    pub(super) fn is_held(&self) -> bool {
-        is_held(&self.body)
-    }
-
-    pub(super) fn is_serving(&self) -> bool {
-        self.is_serving
-    }
-
-    /// Whether its new pods are ready: all of them, or all of these for which there is room. A quota must leave room for as many
-    /// as the bundle's own strategy adds.
-    fn has_new_pods(&self, live: &Value, revisions: &Revisions) -> bool {
-        revisions.have_settled(surge(live))
-            || (replica_failure(live).is_some() && revisions.have_settled(surge(&self.desired).max(1)))
-    }
-}
 
 // === impl BundleReconciler ===
 

@@ -5,12 +5,15 @@ use std::{fs, path::Path, time::Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{revisions::deployment, traffic, upgrade};
+use super::{traffic, upgrade};
 use crate::{
     load::Load,
     request::{send, text},
     sample,
-    steps::{PATIENCE, VALIDATING, check, conditions, current, get, list, ready, succeed, until},
+    steps::{
+        BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, current, get, list, ready, succeed,
+        until,
+    },
     test_cluster::TestCluster,
 };
 
@@ -299,4 +302,10 @@ fn invalid(cluster: &TestCluster) -> anyhow::Result<&'static str> {
         "deploymentName: missing",
     )?;
     Ok(name)
+}
+
+pub(super) async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
+    get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
+        .await?
+        .context("no BundleDeployment")
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{kept, traffic, upgrade};
 use crate::{
@@ -52,7 +52,7 @@ pub(super) async fn a_config_map_of_somebody_else_is_not_overwritten_by_a_record
 pub(super) async fn a_source_that_is_gone_takes_nothing_along(cluster: &TestCluster) -> anyhow::Result<()> {
     let running = cluster.operator.start()?;
     install(cluster, "sample.v1").await?;
-    let deployment = deployment(cluster).await?;
+    let deployment = kept::deployment(cluster).await?;
     let source = deployment["spec"]["source"]["configMaps"].as_array();
     for part in source.context("no ConfigMaps")? {
         let path = config_maps("");
@@ -82,7 +82,7 @@ pub(super) async fn a_source_that_is_gone_takes_nothing_along(cluster: &TestClus
     let _running = cluster.operator.start()?;
     kept::is_whole(cluster).await?;
     until("the status says what stands in", PATIENCE, async || {
-        let object = self::deployment(cluster).await?;
+        let object = kept::deployment(cluster).await?;
         let words = conditions(&object);
         let says = words.contains("Accepted=True SourceInvalid")
             && words.contains("going on from the record of revision 1")
@@ -230,10 +230,4 @@ async fn install(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     ];
     cluster.command.succeed(&arguments).await?;
     Ok(())
-}
-
-pub(super) async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
-    get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
-        .await?
-        .context("no BundleDeployment")
 }
