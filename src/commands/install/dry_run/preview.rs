@@ -17,7 +17,10 @@ use windlass_crd::{
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_operator::install::{
-    plan::{Plan, PreflightObservation, Stage, preflight, staged},
+    plan::{
+        Absences, Plan, PreflightObservation, Stage, optional_kinds, preflight, staged, watched_namespaces,
+        without,
+    },
     revision::InstallSettings,
 };
 
@@ -38,6 +41,8 @@ pub(in super::super) struct Preview {
     pub(super) removed: Vec<ObjectKey>,
     /// CustomResourceDefinitions that the bundle no longer has: they stay with their objects.
     pub(super) released: Vec<ObjectKey>,
+    /// What cannot be there yet, and why the install goes on without it.
+    pub(super) left_out: Vec<String>,
     /// Objects that cannot be tried yet: their namespace is not there, or a webhook does not allow it.
     pub(super) untried: Vec<ObjectKey>,
     /// Why the install would be refused.
@@ -62,7 +67,10 @@ impl Preview {
         bundle: &Bundle,
     ) -> anyhow::Result<Self> {
         let deployment: BundleDeployment = typed(deployment)?;
-        let plan = &plan(bundle, &deployment)?;
+        let plan = plan(bundle, &deployment)?;
+        let absences = absences(cluster, &plan).await?;
+        let (plan, left_out) = without(&plan, &absences).unwrap_or((plan, Vec::new()));
+        let plan = &plan;
         let owner = Applicant {
             bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
             uid: deployment.metadata.uid.clone().unwrap_or_default(),
@@ -71,6 +79,7 @@ impl Preview {
         };
         let mut preview = Self {
             grants: grants(plan.phases.all()),
+            left_out,
             ..Self::default()
         };
         let mut there = Vec::new();
@@ -247,6 +256,28 @@ fn plan(bundle: &Bundle, deployment: &BundleDeployment) -> anyhow::Result<Plan> 
         .map_err(|problems| anyhow!("{}", problems[0]))?;
     let rendered = render(bundle, &options).map_err(|errors| anyhow!("{}", errors[0]))?;
     Ok(Plan::new(rendered, bundle.csv(), name, options.config.serving))
+}
+
+/// What is not there of what a plan asks for.
+async fn absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
+    let mut absences = Absences::default();
+    for (api_version, kind) in optional_kinds(plan) {
+        let asked = Kind {
+            api_version: api_version.clone().into(),
+            kind: kind.clone().into(),
+        };
+        if !cluster.serves(&asked).await.map_err(explained)? {
+            absences.kinds.insert((api_version, kind));
+        }
+    }
+    for name in watched_namespaces(plan) {
+        let key = kinds::NAMESPACE.object(None, &name);
+        let live = cluster.read(&key).await.map_err(explained)?;
+        if live.is_none_or(|live| object::is_terminating(&live)) {
+            absences.namespaces.insert(name);
+        }
+    }
+    Ok(absences)
 }
 
 /// The kinds of what an install brings along.
