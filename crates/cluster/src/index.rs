@@ -18,6 +18,8 @@ pub struct Index {
     changes: broadcast::Sender<Change>,
     /// Tells that a watch has seen all there is, or has ended.
     progress: watch::Sender<()>,
+    /// Tells that a kind was listed that was not served before.
+    arrivals: broadcast::Sender<Kind>,
 }
 
 /// One object that came, changed or went.
@@ -38,6 +40,8 @@ struct Shelf {
     /// What a relist has brought so far; it replaces the objects as a whole when it is complete.
     relisted: BTreeMap<ObjectKey, Arc<Value>>,
     complete: bool,
+    /// The kind is not served.
+    absent: bool,
 }
 
 /// How many changes a slow reader may lag behind before it has to look at everything again.
@@ -61,6 +65,7 @@ impl Index {
             shelves: RwLock::default(),
             changes: broadcast::Sender::new(BACKLOG),
             progress: watch::Sender::new(()),
+            arrivals: broadcast::Sender::new(BACKLOG),
         }
     }
 
@@ -106,6 +111,12 @@ impl Index {
         self.changes.subscribe()
     }
 
+    /// Every kind that is listed from now on for the first time since it was not served. Of what was created and deleted in
+    /// between no change tells. A reader that lags too far gets [`broadcast::error::RecvError::Lagged`].
+    pub fn arrivals(&self) -> broadcast::Receiver<Kind> {
+        self.arrivals.subscribe()
+    }
+
     /// An object came or changed.
     pub fn apply(&self, watch: &Watch, object: Value) {
         let Some(key) = ObjectKey::of(&object) else { return };
@@ -144,16 +155,32 @@ impl Index {
 
     /// A relist is complete: what it did not bring is gone.
     pub fn finish_relist(&self, watch: &Watch) {
-        let (before, after) = self.edit(watch, |shelf| {
+        let was_absent = self.replace(watch, false);
+        if was_absent {
+            // An error only says that nobody listens yet.
+            let _ = self.arrivals.send(watch.kind.clone());
+        }
+    }
+
+    /// The kind is not served: nothing is all there is.
+    pub fn mark_absent(&self, watch: &Watch) {
+        self.begin_relist(watch);
+        self.replace(watch, true);
+    }
+
+    /// Puts what a relist has brought in place of what was known. Whether the kind was not served until now.
+    fn replace(&self, watch: &Watch, is_absent: bool) -> bool {
+        let (before, after, was_absent) = self.edit(watch, |shelf| {
             let after = std::mem::take(&mut shelf.relisted);
             let before = std::mem::replace(&mut shelf.objects, after.clone());
             shelf.complete = true;
-            (before, after)
+            (before, after, std::mem::replace(&mut shelf.absent, is_absent))
         });
         for change in difference(&before, &after) {
             self.publish(change);
         }
         self.progress.send_replace(());
+        was_absent
     }
 
     /// The watch has ended for good: what only it has seen is no longer known.
@@ -269,6 +296,22 @@ mod tests {
         index.close(&by_name);
         assert!(index.find(&key).is_none());
         assert_eq!(index.objects(&kinds::SECRET).len(), 0);
+    }
+
+    #[test]
+    fn a_kind_that_was_not_served_is_told_when_it_is_listed() {
+        let (index, watch) = (Index::new(), Watch::all(kinds::SECRET));
+        let mut arrivals = index.arrivals();
+        index.begin_relist(&watch);
+        index.finish_relist(&watch);
+        index.mark_absent(&watch);
+        index.mark_absent(&watch);
+        index.begin_relist(&watch);
+        index.finish_relist(&watch);
+        index.begin_relist(&watch);
+        index.finish_relist(&watch);
+        let told = std::iter::from_fn(|| arrivals.try_recv().ok());
+        assert_eq!(told.collect::<Vec<_>>(), [kinds::SECRET]);
     }
 
     #[test]

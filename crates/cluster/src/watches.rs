@@ -232,9 +232,7 @@ async fn follow(shared: &Shared, watch: &Watch) {
                         debug!(kind = %watch.kind, "The cluster does not serve this kind; waiting for it");
                     }
                 }
-                // Nothing is all there is.
-                shared.index.begin_relist(watch);
-                shared.index.finish_relist(watch);
+                shared.index.mark_absent(watch);
                 if DEFINITIONS.contains(&watch.kind) {
                     FIRST_RECHECK
                 } else {

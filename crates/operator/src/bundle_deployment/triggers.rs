@@ -82,11 +82,20 @@ pub(super) async fn enqueue(
     reported: Arc<Reported>,
 ) {
     let mut changes = context.index.subscribe();
+    let mut arrivals = context.index.arrivals();
     histories.see_all(&context.index);
     add_all(&context.index, &queue);
     watch_sources(&context);
     loop {
-        match changes.recv().await {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            // What was applied of a kind as soon as it was served may be gone again before a watch has seen it.
+            _ = arrivals.recv() => {
+                add_all(&context.index, &queue);
+                continue;
+            }
+        };
+        match change {
             Ok(change) => {
                 histories.see(&change);
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {

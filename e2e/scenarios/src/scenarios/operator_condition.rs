@@ -1,7 +1,10 @@
 //! An operator that says that it cannot be upgraded now.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use windlass::commands::manifests;
 
 use super::{foreign, upgrade};
@@ -26,6 +29,8 @@ pub(super) async fn an_operator_that_cannot_be_upgraded_is_not_until_it_can_or_i
     );
     foreign::define(cluster, &manifests::operator_condition_crd()).await?;
     let before = comes(cluster, OLDER).await?;
+    // Before a watch of what the cluster has only just begun to serve has listed it, and when nobody is at work on it.
+    sleep(Duration::from_millis(500)).await;
     succeed(&cluster.client, "DELETE", OLDER, None).await?;
     until("the deleted one is back", PATIENCE, async || {
         let there = get(&cluster.client, OLDER).await?.unwrap_or_default();
