@@ -177,8 +177,16 @@ fn judge(object: Option<&Value>, request: &str) -> anyhow::Result<Judgement<Valu
 fn summary(key: &ObjectKey, rotated: &Value) -> String {
     let text = |pointer| object::text(rotated, pointer).unwrap_or("?");
     let generation = &rotated["status"]["ca"]["current"]["generation"];
+    let endpoints = |count: &str| rotated["status"]["endpoints"][count].as_u64().unwrap_or_default();
+    let unseen = match endpoints("ready").saturating_sub(endpoints("current")) {
+        0 => String::new(),
+        unseen => format!(
+            "; it cannot be seen what {unseen} of {} endpoints serve",
+            endpoints("ready")
+        ),
+    };
     format!(
-        "{key} rotated: valid until {}, signed by CA #{generation}, which expires {}",
+        "{key} rotated: valid until {}, signed by CA #{generation}, which expires {}{unseen}",
         text("/status/notAfter"),
         text("/status/ca/current/notAfter"),
     )

@@ -1,8 +1,8 @@
 //! `windlass run`: the operator.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::{ArgAction, Parser};
 use futures::future::LocalBoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,7 +13,9 @@ use windlass_cluster::{
     telemetry::{LogFormat, start_logs},
 };
 use windlass_object::GoDuration;
-use windlass_operator::{Operator, OperatorOptions, bundle_deployment::Delays, serving_certificate::Timing};
+use windlass_operator::{
+    Controllers, Operator, OperatorOptions, bundle_deployment::Delays, serving_certificate::Timing,
+};
 
 use crate::commands::{
     connect::{client, configuration},
@@ -37,6 +39,10 @@ pub struct Args {
         value_name = "NAMESPACE"
     )]
     pub namespace: String,
+    /// The controllers to run: certificates, bundles, or both with a comma between. One process may run each, with the
+    /// rights that it needs and a Lease of its own.
+    #[arg(long, value_name = "LIST", default_value_t = Controllers::All)]
+    pub controllers: Controllers,
     /// How one replica is chosen to lead.
     #[command(flatten)]
     pub election: LeaderElection,
@@ -76,6 +82,10 @@ pub struct Args {
     pub serve: bool,
 }
 
+/// How long nothing may be read from a connection to the API server after something was sent. Requests have less time, and
+/// watches end sooner.
+const SILENCE: Duration = Duration::from_secs(60);
+
 // === impl Args ===
 
 impl Args {
@@ -91,6 +101,8 @@ impl Args {
             let options = self.options()?;
             let mut config = configuration(self.kubeconfig.as_deref()).await?;
             config.default_retry = false;
+            config.read_timeout = Some(SILENCE);
+            config.reset_reader_on_write = true;
             let client = client(config)?;
             Operator::new(client, options).run(shutdown()?).await?;
             Ok(ExitCode::SUCCESS)
@@ -101,8 +113,19 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When the flags of leader election do not fit together.
+    /// When flags do not fit together.
     pub fn options(&self) -> anyhow::Result<OperatorOptions> {
+        let of_bundles = [
+            ("--bundle-dir", self.bundle_dir.is_some()),
+            ("--admission-bind", self.admission_bind.is_some()),
+        ];
+        for (flag, is_set) in of_bundles {
+            ensure!(
+                self.controllers.have_bundles() || !is_set,
+                "{flag} has no effect without the controllers of bundles: remove it, or set --controllers={}",
+                Controllers::All
+            );
+        }
         let election = self.election.timing()?;
         let candidate = election.map(|election| Candidate::new(self.election.identity(), election));
         let wait = |duration: GoDuration| duration.0.unsigned_abs();
@@ -111,6 +134,7 @@ impl Args {
             rotation.reload = reload;
         }
         Ok(OperatorOptions {
+            controllers: self.controllers,
             namespace: self.namespace.clone(),
             pod: std::env::var("POD_NAME").ok(),
             bundle_directory: self.bundle_dir.clone(),
@@ -152,5 +176,28 @@ fn factor(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
         _ => Err("must be a number from 0.001 to 1000".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(arguments: &[&str]) -> anyhow::Result<OperatorOptions> {
+        Args::try_parse_from(["run"].iter().chain(arguments))?.options()
+    }
+
+    #[test]
+    fn what_belongs_to_bundles_is_refused_where_they_do_not_run() {
+        assert_eq!(options(&[]).unwrap().controllers, Controllers::All);
+        let guarded = ["--admission-bind=0.0.0.0:9443", "--controllers=bundles"];
+        assert_eq!(options(&guarded).unwrap().controllers, Controllers::Bundles);
+        for flag in ["--admission-bind=0.0.0.0:9443", "--bundle-dir=/bundles"] {
+            let error = options(&["--controllers=certificates", flag])
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with(flag.split('=').next().unwrap()), "{error}");
+        }
+        options(&["--controllers=certificates"]).unwrap();
     }
 }

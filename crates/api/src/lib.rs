@@ -61,6 +61,20 @@ mod tests {
     }
 
     #[test]
+    fn names_that_are_part_of_paths_are_names() {
+        let crd = serde_json::to_value(ServingCertificate::crd()).unwrap();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        for field in ["secretName", "reload/properties/deploymentName"] {
+            let pattern = schema.pointer(&format!("/properties/spec/properties/{field}/pattern"));
+            assert_eq!(
+                pattern.and_then(Value::as_str),
+                Some(schemas::SUBDOMAIN),
+                "{field}"
+            );
+        }
+    }
+
+    #[test]
     fn every_field_explains_itself() {
         let mut found = Vec::new();
         for crd in custom_resource_definitions() {

@@ -3,6 +3,9 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+/// How the name of an object is written that is a DNS subdomain (RFC 1123).
+pub(crate) const SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
 /// A condition of a resource (`meta/v1` Condition).
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -84,7 +84,7 @@ pub struct ServingCertificateSpec {
     #[schemars(length(min = 1, max = 63))]
     pub service_name: String,
     /// Name of the Secret of type `kubernetes.io/tls` for the certificate, in the same namespace.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = crate::schemas::SUBDOMAIN))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("secretName is immutable: pods mount the Secret by name"))]
     pub secret_name: String,
     /// Additional DNS names, besides those of the Service.
@@ -146,7 +146,7 @@ pub struct Reload {
     pub strategy: ReloadStrategy,
     /// Name of the Deployment of the server; required to restart a server that does not reload its certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = crate::schemas::SUBDOMAIN))]
     pub deployment_name: Option<String>,
 }
 
@@ -180,6 +180,9 @@ pub struct ServingCertificateStatus {
     /// Generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Namespace of the operator that keeps the certificate. Another one leaves it alone while that one runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_namespace: Option<String>,
     /// Phase of the rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<ServingCertificatePhase>,
@@ -204,7 +207,7 @@ pub struct ServingCertificateStatus {
     /// has what it requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated: Option<String>,
-    /// Ready, Trusted and Served.
+    /// Ready, Trusted and Served; ClockSynchronized and Exclusive where something was wrong with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,

@@ -9,6 +9,11 @@ use tokio::time::Instant;
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
+
+    /// By how much the clock of this machine is ahead of this one; `None` where that is not known.
+    fn ahead(&self) -> Option<SignedDuration> {
+        None
+    }
 }
 
 /// The clock of the machine.

@@ -4,10 +4,7 @@ use kube::api::PostParams;
 use serde_json::Value;
 use windlass_object::ObjectKey;
 
-use crate::{
-    kind::Kind,
-    requests::{Cluster, RequestError},
-};
+use crate::requests::{Cluster, RequestError};
 
 // === impl Cluster ===
 
@@ -19,7 +16,7 @@ impl Cluster {
     /// As [`Cluster::create`].
     pub async fn try_create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
-        let requests = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let requests = self.requests_for(&key).await?;
         let params = PostParams {
             dry_run: true,
             field_manager: Some(manager.to_owned()),

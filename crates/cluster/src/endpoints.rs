@@ -8,7 +8,8 @@ use std::{
 use serde_json::Value;
 use windlass_object::object;
 
-use crate::{index::Index, kind::kinds};
+use crate::index::Index;
+pub use crate::shelf::SERVICE_NAME;
 
 /// One address that a Service sends traffic to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,9 +29,6 @@ pub struct Pod {
     pub uid: String,
 }
 
-/// Label on EndpointSlices: their Service.
-pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
-
 /// The ready endpoints of `service` behind its port number `port`, or behind all of its ports; each once, sorted.
 pub fn ready(index: &Index, service: &Value, port: Option<i64>) -> Vec<Endpoint> {
     all(index, service, port)
@@ -41,16 +39,12 @@ pub fn ready(index: &Index, service: &Value, port: Option<i64>) -> Vec<Endpoint>
 
 /// The endpoints of `service` as [`ready`] gives them, with those that are not, and whether each is ready.
 pub fn all(index: &Index, service: &Value, port: Option<i64>) -> Vec<(Endpoint, bool)> {
-    let namespace = object::text(service, "/metadata/namespace");
-    let name = object::text(service, "/metadata/name");
-    let slices = index.objects(&kinds::ENDPOINT_SLICE);
+    let namespace = object::text(service, "/metadata/namespace").unwrap_or_default();
+    let name = object::text(service, "/metadata/name").unwrap_or_default();
+    let slices = index.endpoint_slices(namespace, name);
     let mut endpoints = BTreeMap::new();
     let found = slices
         .iter()
-        .filter(|slice| {
-            object::text(slice, "/metadata/namespace") == namespace
-                && object::label(slice, SERVICE_NAME) == name
-        })
         .flat_map(|slice| all_in(slice, &port_names(service, port)));
     for (endpoint, is_ready) in found {
         // Slices may overlap for a while.
@@ -109,7 +103,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::watch::Watch;
+    use crate::{kind::kinds, watch::Watch};
 
     #[test]
     fn only_ready_endpoints_of_the_asked_port_count() {

@@ -1,42 +1,45 @@
-//! Kubernetes events about our objects.
+//! Publishing events, without keeping anybody waiting.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
-use windlass_object::{ObjectKey, names, object, patch::guarded};
+use windlass_object::{ObjectKey, names, patch::guarded};
 
 use crate::{
-    kind::kinds,
+    event::{CONTROLLER, EventSubject, event},
     lease::NotLeading,
     requests::{Cluster, RequestError},
 };
+
+/// Says what happens to objects, as events that an [`EventPublisher`] publishes.
+#[derive(Clone)]
+pub struct Events {
+    said: mpsc::Sender<(EventSubject, Timestamp)>,
+    dropped: Arc<AtomicU64>,
+}
 
 /// Publishes events. One that says the same as one of the last minutes is counted there, and not repeated.
 ///
 /// The recorder of kube-runtime takes events for the same that differ in their note, and would go on showing the
 /// first: which certificate was issued, which rotation was asked for.
-#[derive(Clone)]
-pub struct Events {
+pub struct EventPublisher {
     cluster: Cluster,
     /// Who reports: the pod.
     instance: String,
-    published: Arc<Mutex<HashMap<Subject, Series>>>,
-}
-
-/// What an event says.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Subject {
-    about: ObjectKey,
-    uid: String,
-    related: Option<ObjectKey>,
-    event_type: &'static str,
-    action: String,
-    reason: String,
-    note: String,
+    said: mpsc::Receiver<(EventSubject, Timestamp)>,
+    published: HashMap<EventSubject, Series>,
 }
 
 /// An event that was published, and how often it has happened.
@@ -47,211 +50,235 @@ struct Series {
     last: Timestamp,
 }
 
-/// Who publishes, as `kubectl describe` shows it below From.
-const CONTROLLER: &str = "windlass.dev/operator";
+/// How many events wait at the most; what comes while the API server takes none is dropped.
+const BACKLOG: usize = 256;
 
-/// Where events about objects without a namespace go; the API server takes them nowhere else.
-const NAMESPACE_OF_CLUSTER_SCOPED: &str = "default";
+/// How long what was said last may take at the end.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// After how long without a repetition an event is a new one, as in client-go.
 const SERIES_ENDS: SignedDuration = SignedDuration::from_mins(6);
 
-/// The most bytes that the API server takes as a note.
-const LONGEST_NOTE: usize = 1024;
-
-/// The longest name of an object, in characters.
-const LONGEST_NAME: usize = 253;
-
 // === impl Events ===
 
 impl Events {
-    /// Publishes through `cluster`, as `instance` (a pod name).
-    pub fn new(cluster: Cluster, instance: Option<String>) -> Self {
-        Self {
+    /// Publishes through `cluster`, as `instance` (a pod name), as long as the publisher runs.
+    pub fn new(cluster: Cluster, instance: Option<String>) -> (Self, EventPublisher) {
+        let (sender, said) = mpsc::channel(BACKLOG);
+        let events = Self {
+            said: sender,
+            dropped: Arc::default(),
+        };
+        let publisher = EventPublisher {
             cluster,
             instance: instance.unwrap_or_else(|| CONTROLLER.to_owned()),
-            published: Arc::default(),
-        }
+            said,
+            published: HashMap::new(),
+        };
+        (events, publisher)
     }
 
     /// Says that something went as it should.
-    pub async fn note(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.publish("Normal", about, None, action, reason, note).await;
+    pub fn note(&self, about: &Value, action: &str, reason: &str, note: &str) {
+        self.say(EventSubject::new("Normal", about, None, action, reason, note));
     }
 
     /// Says that something needs attention.
-    pub async fn warn(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.publish("Warning", about, None, action, reason, note).await;
+    pub fn warn(&self, about: &Value, action: &str, reason: &str, note: &str) {
+        self.say(EventSubject::new("Warning", about, None, action, reason, note));
     }
 
     /// Says that something about another object needs attention. What is said of each object is counted apart.
-    pub async fn warn_of(&self, about: &Value, related: &ObjectKey, action: &str, reason: &str, note: &str) {
-        self.publish("Warning", about, Some(related), action, reason, note)
-            .await;
+    pub fn warn_of(&self, about: &Value, related: &ObjectKey, action: &str, reason: &str, note: &str) {
+        self.say(EventSubject::new(
+            "Warning",
+            about,
+            Some(related),
+            action,
+            reason,
+            note,
+        ));
     }
 
-    /// An event that cannot be published is no reason to stop: it goes to the log.
-    async fn publish(
-        &self,
-        event_type: &'static str,
-        about: &Value,
-        related: Option<&ObjectKey>,
-        action: &str,
-        reason: &str,
-        note: &str,
-    ) {
-        let Some(key) = ObjectKey::of(about) else { return };
-        let subject = Subject {
-            about: key,
-            uid: object::text(about, "/metadata/uid")
-                .unwrap_or_default()
-                .to_owned(),
-            related: related.cloned(),
-            event_type,
-            action: action.to_owned(),
-            reason: reason.to_owned(),
-            note: shorten(note, LONGEST_NOTE),
+    /// How many events were never published, because too many waited.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn say(&self, subject: Option<EventSubject>) {
+        let Some(subject) = subject else { return };
+        if let Err(error) = self.said.try_send((subject, Timestamp::now())) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            let (EventSubject { about, reason, .. }, _) = error.into_inner();
+            warn!(%about, reason, "Dropped an event: too many wait to be published");
+        }
+    }
+}
+
+// === impl EventPublisher ===
+
+impl EventPublisher {
+    /// Publishes what is said until `stop`, and then what was said before, as far as there is time. An event that cannot be
+    /// published is no reason to stop: it goes to the log.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let stopped = async {
+            stop.cancelled().await;
+            tokio::time::sleep(FAREWELL).await;
         };
-        if let Err(error) = self.say(subject, Timestamp::now()).await
+        let publishing = async {
+            let mut is_closed = false;
+            loop {
+                let said = tokio::select! {
+                    () = stop.cancelled(), if !is_closed => {
+                        is_closed = true;
+                        self.said.close();
+                        continue;
+                    }
+                    said = self.said.recv() => said,
+                };
+                let Some((subject, at)) = said else { return };
+                self.publish(subject, at).await;
+            }
+        };
+        tokio::select! {
+            () = stopped => warn!("Some events were not published in time"),
+            () = publishing => {}
+        }
+    }
+
+    async fn publish(&mut self, subject: EventSubject, at: Timestamp) {
+        let reason = subject.reason.clone();
+        if let Err(error) = self.try_publish(subject, at).await
             && !NotLeading::caused(&error)
         {
             warn!(%error, reason, "Cannot publish an event");
         }
     }
 
-    async fn say(&self, subject: Subject, now: Timestamp) -> Result<(), RequestError> {
-        let earlier = {
-            let mut published = self.published.lock();
-            published.retain(|_, series| now.duration_since(series.last) < SERIES_ENDS);
-            published.get(&subject).cloned()
-        };
-        let series = match earlier {
-            Some(earlier) => self.count_up(&earlier, now).await?,
+    async fn try_publish(&mut self, subject: EventSubject, at: Timestamp) -> Result<(), RequestError> {
+        self.published
+            .retain(|_, series| at.duration_since(series.last) < SERIES_ENDS);
+        let series = match self.published.get(&subject) {
+            Some(earlier) => self.count_up(earlier, at).await?,
             None => None,
         };
         let series = match series {
             Some(series) => series,
-            None => self.create(&subject, now).await?,
+            None => self.create(&subject, at).await?,
         };
-        self.published.lock().insert(subject, series);
+        self.published.insert(subject, series);
         Ok(())
     }
 
     /// `None` when the event is gone.
-    async fn count_up(&self, earlier: &Series, now: Timestamp) -> Result<Option<Series>, RequestError> {
+    async fn count_up(&self, earlier: &Series, at: Timestamp) -> Result<Option<Series>, RequestError> {
         let count = earlier.count + 1;
-        let series = json!({"count": count, "lastObservedTime": MicroTime(now)});
+        let series = json!({"count": count, "lastObservedTime": MicroTime(at)});
         let patch = guarded(&[], "/series", &series);
         match self.cluster.patch(&earlier.event, &patch, names::EVENTS).await {
             Ok(_) => Ok(Some(Series {
                 event: earlier.event.clone(),
                 count,
-                last: now,
+                last: at,
             })),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn create(&self, subject: &Subject, now: Timestamp) -> Result<Series, RequestError> {
-        let event = event(subject, &self.instance, now);
+    async fn create(&self, subject: &EventSubject, at: Timestamp) -> Result<Series, RequestError> {
+        let event = event(subject, &self.instance, at);
         self.cluster.create(&event, names::EVENTS).await?;
         Ok(Series {
             event: ObjectKey::of(&event).ok_or(RequestError::Nameless)?,
             count: 1,
-            last: now,
+            last: at,
         })
     }
-}
-
-/// An event of `events.k8s.io/v1`.
-fn event(subject: &Subject, instance: &str, now: Timestamp) -> Value {
-    let about = &subject.about;
-    let suffix = format!(".{:x}", now.as_nanosecond());
-    let name = about.name.chars().take(LONGEST_NAME - suffix.len());
-    let key = kinds::EVENT.object(
-        Some(about.namespace.as_deref().unwrap_or(NAMESPACE_OF_CLUSTER_SCOPED)),
-        &(name.collect::<String>() + &suffix),
-    );
-    let mut regarding = json!({
-        "apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": subject.uid,
-    });
-    // Whoever looks for the events of an object without a namespace asks for those without one.
-    if let Some(namespace) = &about.namespace {
-        regarding["namespace"] = namespace.as_str().into();
-    }
-    let related = subject.related.as_ref().map(|related| {
-        json!({
-            "apiVersion": related.api_version, "kind": related.kind, "name": related.name,
-            "namespace": related.namespace,
-        })
-    });
-    json!({
-        "apiVersion": key.api_version,
-        "kind": key.kind,
-        "metadata": {"name": key.name, "namespace": key.namespace},
-        "eventTime": MicroTime(now),
-        "type": subject.event_type,
-        "action": subject.action,
-        "reason": subject.reason,
-        "note": subject.note,
-        "regarding": regarding,
-        "related": related,
-        "reportingController": CONTROLLER,
-        "reportingInstance": instance,
-    })
-}
-
-fn shorten(text: &str, longest: usize) -> String {
-    if text.len() <= longest {
-        return text.to_owned();
-    }
-    let end = (0..=longest - '…'.len_utf8())
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
-    format!("{}…", &text[..end])
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use http::{Request, Response};
+    use kube::{Client, client::Body};
+    use parking_lot::Mutex;
+    use tokio::time::Instant;
+    use tower::{BoxError, service_fn};
 
     use super::*;
 
-    fn subject(namespace: Option<&str>, name: &str) -> Subject {
-        Subject {
-            about: kinds::SERVING_CERTIFICATE.object(namespace, name),
-            uid: "1".to_owned(),
-            related: None,
-            event_type: "Normal",
-            action: "Rotate".to_owned(),
-            reason: "RotationStarted".to_owned(),
-            note: "Started the rotation".to_owned(),
+    /// An API server that takes `delay` for each write, and what was written.
+    fn server(delay: Duration) -> (Cluster, Arc<Mutex<Vec<Value>>>) {
+        let written = Arc::<Mutex<Vec<Value>>>::default();
+        let log = written.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let log = log.clone();
+            async move {
+                let (head, body) = request.into_parts();
+                let sent = body.collect_bytes().await?;
+                let answer = if head.method == http::Method::GET {
+                    json!({"resources": [{"name": "events", "kind": "Event", "namespaced": true}]})
+                } else {
+                    tokio::time::sleep(delay).await;
+                    let sent: Value = serde_json::from_slice(&sent)?;
+                    log.lock().push(sent.clone());
+                    json!({})
+                };
+                Ok::<_, BoxError>(Response::new(Body::from(answer.to_string().into_bytes())))
+            }
+        });
+        let cluster = Cluster::new(Client::new(service, "default"), Duration::from_secs(30));
+        (cluster, written)
+    }
+
+    fn about(name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": name}})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_an_event_and_too_many_are_counted() {
+        let (cluster, _) = server(Duration::from_secs(20));
+        let (events, publisher) = Events::new(cluster, None);
+        let running = tokio::spawn(publisher.run(CancellationToken::new()));
+        let started = Instant::now();
+        for index in 0..BACKLOG + 3 {
+            events.note(&about(&format!("c{index}")), "Try", "Tried", "a note");
         }
+        assert_eq!(started.elapsed(), Duration::ZERO);
+        assert_eq!(events.dropped(), 3);
+        running.abort();
     }
 
-    #[test]
-    fn an_event_is_where_describe_looks_for_it() {
-        let about = |namespace| event(&subject(namespace, "a"), "pod", Timestamp::UNIX_EPOCH);
-        let namespaced = about(Some("n"));
-        assert_eq!(namespaced["metadata"]["namespace"], "n");
-        assert_eq!(namespaced["regarding"]["namespace"], "n");
-        let cluster_scoped = about(None);
-        assert_eq!(cluster_scoped["metadata"]["namespace"], "default");
-        assert_eq!(cluster_scoped["regarding"].get("namespace"), None);
+    #[tokio::test(start_paused = true)]
+    async fn what_is_said_again_is_counted_and_what_was_said_last_is_published_at_the_end() {
+        let (cluster, written) = server(Duration::from_millis(100));
+        let (events, publisher) = Events::new(cluster, Some("pod".to_owned()));
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(publisher.run(stop.clone()));
+        events.note(&about("a"), "Try", "Tried", "a note");
+        events.note(&about("a"), "Try", "Tried", "a note");
+        events.warn(&about("b"), "Try", "Failed", "another");
+        stop.cancel();
+        running.await.unwrap();
+        let written = written.lock();
+        assert_eq!(written.len(), 3, "{written:?}");
+        assert_eq!(written[0]["note"], "a note");
+        assert_eq!(written[1][0]["value"]["count"], 2, "{written:?}");
+        assert_eq!(written[2]["type"], "Warning");
     }
 
-    #[test]
-    fn the_name_of_an_event_fits_however_long_that_of_its_object_is() {
-        let event = event(&subject(Some("n"), &"a".repeat(253)), "pod", Timestamp::MAX);
-        assert_eq!(object::text(&event, "/metadata/name").map(str::len), Some(253));
-    }
-
-    proptest! {
-        #[test]
-        fn a_note_never_exceeds_what_the_api_server_takes(note in "\\PC{0,600}") {
-            prop_assert!(shorten(&note, LONGEST_NOTE).len() <= LONGEST_NOTE);
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_takes_no_events_delays_the_end_only_for_a_while() {
+        let (cluster, _) = server(Duration::from_secs(3600));
+        let (events, publisher) = Events::new(cluster, None);
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(publisher.run(stop.clone()));
+        for index in 0..10 {
+            events.note(&about(&format!("c{index}")), "Try", "Tried", "a note");
         }
+        stop.cancel();
+        let started = Instant::now();
+        running.await.unwrap();
+        assert!(started.elapsed() <= FAREWELL * 2);
     }
 }

@@ -10,7 +10,11 @@ use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 use windlass_object::ObjectKey;
 
-use crate::{kind::Kind, watch::Watch};
+use crate::{
+    kind::{Kind, kinds},
+    shelf::{SeenObjects, Shelf},
+    watch::Watch,
+};
 
 /// The objects that the watches have seen.
 pub struct Index {
@@ -33,19 +37,8 @@ pub struct Change {
     pub after: Option<Arc<Value>>,
 }
 
-/// What one watch has seen.
-#[derive(Debug, Default)]
-struct Shelf {
-    objects: BTreeMap<ObjectKey, Arc<Value>>,
-    /// What a relist has brought so far; it replaces the objects as a whole when it is complete.
-    relisted: BTreeMap<ObjectKey, Arc<Value>>,
-    complete: bool,
-    /// The kind is not served.
-    absent: bool,
-}
-
 /// How many changes a slow reader may lag behind before it has to look at everything again.
-const BACKLOG: usize = 4096;
+const BACKLOG: usize = 1024;
 
 // === impl Change ===
 
@@ -76,31 +69,50 @@ impl Index {
         shelves
             .iter()
             .filter(|(watch, _)| watch.kind == kind)
-            .find_map(|(_, shelf)| shelf.objects.get(key).cloned())
+            .find_map(|(_, shelf)| shelf.objects().get(key).cloned())
     }
 
     /// All objects of a kind, in the order of their keys, each once.
     pub fn objects(&self, kind: &Kind) -> Vec<Arc<Value>> {
+        self.select(kind, |_| true).into_values().collect()
+    }
+
+    /// The objects of a kind that `selects` takes, each once.
+    pub fn select(&self, kind: &Kind, selects: impl Fn(&Value) -> bool) -> BTreeMap<ObjectKey, Arc<Value>> {
         let shelves = self.shelves.read();
         let mut objects = BTreeMap::new();
         for (_, shelf) in shelves.iter().filter(|(watch, _)| watch.kind == *kind) {
-            for (key, object) in &shelf.objects {
+            for (key, object) in shelf.objects().iter().filter(|(_, object)| selects(object)) {
                 objects.entry(key.clone()).or_insert_with(|| object.clone());
             }
         }
-        objects.into_values().collect()
+        objects
+    }
+
+    /// The EndpointSlices of a Service.
+    pub fn endpoint_slices(&self, namespace: &str, service: &str) -> Vec<Arc<Value>> {
+        let shelves = self.shelves.read();
+        let of_slices = shelves
+            .iter()
+            .filter(|(watch, _)| watch.kind == kinds::ENDPOINT_SLICE);
+        of_slices
+            .flat_map(|(_, shelf)| shelf.slices(namespace, service).cloned())
+            .collect()
     }
 
     /// Whether `watch` has seen all there is at least once.
     pub fn is_complete(&self, watch: &Watch) -> bool {
-        self.shelves.read().get(watch).is_some_and(|shelf| shelf.complete)
+        self.shelves
+            .read()
+            .get(watch)
+            .is_some_and(|shelf| shelf.is_complete)
     }
 
     /// How many objects of each kind are held.
     pub fn sizes(&self) -> BTreeMap<Kind, usize> {
         let mut sizes = BTreeMap::new();
         for (watch, shelf) in &*self.shelves.read() {
-            *sizes.entry(watch.kind.clone()).or_default() += shelf.objects.len();
+            *sizes.entry(watch.kind.clone()).or_default() += shelf.objects().len();
         }
         sizes
     }
@@ -121,7 +133,7 @@ impl Index {
     pub fn apply(&self, watch: &Watch, object: Value) {
         let Some(key) = ObjectKey::of(&object) else { return };
         let after = Arc::new(object);
-        let before = self.edit(watch, |shelf| shelf.objects.insert(key.clone(), after.clone()));
+        let before = self.edit(watch, |shelf| shelf.insert(key.clone(), after.clone()));
         self.publish(Change {
             key,
             before,
@@ -131,7 +143,7 @@ impl Index {
 
     /// An object went.
     pub fn delete(&self, watch: &Watch, key: &ObjectKey) {
-        let before = self.edit(watch, |shelf| shelf.objects.remove(key));
+        let before = self.edit(watch, |shelf| shelf.remove(key));
         if before.is_some() {
             // Another watch of the kind may still see it: it only left a selector then.
             self.publish(Change {
@@ -171,10 +183,9 @@ impl Index {
     /// Puts what a relist has brought in place of what was known. Whether the kind was not served until now.
     fn replace(&self, watch: &Watch, is_absent: bool) -> bool {
         let (before, after, was_absent) = self.edit(watch, |shelf| {
-            let after = std::mem::take(&mut shelf.relisted);
-            let before = std::mem::replace(&mut shelf.objects, after.clone());
-            shelf.complete = true;
-            (before, after, std::mem::replace(&mut shelf.absent, is_absent))
+            let before = shelf.finish_relist();
+            let was_absent = std::mem::replace(&mut shelf.is_absent, is_absent);
+            (before, shelf.objects().clone(), was_absent)
         });
         for change in difference(&before, &after) {
             self.publish(change);
@@ -186,7 +197,7 @@ impl Index {
     /// The watch has ended for good: what only it has seen is no longer known.
     pub fn close(&self, watch: &Watch) {
         let shelf = self.shelves.write().remove(watch).unwrap_or_default();
-        for change in difference(&shelf.objects, &BTreeMap::new()) {
+        for change in difference(shelf.objects(), &SeenObjects::new()) {
             self.publish(change);
         }
         // Also of one that has seen nothing: whoever waits for all watches waits no longer for this one.
@@ -215,10 +226,7 @@ impl Default for Index {
 }
 
 /// What turns `before` into `after`.
-fn difference(
-    before: &BTreeMap<ObjectKey, Arc<Value>>,
-    after: &BTreeMap<ObjectKey, Arc<Value>>,
-) -> Vec<Change> {
+fn difference(before: &SeenObjects, after: &SeenObjects) -> Vec<Change> {
     let gone = before
         .iter()
         .filter(|(key, _)| !after.contains_key(key))
@@ -243,7 +251,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{kind::kinds, watch::Selector};
+    use crate::watch::Selector;
 
     fn secret(name: &str, data: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "n", "name": name}, "data": data})

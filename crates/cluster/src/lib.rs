@@ -1,12 +1,16 @@
 //! The shell around Kubernetes: watches that feed an index, apply and patch execution, leader election, events, the
 //! clock.
 
+mod api_server_clock;
 pub mod apply;
 pub mod clock;
+mod cut;
 mod discovery;
 mod dry_run;
 pub mod endpoints;
+mod event;
 pub mod events;
+mod follow;
 mod identity;
 pub mod index;
 pub mod keys;
@@ -14,14 +18,17 @@ pub mod kind;
 pub mod lease;
 pub mod listing;
 pub mod prober;
+mod request_error;
 pub mod requests;
 pub mod rewriting;
+mod shelf;
 mod slim;
 pub mod telemetry;
 pub mod watch;
 pub mod watches;
 pub mod worker;
 
+pub use api_server_clock::ApiServerClock;
 pub use clock::{Clock, SystemClock};
 pub use index::{Change, Index};
 pub use kind::{Kind, kinds};

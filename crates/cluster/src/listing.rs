@@ -71,6 +71,21 @@ impl Cluster {
         namespace: Option<&str>,
         label_selector: Option<&str>,
     ) -> Result<Vec<Value>, RequestError> {
+        self.list_as(kind, namespace, label_selector, Some).await
+    }
+
+    /// Lists the objects of a kind as [`Cluster::list`] does, and keeps of each what `read` makes of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn list_as<T>(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        label_selector: Option<&str>,
+        mut read: impl FnMut(Value) -> Option<T>,
+    ) -> Result<Vec<T>, RequestError> {
         let mut objects = Vec::new();
         let mut params = ListParams::default().limit(PAGE);
         if let Some(selector) = label_selector {
@@ -78,7 +93,7 @@ impl Cluster {
         }
         loop {
             let page = self.list_page(kind, namespace, &params).await?;
-            objects.extend(page.objects);
+            objects.extend(page.objects.into_iter().filter_map(&mut read));
             let Some(next) = page.next else {
                 return Ok(objects);
             };

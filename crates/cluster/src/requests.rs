@@ -1,4 +1,4 @@
-//! Requests to the API server: objects as JSON, a time limit for each call, errors that name the object.
+//! Requests to the API server: objects as JSON, a time limit for each call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,13 +6,13 @@ use http::Request;
 use kube::{
     Client, Resource,
     api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams, Preconditions},
-    core::{Request as Requests, Status},
+    core::Request as Requests,
 };
 use serde_json::{Value, json};
-use thiserror::Error;
 use tokio::sync::OnceCell;
 use windlass_object::ObjectKey;
 
+pub use crate::request_error::RequestError;
 use crate::{
     kind::{Kind, Resources, ServedKind},
     lease::NotLeading,
@@ -31,171 +31,8 @@ pub struct Cluster {
     timeout: Duration,
 }
 
-/// Why a request failed.
-#[derive(Debug, Error)]
-pub enum RequestError {
-    /// The API server refused it.
-    #[error("{operation} {object}: {}", .status.message)]
-    Refused {
-        /// What was tried, for example `apply`.
-        operation: &'static str,
-        /// On which object.
-        object: String,
-        /// What the API server answered.
-        status: Box<Status>,
-    },
-    /// There was no answer in time.
-    #[error("{operation} {object}: no answer from the API server within {}s", .after.as_secs_f32())]
-    Timeout {
-        /// What was tried.
-        operation: &'static str,
-        /// On which object.
-        object: String,
-        /// How long the answer was waited for.
-        after: Duration,
-    },
-    /// The API server could not be spoken to.
-    #[error("{operation} {object}: cannot reach the API server")]
-    Transport {
-        /// What was tried.
-        operation: &'static str,
-        /// On which object.
-        object: String,
-        /// What went wrong.
-        #[source]
-        source: Box<kube::Error>,
-    },
-    /// It was not sent, because this process does not lead now.
-    #[error("{operation} {object}")]
-    NotLeading {
-        /// What was to be done.
-        operation: &'static str,
-        /// To which object.
-        object: String,
-        /// Why it was held back.
-        #[source]
-        source: NotLeading,
-    },
-    /// The API server does not serve the kind.
-    #[error("the cluster does not serve {kind}: is its CustomResourceDefinition installed?")]
-    UnknownKind {
-        /// The kind.
-        kind: Kind,
-    },
-    /// The API server names no user.
-    #[error("cannot determine the operator's own user name (SelfSubjectReview)")]
-    Nobody,
-    /// The object lacks an apiVersion, a kind or a name.
-    #[error("an object without apiVersion, kind or metadata.name cannot be sent")]
-    Nameless,
-}
-
 /// A resourceVersion that no object has: before the first is written, etcd is at revision 1.
 const OF_NO_OBJECT: &str = "1";
-
-// === impl RequestError ===
-
-impl RequestError {
-    fn status_code(&self) -> Option<u16> {
-        match self {
-            Self::Refused { status, .. } => Some(status.code),
-            _ => None,
-        }
-    }
-
-    /// The object is not there.
-    pub fn is_not_found(&self) -> bool {
-        self.status_code() == Some(404)
-    }
-
-    /// The API server has no object of this name. Unlike [`RequestError::is_not_found`], not where it does not serve the
-    /// kind (any more): then its objects may well be there.
-    pub fn is_missing(&self, name: &str) -> bool {
-        let Self::Refused { status, .. } = self else {
-            return false;
-        };
-        let details = status.details.as_ref();
-        status.code == 404 && details.is_some_and(|details| details.name == name)
-    }
-
-    /// Another write came first, or another manager owns a field.
-    pub fn is_conflict(&self) -> bool {
-        self.status_code() == Some(409)
-    }
-
-    /// A page of a list can no longer be had; where the list may go on instead, if the API server says so.
-    pub fn expired_page(&self) -> Option<Option<&str>> {
-        match self {
-            Self::Refused { status, .. } if status.code == 410 => {
-                let metadata = status.metadata.as_ref();
-                Some(metadata.and_then(|metadata| metadata.continue_.as_deref()))
-            }
-            _ => None,
-        }
-    }
-
-    /// The API server, or a webhook, does not want this write: it is of no use to send it again as it is.
-    pub fn is_rejection(&self) -> bool {
-        self.status_code()
-            .is_some_and(|code| (400..500).contains(&code) && code != 429)
-    }
-
-    /// The object or the patch is not valid; also the answer to a JSON patch whose `test` failed.
-    pub fn is_invalid(&self) -> bool {
-        self.status_code() == Some(422)
-    }
-
-    /// A field would change that never may.
-    pub fn is_immutable(&self) -> bool {
-        let Self::Refused { status, .. } = self else {
-            return false;
-        };
-        // The words of `apimachinery/pkg/api/validation` (`FieldImmutableErrorMsg`), of RBAC and of PriorityClasses.
-        let words = [
-            "field is immutable",
-            "cannot change roleRef",
-            "may not be changed in an update",
-        ];
-        status.code == 422 && words.iter().any(|word| status.message.contains(word))
-    }
-
-    /// An admission webhook cannot be asked in a dry run: it may have side effects.
-    pub fn is_dry_run_unsupported(&self) -> bool {
-        let Self::Refused { status, .. } = self else {
-            return false;
-        };
-        // `webhookerrors.NewDryRunUnsupportedErr` of kube-apiserver.
-        status.code == 400 && status.message.contains("does not support dry run")
-    }
-
-    /// Nothing is created in a namespace that is being deleted.
-    pub fn is_namespace_terminating(&self) -> bool {
-        let Self::Refused { status, .. } = self else {
-            return false;
-        };
-        // `NamespaceLifecycle` of kube-apiserver.
-        status.code == 403 && status.message.contains("because it is being terminated")
-    }
-
-    /// The API server did not take the request for a reason of its own, or of a webhook that did not answer it.
-    pub fn is_inconclusive(&self) -> bool {
-        self.status_code().is_some_and(|code| code == 429 || code >= 500)
-    }
-
-    /// Windlass may not do this.
-    pub fn is_forbidden(&self) -> bool {
-        self.status_code() == Some(403)
-    }
-
-    /// How long the API server wants to be left alone with this.
-    pub fn retry_after(&self) -> Option<Duration> {
-        let Self::Refused { status, .. } = self else {
-            return None;
-        };
-        let seconds = status.details.as_ref()?.retry_after_seconds;
-        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
-    }
-}
 
 // === impl Cluster ===
 
@@ -215,13 +52,18 @@ impl Cluster {
         &self.client
     }
 
+    /// How long a call may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Reads an object; `None` when it is not there.
     ///
     /// # Errors
     ///
     /// When the API server refuses, is not reached, or does not serve the kind.
     pub async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, RequestError> {
-        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let requests = self.requests_for(key).await?;
         let request = requests.get(&key.name, &GetParams::default());
         match self.send("read", &key.to_string(), request).await {
             Ok(object) => Ok(Some(object)),
@@ -237,7 +79,7 @@ impl Cluster {
     /// As [`Cluster::read`]; a conflict when it is there already.
     pub async fn create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
-        let requests = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let requests = self.requests_for(&key).await?;
         let request = requests.create(&post_params(manager), object.to_string().into_bytes());
         self.send("create", &key.to_string(), request).await
     }
@@ -288,7 +130,7 @@ impl Cluster {
     /// As [`Cluster::read`]; a conflict when it was written since.
     pub async fn replace(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
-        let requests = self.requests(&Kind::of(&key), key.namespace.as_deref()).await?;
+        let requests = self.requests_for(&key).await?;
         let request = requests.replace(&key.name, &post_params(manager), object.to_string().into_bytes());
         self.send("replace", &key.to_string(), request).await
     }
@@ -379,7 +221,7 @@ impl Cluster {
         uid: Option<&str>,
         mut params: DeleteParams,
     ) -> Result<(), RequestError> {
-        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let requests = self.requests_for(key).await?;
         if let Some(uid) = uid {
             params = params.preconditions(Preconditions {
                 uid: Some(uid.to_owned()),
@@ -424,6 +266,17 @@ impl Cluster {
         self.resources.forget(kind);
     }
 
+    /// For requests whose path may name an object.
+    pub(super) async fn requests_for(&self, key: &ObjectKey) -> Result<Requests, RequestError> {
+        let mut segments = key.namespace.iter().chain([&key.name]);
+        if !segments.all(|segment| is_path_segment(segment)) {
+            return Err(RequestError::Unaddressable {
+                object: key.to_string(),
+            });
+        }
+        self.requests(&Kind::of(key), key.namespace.as_deref()).await
+    }
+
     pub(super) async fn requests(
         &self,
         kind: &Kind,
@@ -443,7 +296,7 @@ impl Cluster {
         params: &PatchParams,
         patch: &Patch<P>,
     ) -> Result<Value, RequestError> {
-        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let requests = self.requests_for(key).await?;
         let request = match subresource {
             Some(subresource) => requests.patch_subresource(subresource, &key.name, params, patch),
             None => requests.patch(&key.name, params, patch),
@@ -490,9 +343,61 @@ impl Cluster {
     }
 }
 
+/// Whether a name is one segment of a path, as it is (`path.IsValidPathSegmentName` of apimachinery, and what ends a path).
+/// kube does not escape names.
+fn is_path_segment(name: &str) -> bool {
+    name != "." && name != ".." && !name.contains(['/', '%', '?', '#'])
+}
+
 fn post_params(manager: &str) -> PostParams {
     PostParams {
         field_manager: Some(manager.to_owned()),
         ..PostParams::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::client::Body;
+    use parking_lot::Mutex;
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+    use crate::kind::kinds;
+
+    #[tokio::test]
+    async fn a_name_that_leads_elsewhere_is_asked_of_nobody() {
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let log = asked.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            log.lock().push(request.uri().path().to_owned());
+            async {
+                let secrets = json!({"name": "secrets", "kind": "Secret", "namespaced": true});
+                let list = json!({"resources": [secrets]}).to_string().into_bytes();
+                Ok::<_, BoxError>(http::Response::new(Body::from(list)))
+            }
+        });
+        let cluster = Cluster::new(Client::new(service, "default"), Duration::from_secs(1));
+        for (namespace, name) in [
+            ("n", "../../kube-system/secrets/x"),
+            ("n", ".."),
+            ("n", "a?watch=true"),
+            ("n", "%2e%2e"),
+            ("n/pods", "a"),
+        ] {
+            let key = kinds::SECRET.object(Some(namespace), name);
+            for error in [
+                cluster.read(&key).await.unwrap_err(),
+                cluster.delete(&key, None).await.unwrap_err(),
+                cluster.patch_status(&key, &json!({}), "m").await.unwrap_err(),
+            ] {
+                assert!(error.is_rejection(), "{error}");
+            }
+        }
+        assert_eq!(*asked.lock(), [""; 0]);
+        let plain = kinds::SECRET.object(Some("n"), "system:a.b");
+        cluster.read(&plain).await.unwrap();
+        let paths = ["/api/v1", "/api/v1/namespaces/n/secrets/system:a.b"];
+        assert_eq!(*asked.lock(), paths);
     }
 }

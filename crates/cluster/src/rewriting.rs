@@ -73,7 +73,7 @@ impl Cluster {
     /// As [`Cluster::read`], and whatever a webhook has against it.
     pub async fn rewrite(&self, object: &Reference, manager: &str) -> Result<Rewritten, RequestError> {
         let key = &object.key;
-        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let requests = self.requests_for(key).await?;
         let params = PatchParams::apply(manager);
         let patch = Patch::Merge(json!({"metadata": {"resourceVersion": object.resource_version}}));
         let request = requests.patch_metadata(&key.name, &params, &patch);
@@ -92,7 +92,7 @@ impl Cluster {
 
     /// The resourceVersion that an object has now; `None` when it is gone.
     async fn resource_version(&self, key: &ObjectKey) -> Result<Option<String>, RequestError> {
-        let requests = self.requests(&Kind::of(key), key.namespace.as_deref()).await?;
+        let requests = self.requests_for(key).await?;
         let request = requests.get_metadata(&key.name, &GetParams::default());
         match self.send("read", &key.to_string(), request).await {
             Ok(live) => {

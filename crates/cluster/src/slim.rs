@@ -1,113 +1,251 @@
-//! What the index keeps of an object: not what nobody reads and what is large.
+//! What the index keeps of an object: not what nobody reads and what is large. Most of what is watched may be written by any
+//! tenant of the cluster, and is as large as they like.
+
+use std::io;
 
 use kube::api::DynamicObject;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use windlass_object::{ObjectKey, names, object};
 use windlass_trust::injection::owns_ca_bundle;
 
 use crate::{
     apply::replicas::{is_scaled, slimmed_fields},
+    cut::{bare, cut, is_indivisible, is_ours},
     kind::{Kind, kinds},
 };
 
-/// The kinds of which a part is not kept that is applied.
+/// The kinds of which a part is never kept that is applied.
 const SLIMMED: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
 
-/// Whether objects of a kind are kept without a part that is applied.
-pub(crate) fn is_slimmed(kind: &Kind) -> bool {
-    SLIMMED.contains(kind)
+/// Field of an object, beside `metadata`, that says that it is not kept as the API server has it. No kind of Kubernetes has it.
+const CUT: &str = "windlass.dev/cut";
+
+/// The most bytes, as JSON, of an object that is kept whole because a BundleDeployment applied it.
+const LARGEST_WHOLE: usize = 32 << 10;
+
+/// The most bytes, as JSON, of what is kept of any object that tenants write; of a larger one only its name and marks are.
+const LARGEST: usize = 128 << 10;
+
+/// The most bytes of an annotation of somebody else.
+const LONGEST_ANNOTATION: usize = 1 << 10;
+
+/// The object as `kubectl apply` sent it last, once more.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Whether `seen`, from the index, holds all that can be applied of it.
+pub(crate) fn is_whole(seen: &Value, kind: &Kind) -> bool {
+    !SLIMMED.contains(kind) && seen.get(CUT).is_none()
 }
 
-/// The object as JSON, without what nobody reads and what is large: the field sets of managers, the schemas of
-/// CustomResourceDefinitions, the content of ConfigMaps. Whoever needs these asks the API server.
-pub(crate) fn slim(object: DynamicObject, kind: &Kind) -> Option<Value> {
+/// The object as JSON, without what nobody reads and what is large. What a BundleDeployment applied stays whole, unless it is large:
+/// it is compared with what is to be there. Of Secrets only `served` keeps its private key. Whoever needs more asks the API server.
+pub(crate) fn slim(object: DynamicObject, kind: &Kind, served: &ObjectKey) -> Option<Value> {
     let mut object = serde_json::to_value(object).ok()?;
     object["apiVersion"] = Value::from(kind.api_version.as_ref());
     object["kind"] = Value::from(kind.kind.as_ref());
-    if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
-        // The entries themselves stay, and so their places: patches name them by index. Of what they own only the CA
-        // bundles matter, and the replicas of Deployments.
-        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-            let fields = entry.remove("fieldsV1").unwrap_or_default();
-            if owns_ca_bundle(&fields) {
-                entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
-            } else if is_scaled(kind)
-                && let Some(kept) = slimmed_fields(&fields)
-            {
-                entry.insert("fieldsV1".to_owned(), kept);
-            }
-        }
+    slim_managed_fields(&mut object, kind);
+    let is_labelled = object::label(&object, names::BUNDLE_DEPLOYMENT).is_some();
+    let is_applied = is_labelled && object::annotation(&object, names::APPLIED_HASH).is_some();
+    if is_applied && !SLIMMED.contains(kind) && size(&object) <= LARGEST_WHOLE {
+        return Some(object);
     }
-    if *kind == kinds::CONFIG_MAP
-        && let Some(fields) = object.as_object_mut()
-    {
-        fields.remove("data");
-        fields.remove("binaryData");
+    shorten_annotations(&mut object);
+    cut(&mut object, kind, served);
+    let is_indivisible = is_indivisible(kind);
+    if !is_indivisible && size(&object) > LARGEST {
+        object = bare(object);
     }
-    if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
-        && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
-    {
-        for version in versions.iter_mut().filter_map(Value::as_object_mut) {
-            version.remove("schema");
-        }
+    if is_labelled || !is_indivisible {
+        object[CUT] = true.into();
     }
     Some(object)
+}
+
+/// The entries themselves stay, and so their places: patches name them by index. Of what they own only the CA bundles matter,
+/// and the replicas of Deployments.
+fn slim_managed_fields(object: &mut Value, kind: &Kind) {
+    let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") else {
+        return;
+    };
+    for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+        let fields = entry.remove("fieldsV1").unwrap_or_default();
+        if owns_ca_bundle(&fields) {
+            entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
+        } else if is_scaled(kind)
+            && let Some(kept) = slimmed_fields(&fields)
+        {
+            entry.insert("fieldsV1".to_owned(), kept);
+        }
+    }
+}
+
+/// Leaves out long annotations of others. The map itself stays: patches put annotations into it.
+fn shorten_annotations(object: &mut Value) {
+    if let Some(annotations) = annotations(object) {
+        annotations.retain(|name, value| {
+            let is_long = value.as_str().is_some_and(|text| text.len() > LONGEST_ANNOTATION);
+            name != LAST_APPLIED && (!is_long || is_ours(name))
+        });
+    }
+}
+
+fn annotations(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    object.pointer_mut("/metadata/annotations")?.as_object_mut()
+}
+
+/// How many bytes an object has as JSON.
+fn size(object: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Neither counting nor a `Value` can fail.
+    let _ = serde_json::to_writer(&mut count, object);
+    count.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn kept(object: Value, kind: &Kind) -> Value {
+        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
+        slim(serde_json::from_value(object).unwrap(), kind, &served).unwrap()
+    }
+
     #[test]
     fn a_definition_is_kept_without_its_schemas_and_field_sets() {
-        let object: DynamicObject = serde_json::from_value(json!({
-            "metadata": {
-                "name": "widgets.example.com",
-                "managedFields": [
-                    {"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}},
-                    {"manager": "n", "operation": "Update", "fieldsV1": {"f:spec": {"f:caBundle": {}, "f:group": {}}}},
-                ]
-            },
-            "spec": {"versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {}}}]}
-        }))
-        .unwrap();
-        let slim = slim(object, &kinds::CUSTOM_RESOURCE_DEFINITION).unwrap();
+        let slim = kept(
+            json!({
+                "metadata": {
+                    "name": "widgets.example.com",
+                    "managedFields": [
+                        {"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}},
+                        {"manager": "n", "operation": "Update", "fieldsV1": {"f:spec": {"f:caBundle": {}, "f:group": {}}}},
+                    ]
+                },
+                "spec": {"versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {}}}]}
+            }),
+            &kinds::CUSTOM_RESOURCE_DEFINITION,
+        );
         assert_eq!(slim["spec"]["versions"], json!([{"name": "v1", "served": true}]));
         assert_eq!(slim["metadata"]["managedFields"][0]["manager"], "m");
         assert!(slim["metadata"]["managedFields"][0].get("fieldsV1").is_none());
         let owner = &slim["metadata"]["managedFields"][1];
         assert_eq!(owner["fieldsV1"], json!({"f:caBundle": {}}));
         assert_eq!(slim["kind"], "CustomResourceDefinition");
-        assert!(is_slimmed(&kinds::CUSTOM_RESOURCE_DEFINITION));
+        assert!(!is_whole(&slim, &kinds::CUSTOM_RESOURCE_DEFINITION));
     }
 
     #[test]
     fn who_scales_a_deployment_is_kept() {
-        let object: DynamicObject = serde_json::from_value(json!({"metadata": {"name": "a", "managedFields": [
+        let object = json!({"metadata": {"name": "a", "managedFields": [
             {"manager": "kubectl", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
             {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}},
-        ]}}))
-        .unwrap();
+        ]}});
         let fields = |kind: &Kind| {
-            let slim = slim(object.clone(), kind).unwrap();
+            let slim = kept(object.clone(), kind);
             [0, 1].map(|entry| slim["metadata"]["managedFields"][entry]["fieldsV1"].clone())
         };
-        let kept = json!({"f:spec": {"f:replicas": {}}});
-        assert_eq!(fields(&kinds::DEPLOYMENT), [kept, Value::Null]);
+        let replicas = json!({"f:spec": {"f:replicas": {}}});
+        assert_eq!(fields(&kinds::DEPLOYMENT), [replicas, Value::Null]);
         assert_eq!(fields(&kinds::SERVICE), [Value::Null, Value::Null]);
     }
 
     #[test]
-    fn the_content_of_a_config_map_is_not_kept_and_that_of_a_secret_is() {
-        let object: DynamicObject = serde_json::from_value(json!({
-            "metadata": {"name": "bundle-0", "namespace": "windlass-system"},
-            "immutable": true, "data": {"a": "b"}, "binaryData": {"part": "H4sI"},
-        }))
-        .unwrap();
-        let config_map = slim(object.clone(), &kinds::CONFIG_MAP).unwrap();
-        assert_eq!(config_map.get("data").or(config_map.get("binaryData")), None);
-        assert_eq!(config_map["immutable"], true);
-        let secret = slim(object, &kinds::SECRET).unwrap();
-        assert_eq!(secret["data"], json!({"a": "b"}));
-        assert!(is_slimmed(&kinds::CONFIG_MAP) && !is_slimmed(&kinds::SECRET));
+    fn what_an_install_applied_stays_as_it_is_while_it_is_not_large() {
+        let applied = |kind: &Kind, text: usize| {
+            json!({
+                "apiVersion": kind.api_version, "kind": kind.kind,
+                "metadata": {
+                    "name": "a", "namespace": "n", "labels": {names::BUNDLE_DEPLOYMENT: "a"},
+                    "annotations": {LAST_APPLIED: "{}", names::APPLIED_HASH: "0", "example.com/note": "x".repeat(text)},
+                },
+                "spec": {"selector": {"app": "a"}}, "data": {"key": "aGlkZGVu"},
+            })
+        };
+        let role = Kind::new("rbac.authorization.k8s.io/v1", "Role");
+        for kind in [kinds::SERVICE, kinds::SECRET, kinds::DEPLOYMENT, role.clone()] {
+            let object = applied(&kind, 2000);
+            let seen = kept(object.clone(), &kind);
+            assert_eq!(seen, object);
+            assert!(is_whole(&seen, &kind), "{kind}");
+        }
+        for (kind, text) in [
+            (kinds::SERVICE, LARGEST_WHOLE),
+            (kinds::SECRET, LARGEST_WHOLE),
+            (role, LARGEST_WHOLE),
+            (kinds::DEPLOYMENT, LARGEST_WHOLE),
+        ] {
+            let seen = kept(applied(&kind, text), &kind);
+            assert!(!is_whole(&seen, &kind), "{kind}");
+            assert!(size(&seen) < 500, "{seen}");
+            assert_eq!(object::label(&seen, names::BUNDLE_DEPLOYMENT), Some("a"));
+        }
+    }
+
+    #[test]
+    fn long_annotations_of_others_are_not_kept_and_ours_are() {
+        let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
+        let long = "x".repeat(LONGEST_ANNOTATION + 1);
+        let seen = kept(
+            json!({"metadata": {"name": "w", "annotations": {
+                LAST_APPLIED: "{}", "example.com/long": long, "example.com/short": "a", names::INJECT_CA_FROM: long,
+            }}}),
+            &hooks,
+        );
+        let annotations = json!({"example.com/short": "a", names::INJECT_CA_FROM: long});
+        assert_eq!(seen["metadata"]["annotations"], annotations);
+        let last = kept(
+            json!({"metadata": {"name": "w", "annotations": {LAST_APPLIED: "{}"}}}),
+            &hooks,
+        );
+        assert_eq!(last["metadata"]["annotations"], json!({}), "the map stays");
+    }
+
+    #[test]
+    fn whatever_a_tenant_writes_little_of_it_is_kept() {
+        let many = |prefix: &str| -> Map<String, Value> {
+            (0..10_000)
+                .map(|index| (format!("{prefix}/{index}"), Value::from("x".repeat(60))))
+                .collect()
+        };
+        let ports: Vec<_> = (0..10_000)
+            .map(|port| json!({"name": format!("port-{port}"), "port": port}))
+            .collect();
+        for (kind, object) in [
+            (
+                kinds::SERVICE,
+                json!({"metadata": {"labels": many("example.com")}}),
+            ),
+            (
+                kinds::SERVICE,
+                json!({"metadata": {"annotations": many("windlass.dev")}}),
+            ),
+            (kinds::SERVICE, json!({"spec": {"selector": many("example.com")}})),
+            (kinds::SERVICE, json!({"spec": {"ports": ports}})),
+            (kinds::SECRET, json!({"data": {"ca.crt": "x".repeat(1 << 20)}})),
+            (kinds::SECRET, json!({"data": many("a")})),
+            (kinds::POD, json!({"spec": many("a")})),
+            (
+                kinds::DEPLOYMENT,
+                json!({"spec": {"template": {"spec": many("a")}}}),
+            ),
+            (kinds::DEPLOYMENT, json!({"status": many("a")})),
+        ] {
+            let mut object = object;
+            object["metadata"]["name"] = "a".into();
+            object["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = "a".into();
+            let seen = kept(object, &kind);
+            assert!(size(&seen) <= LARGEST, "{kind}: {}", size(&seen));
+            assert_eq!(object::label(&seen, names::BUNDLE_DEPLOYMENT), Some("a"));
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What to watch.
 
+use std::fmt;
+
 use kube::runtime::watcher;
 
 use crate::kind::Kind;
@@ -26,6 +28,15 @@ pub enum Selector {
     Name(String),
 }
 
+/// A watch that has not seen all there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnlistedWatch {
+    /// Which one.
+    pub watch: Watch,
+    /// What kept the API server from listing it last; `None` while it has not answered.
+    pub problem: Option<String>,
+}
+
 /// The groups that every API server serves by itself, of kinds that are watched; and our own. Other groups are served by
 /// somebody who may be broken for days: a conversion webhook of a CustomResourceDefinition, an aggregated API server.
 const ESSENTIAL_GROUPS: [&str; 10] = [
@@ -40,6 +51,13 @@ const ESSENTIAL_GROUPS: [&str; 10] = [
     "rbac.authorization.k8s.io",
     "scheduling.k8s.io",
 ];
+
+/// After how many seconds the API server ends a watch, which then goes on. kube's watcher takes one for dead that is silent for
+/// 5 s more. An API server sends bookmarks only each minute, and one before the end: that alone would be noticed later.
+const LONGEST: u32 = 40;
+
+/// How many objects a page of a list has: each may have 1.5 MiB.
+const PAGE: u32 = 50;
 
 // === impl Watch ===
 
@@ -75,11 +93,33 @@ impl Watch {
     }
 
     pub(crate) fn config(&self) -> watcher::Config {
+        let config = watcher::Config::default().timeout(LONGEST).page_size(PAGE);
         match &self.selector {
-            Selector::All => watcher::Config::default(),
-            Selector::Label(labels) => watcher::Config::default().labels(labels),
-            Selector::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+            Selector::All => config,
+            Selector::Label(labels) => config.labels(labels),
+            Selector::Name(name) => config.fields(&format!("metadata.name={name}")),
         }
+    }
+}
+
+impl fmt::Display for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, " in {namespace}")?;
+        }
+        match &self.selector {
+            Selector::All => Ok(()),
+            Selector::Label(labels) => write!(f, " with {labels}"),
+            Selector::Name(name) => write!(f, " named {name}"),
+        }
+    }
+}
+
+impl fmt::Display for UnlistedWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problem = self.problem.as_deref().unwrap_or("no answer yet");
+        write!(f, "{}: {problem}", self.watch)
     }
 }
 

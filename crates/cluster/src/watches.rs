@@ -6,29 +6,18 @@ use std::{
     time::Duration,
 };
 
-use futures::StreamExt;
-use kube::{
-    Api,
-    api::DynamicObject,
-    runtime::{WatchStreamExt, watcher},
-};
 use parking_lot::Mutex;
-use serde_json::Value;
-use tokio::{
-    sync::{broadcast, mpsc},
-    task::JoinSet,
-    time::Instant,
-};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, info, info_span, warn};
-use windlass_object::{ObjectKey, object};
+use tracing::{Instrument, info_span};
+use windlass_object::ObjectKey;
 
-use super::watch::Watch;
 use crate::{
+    follow::follow,
     index::Index,
-    kind::{Kind, kinds},
-    requests::{Cluster, RequestError},
-    slim::slim,
+    kind::Kind,
+    requests::Cluster,
+    watch::{UnlistedWatch, Watch},
 };
 
 /// Starts and stops watches.
@@ -40,6 +29,8 @@ pub struct Watches {
 struct Shared {
     cluster: Cluster,
     index: Arc<Index>,
+    /// The Secret whose private key is read from the index.
+    served: ObjectKey,
     running: Mutex<HashMap<Watch, Running>>,
     started: mpsc::UnboundedSender<(Watch, CancellationToken)>,
 }
@@ -49,6 +40,8 @@ struct Running {
     stop: CancellationToken,
     /// Until when its first list is waited for by everybody; `None`: for ever.
     awaited: Option<Instant>,
+    /// Why it could not be listed or followed last.
+    problem: Option<String>,
 }
 
 /// Runs the watches that are desired; ends only when one of them panics, or at shutdown.
@@ -57,32 +50,20 @@ pub struct Supervisor {
     starts: mpsc::UnboundedReceiver<(Watch, CancellationToken)>,
 }
 
-/// How soon discovery is asked again about a kind that is not served; twice as late each time, until something that
-/// defines the kind changes.
-const FIRST_RECHECK: Duration = Duration::from_secs(1);
-
-/// How long the absence of a kind is believed at the most: that it is served comes with a CRD, which its own watch
-/// sees.
-const LAST_RECHECK: Duration = Duration::from_secs(600);
-
-/// How long it is waited at the most where discovery does not answer.
-const OUTAGE: Duration = Duration::from_secs(30);
-
 /// How long everybody waits for the first list of a kind that only some need. Whoever needs it waits on.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
-const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
 
 // === impl Watches ===
 
 impl Watches {
-    /// Watches through `cluster` into `index`. Nothing runs before the supervisor does.
-    pub fn new(cluster: Cluster, index: Arc<Index>) -> (Self, Supervisor) {
+    /// Watches through `cluster` into `index`, which holds the private key of one Secret: `served`. Nothing runs before the
+    /// supervisor does.
+    pub fn new(cluster: Cluster, index: Arc<Index>, served: ObjectKey) -> (Self, Supervisor) {
         let (started, starts) = mpsc::unbounded_channel();
         let shared = Shared {
             cluster,
             index,
+            served,
             running: Mutex::default(),
             started,
         };
@@ -102,6 +83,7 @@ impl Watches {
         let state = Running {
             stop: stop.clone(),
             awaited: (!watch.is_essential()).then(|| Instant::now() + PATIENCE),
+            problem: None,
         };
         running.insert(watch.clone(), state);
         // The receiver is gone only at shutdown.
@@ -153,6 +135,22 @@ impl Watches {
         incomplete.map(|watch| watch.kind.clone()).collect()
     }
 
+    /// The watches behind [`Watches::unlisted`], and why.
+    pub fn unlisted_watches(&self) -> Vec<UnlistedWatch> {
+        let running = self.shared.running.lock();
+        let incomplete = running
+            .iter()
+            .filter(|(watch, _)| !self.shared.index.is_complete(watch));
+        let mut unlisted: Vec<_> = incomplete
+            .map(|(watch, state)| UnlistedWatch {
+                watch: watch.clone(),
+                problem: state.problem.clone(),
+            })
+            .collect();
+        unlisted.sort_by(|one, other| one.watch.cmp(&other.watch));
+        unlisted
+    }
+
     /// How long everybody waits at the most before there is news: [`Duration::MAX`] is until there is. `None`: for nothing.
     fn awaited(&self) -> Option<Duration> {
         let now = Instant::now();
@@ -166,6 +164,26 @@ impl Watches {
             })
             .filter(|left| !left.is_zero())
             .min()
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Forgets what a watch has seen that has ended, unless it is desired again: then another task fills its shelf by now, and
+    /// replaces what is out of date there.
+    fn ended(&self, watch: &Watch) {
+        let running = self.running.lock();
+        if !running.contains_key(watch) {
+            self.index.close(watch);
+        }
+    }
+
+    /// Notes why a watch could not be listed or followed, or that it is.
+    fn note(&self, watch: &Watch, problem: Option<String>) {
+        if let Some(state) = self.running.lock().get_mut(watch) {
+            state.problem = problem;
+        }
     }
 }
 
@@ -189,11 +207,12 @@ impl Supervisor {
                     let shared = self.watches.shared.clone();
                     let span = info_span!("watch", kind = %watch.kind, namespace = watch.namespace);
                     tasks.spawn(async move {
+                        let note = |problem| shared.note(&watch, problem);
                         tokio::select! {
                             () = stop.cancelled() => {}
-                            () = follow(&shared, &watch) => {}
+                            () = follow(&shared.cluster, &shared.index, &watch, &shared.served, &note) => {}
                         }
-                        shared.index.close(&watch);
+                        shared.ended(&watch);
                     }.instrument(span));
                 }
                 Some(ended) = tasks.join_next() => ended?,
@@ -202,131 +221,14 @@ impl Supervisor {
     }
 }
 
-/// Follows one kind for ever. Its CustomResourceDefinition may come and go.
-async fn follow(shared: &Shared, watch: &Watch) {
-    let mut said = false;
-    let mut pause = FIRST_RECHECK;
-    loop {
-        // Before the question, so that no CRD is missed that comes after it.
-        let mut changes = shared.index.subscribe();
-        let longest = match shared.cluster.served(&watch.kind).await {
-            Ok(served) => {
-                // Whoever does not read keeps every change in memory.
-                drop(changes);
-                let api: Api<DynamicObject> = match &watch.namespace {
-                    Some(namespace) => {
-                        Api::namespaced_with(shared.cluster.client().clone(), namespace, &served.resource)
-                    }
-                    None => Api::all_with(shared.cluster.client().clone(), &served.resource),
-                };
-                (said, pause) = (false, FIRST_RECHECK);
-                follow_served(shared, watch, api).await;
-                shared.cluster.forget(&watch.kind);
-                continue;
-            }
-            Err(RequestError::UnknownKind { .. }) => {
-                if !std::mem::replace(&mut said, true) {
-                    if *watch.kind.api_version == *windlass_object::names::API_VERSION {
-                        info!(kind = %watch.kind, "Waiting for the CustomResourceDefinitions of Windlass: apply `windlass manifests`");
-                    } else {
-                        debug!(kind = %watch.kind, "The cluster does not serve this kind; waiting for it");
-                    }
-                }
-                shared.index.mark_absent(watch);
-                if DEFINITIONS.contains(&watch.kind) {
-                    FIRST_RECHECK
-                } else {
-                    LAST_RECHECK
-                }
-            }
-            Err(error) => {
-                warn!(%error, "Cannot determine whether the kind is served");
-                OUTAGE
-            }
-        };
-        pause = pause.min(longest);
-        tokio::select! {
-            // What is defined is served a moment later.
-            () = crd_changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
-            () = tokio::time::sleep(pause) => pause *= 2,
-        }
-    }
-}
-
-/// Follows a kind until the API server does not serve it any more.
-async fn follow_served(shared: &Shared, watch: &Watch, api: Api<DynamicObject>) {
-    let mut events = std::pin::pin!(watcher(api, watch.config()).default_backoff());
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(watcher::Event::Init) => shared.index.begin_relist(watch),
-            Ok(watcher::Event::InitApply(object)) => {
-                if let Some(object) = slim(object, &watch.kind) {
-                    shared.index.relist(watch, object);
-                }
-            }
-            Ok(watcher::Event::InitDone) => shared.index.finish_relist(watch),
-            Ok(watcher::Event::Apply(object)) => {
-                if let Some(object) = slim(object, &watch.kind) {
-                    shared.index.apply(watch, object);
-                }
-            }
-            Ok(watcher::Event::Delete(object)) => {
-                if let Some(key) = slim(object, &watch.kind).as_ref().and_then(ObjectKey::of) {
-                    shared.index.delete(watch, &key);
-                }
-            }
-            Err(error) if is_gone(&error) => {
-                debug!("The kind is no longer served");
-                return;
-            }
-            Err(error) => warn!(%error, "Watch failed; restarting it"),
-        }
-    }
-}
-
-/// Waits until a CRD of `kind` comes, changes or goes.
-async fn crd_changed(changes: &mut broadcast::Receiver<super::Change>, kind: &Kind) {
-    loop {
-        match changes.recv().await {
-            Ok(change) => {
-                let crd = change.after.or(change.before);
-                if crd.is_some_and(|crd| defines(&crd, kind)) {
-                    return;
-                }
-            }
-            Err(broadcast::error::RecvError::Lagged(_)) => return,
-            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-        }
-    }
-}
-
-/// Whether an object says that `kind` is served.
-fn defines(crd: &Value, kind: &Kind) -> bool {
-    let is_of = |of: &Kind| object::text(crd, "/kind") == Some(&*of.kind);
-    let says = |pointer, what| object::text(crd, pointer) == Some(what);
-    let (group, version) = kind.group_version();
-    (is_of(&kinds::CUSTOM_RESOURCE_DEFINITION)
-        && says("/spec/group", group)
-        && says("/spec/names/kind", &kind.kind))
-        || (is_of(&kinds::API_SERVICE) && says("/spec/group", group) && says("/spec/version", version))
-}
-
-/// A kind that is not served answers 404 to lists.
-fn is_gone(error: &watcher::Error) -> bool {
-    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
-        return false;
-    };
-    matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use kube::{Client, client::Body};
+    use serde_json::json;
     use tower::{BoxError, service_fn};
 
     use super::*;
+    use crate::kind::kinds;
 
     fn watches() -> (Watches, Arc<Index>) {
         let nobody = service_fn(|_: http::Request<Body>| async {
@@ -334,7 +236,8 @@ mod tests {
         });
         let cluster = Cluster::new(Client::new(nobody, "default"), Duration::from_secs(1));
         let index = Arc::new(Index::new());
-        (Watches::new(cluster, index.clone()).0, index)
+        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
+        (Watches::new(cluster, index.clone(), served).0, index)
     }
 
     #[tokio::test]
@@ -361,6 +264,62 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_watch_that_is_desired_again_keeps_what_it_has_seen_since() {
+        let (watches, index) = watches();
+        let watch = Watch::all(kinds::NAMESPACE);
+        watches.want(watch.clone());
+        watches.want_only(HashSet::new(), |_| true);
+        watches.want(watch.clone());
+        index.finish_relist(&watch);
+        watches.shared.ended(&watch);
+        assert!(
+            index.is_complete(&watch),
+            "the first task ends after the second has begun"
+        );
+        watches.want_only(HashSet::new(), |_| true);
+        watches.shared.ended(&watch);
+        assert!(!index.is_complete(&watch));
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_has_not_listed_says_why() {
+        let forbidding = service_fn(|request: http::Request<Body>| async move {
+            let (code, body) = match request.uri().path() {
+                "/apis/example.com/v1" => (
+                    200,
+                    json!({"resources": [{"name": "odds", "kind": "Odd", "namespaced": true}]}),
+                ),
+                _ => (
+                    403,
+                    json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "odds is forbidden", "status": "Failure"}),
+                ),
+            };
+            let answer = http::Response::builder().status(code);
+            Ok::<_, BoxError>(answer.body(Body::from(body.to_string().into_bytes()))?)
+        });
+        let cluster = Cluster::new(Client::new(forbidding, "default"), Duration::from_secs(1));
+        let served = kinds::SECRET.object(Some("n"), "windlass-cert");
+        let (watches, supervisor) = Watches::new(cluster, Arc::new(Index::new()), served);
+        let watch = Watch::all(Kind::new("example.com/v1", "Odd"));
+        watches.want(watch.clone());
+        let only = || watches.unlisted_watches().pop().unwrap();
+        assert_eq!(only().to_string(), "example.com/v1, Kind=Odd: no answer yet");
+        let running = tokio::spawn(supervisor.run(CancellationToken::new()));
+        let refused = async {
+            while only().problem.is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), refused)
+            .await
+            .unwrap();
+        assert!(only().to_string().contains("odds is forbidden"), "{}", only());
+        watches.shared.index.finish_relist(&watch);
+        assert_eq!(watches.unlisted_watches(), []);
+        running.abort();
+    }
+
+    #[tokio::test]
     async fn what_nothing_can_be_done_without_is_waited_for_until_it_is_there() {
         let (watches, index) = watches();
         watches.want(Watch::all(kinds::SECRET));
@@ -376,22 +335,5 @@ mod tests {
             .await
             .unwrap()
             .unwrap();
-    }
-
-    #[test]
-    fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
-        let kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
-        let crd = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
-        let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});
-        for (object, expected) in [
-            (crd("runtime.cluster.x-k8s.io", "ExtensionConfig"), true),
-            (crd("runtime.cluster.x-k8s.io", "Other"), false),
-            (crd("example.com", "ExtensionConfig"), false),
-            (service("v1beta2"), true),
-            (service("v1alpha1"), false),
-            (json!({"kind": "ConfigMap"}), false),
-        ] {
-            assert_eq!(defines(&object, &kind), expected, "{object}");
-        }
     }
 }

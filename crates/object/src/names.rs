@@ -59,6 +59,9 @@ pub const INJECT_CA_FROM_SECRET: &str = "windlass.dev/inject-ca-from-secret";
 /// Annotation on a Secret: `true` lets targets name it in [`INJECT_CA_FROM_SECRET`].
 pub const ALLOW_DIRECT_INJECTION: &str = "windlass.dev/allow-direct-injection";
 
+/// Annotation on the Secret of a ServingCertificate: the namespace of the operator that keeps it.
+pub const OPERATOR_NAMESPACE: &str = "windlass.dev/operator-namespace";
+
 /// Annotation on a Service: the Secret to keep a serving certificate in.
 pub const SERVING_CERT_SECRET: &str = "windlass.dev/serving-cert-secret";
 

@@ -1,7 +1,7 @@
 //! JSON patches with guards, and entries of `metadata.managedFields`.
 
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation, jsonptr::PointerBuf};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::object;
 
@@ -28,21 +28,47 @@ pub fn guarded(guards: &[(&str, &Value)], path: &str, value: &Value) -> Patch {
     Patch(operations)
 }
 
-/// A patch that changes labels and annotations, guarded by the resourceVersion of `live`; null takes one away.
+/// A patch that changes labels and annotations, guarded by the resourceVersion of `live`; null takes one away. Others are not
+/// touched: `live` may come from an index that leaves some out.
 pub fn relabelled(live: &Value, labels: &Value, annotations: &Value) -> Patch {
-    let mut patched = live.clone();
-    let change = json!({ "metadata": { "labels": labels, "annotations": annotations } });
-    json_patch::merge(&mut patched, &change);
     let mut operations = vec![test(
         "/metadata/resourceVersion",
         &live["metadata"]["resourceVersion"],
     )];
-    for field in ["labels", "annotations"] {
-        let path = format!("/metadata/{field}");
-        let value = patched["metadata"][field].clone();
-        operations.push(put(&path, value));
+    for (path, change) in [
+        ("/metadata/labels", labels),
+        ("/metadata/annotations", annotations),
+    ] {
+        operations.extend(changed_entries(live, path, change));
     }
     Patch(operations)
+}
+
+/// What changes the entries of the map at `path` of `live` to those of `change`, and no others; null takes one away.
+pub fn changed_entries(live: &Value, path: &str, change: &Value) -> Vec<PatchOperation> {
+    let Some(change) = change.as_object() else {
+        return Vec::new();
+    };
+    let (gone, put_there): (Vec<_>, Vec<_>) = change.iter().partition(|(_, value)| value.is_null());
+    let known = live.pointer(path).and_then(Value::as_object);
+    let Some(known) = known else {
+        let all: Map<_, _> = put_there
+            .into_iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let is_needed = !all.is_empty();
+        return is_needed.then(|| put(path, all.into())).into_iter().collect();
+    };
+    let entry = |name: &str| PointerBuf::from_tokens(path.split('/').skip(1).chain([name]));
+    let gone = gone.into_iter().filter(|(name, _)| known.contains_key(*name));
+    let removed = gone.map(|(name, _)| PatchOperation::Remove(RemoveOperation { path: entry(name) }));
+    let added = put_there.into_iter().map(|(name, value)| {
+        PatchOperation::Add(AddOperation {
+            path: entry(name),
+            value: value.clone(),
+        })
+    });
+    removed.chain(added).collect()
 }
 
 /// Whether `manager` has applied the object.
@@ -93,6 +119,8 @@ fn is_entry(entry: &Value, manager: &str, operation: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -122,6 +150,21 @@ mod tests {
         json_patch::patch(&mut patched, &patch).unwrap();
         assert_eq!(patched["metadata"]["labels"], json!({"theirs": "1"}));
         assert_eq!(patched["metadata"]["annotations"], json!({"released": "yes"}));
+    }
+
+    #[test]
+    fn an_annotation_that_was_not_seen_stays() {
+        let seen = json!({"metadata": {"resourceVersion": "1", "annotations": {"a/seen": "1"}}});
+        let change = json!({"a/b": "2", "a/none": null, "a/seen": null});
+        let patch = relabelled(&seen, &json!({"gone": null}), &change);
+        let mut live = seen.clone();
+        live["metadata"]["annotations"]["a/long"] = "3".into();
+        json_patch::patch(&mut live, &patch).unwrap();
+        assert_eq!(
+            live["metadata"]["annotations"],
+            json!({"a/long": "3", "a/b": "2"})
+        );
+        assert_eq!(live["metadata"].get("labels"), None);
     }
 
     #[test]

@@ -100,8 +100,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
     };
     context
         .events
-        .warn(&service, "Issue", "NoServingCertificate", &problem)
-        .await;
+        .warn(&service, "Issue", "NoServingCertificate", &problem);
     Ok(Action::AwaitChange)
 }
 

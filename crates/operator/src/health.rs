@@ -1,11 +1,16 @@
 //! `/livez`, `/readyz` and `/metrics`, on a port of their own.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{
+    Router,
+    extract::{RawQuery, State},
+    http::StatusCode,
+    routing::get,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
-use windlass_cluster::{telemetry::Metrics, watches::Watches};
+use windlass_cluster::{Kind, telemetry::Metrics, watch::UnlistedWatch, watches::Watches};
 
 use crate::listener::{ServeError, listen};
 
@@ -41,24 +46,47 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-async fn ready(State(health): State<Health>) -> (StatusCode, String) {
-    let unlisted: Vec<_> = health
-        .watches
-        .unlisted()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let unlisted = unlisted.join("; ");
-    if !health.watches.are_complete() {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("caches not synced yet: {unlisted}"),
-        )
-    } else if unlisted.is_empty() {
-        (StatusCode::OK, "ok".to_owned())
+async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> (StatusCode, String) {
+    let is_ready = health.watches.are_complete();
+    let status = if is_ready {
+        StatusCode::OK
     } else {
-        (StatusCode::OK, format!("ok; cannot list {unlisted}"))
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let text = if is_verbose(query.as_deref()) {
+        verbose(is_ready, &health.watches.unlisted_watches())
+    } else {
+        brief(is_ready, &health.watches.unlisted())
+    };
+    (status, text)
+}
+
+/// Whether all of it is asked for, as of kube-apiserver.
+fn is_verbose(query: Option<&str>) -> bool {
+    let mut parameters = query.unwrap_or_default().split('&');
+    parameters.any(|parameter| parameter.split('=').next() == Some("verbose"))
+}
+
+fn brief(is_ready: bool, unlisted: &BTreeSet<Kind>) -> String {
+    let unlisted: Vec<_> = unlisted.iter().map(ToString::to_string).collect();
+    let unlisted = unlisted.join("; ");
+    if !is_ready {
+        format!("caches not synced yet: {unlisted}")
+    } else if unlisted.is_empty() {
+        "ok".to_owned()
+    } else {
+        format!("ok; cannot list {unlisted}")
     }
+}
+
+fn verbose(is_ready: bool, unlisted: &[UnlistedWatch]) -> String {
+    let mut text: String = unlisted.iter().map(|watch| format!("[-]{watch}\n")).collect();
+    text += match (is_ready, unlisted.is_empty()) {
+        (true, true) => "[+]caches synced\nreadyz check passed\n",
+        (true, false) => "[+]caches of all other kinds synced\nreadyz check passed\n",
+        (false, _) => "[-]caches not synced yet\nreadyz check failed\n",
+    };
+    text
 }
 
 async fn metrics(State(health): State<Health>) -> Result<String, StatusCode> {
@@ -66,4 +94,32 @@ async fn metrics(State(health): State<Health>) -> Result<String, StatusCode> {
         .metrics
         .text()
         .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_cluster::watch::Watch;
+
+    use super::*;
+
+    #[test]
+    fn whoever_asks_for_all_of_it_hears_of_each_watch_that_has_not_listed_and_why() {
+        let unlisted = |name: &'static str, problem: Option<&str>| UnlistedWatch {
+            watch: Watch::all(Kind::new("example.com/v1", name)),
+            problem: problem.map(str::to_owned),
+        };
+        let watches = [unlisted("Even", None), unlisted("Odd", Some("odds is forbidden"))];
+        let text = verbose(true, &watches);
+        for line in [
+            "[-]example.com/v1, Kind=Even: no answer yet",
+            "[-]example.com/v1, Kind=Odd: odds is forbidden",
+            "readyz check passed",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{text}");
+        }
+        assert!(verbose(false, &watches).ends_with("readyz check failed\n"));
+        let asked = |query| is_verbose(Some(query));
+        assert!(asked("verbose") && asked("a=b&verbose=true"));
+        assert!(!asked("a=verbose") && !is_verbose(None));
+    }
 }

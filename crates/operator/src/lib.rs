@@ -3,10 +3,12 @@
 //! This is the only place where bundles, CustomResourceDefinitions and trust meet.
 
 pub mod admission;
+mod alarms;
 mod annotated_service;
 pub mod bundle_deployment;
 mod context;
 mod controller;
+mod controllers;
 mod direct_injection;
 pub mod guard;
 mod health;
@@ -20,6 +22,7 @@ pub mod serving_certificate;
 mod tasks;
 
 pub use context::Context;
+pub use controllers::{Controllers, UnknownController};
 pub use listener::ServeError;
 pub use operator::{Operator, OperatorError, OperatorOptions};
 pub use tasks::TaskError;

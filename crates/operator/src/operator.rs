@@ -19,9 +19,10 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 use windlass_cluster::{
-    Cluster, Index, SystemClock,
+    ApiServerClock, Clock, Cluster, Index, Kind,
     apply::Applier,
     events::Events,
+    kinds,
     lease::{Candidate, Elector, Leadership, LeadershipLost, fenced},
     prober::Prober,
     telemetry::{Metrics, chain},
@@ -30,8 +31,9 @@ use windlass_cluster::{
 
 use crate::{
     admission::{self, Admission},
-    annotated_service, bundle_deployment,
+    alarms, annotated_service, bundle_deployment,
     context::Context,
+    controllers::Controllers,
     direct_injection,
     health::{self, Health},
     serving_certificate,
@@ -47,6 +49,8 @@ pub struct Operator {
 /// How the operator works.
 #[derive(Clone, Debug)]
 pub struct OperatorOptions {
+    /// What it runs.
+    pub controllers: Controllers,
     /// Its own namespace: CA keys are kept in it, and ConfigMaps with bundles are read from it.
     pub namespace: String,
     /// The pod that its events name as their reporter; `None` outside of a cluster.
@@ -57,7 +61,7 @@ pub struct OperatorOptions {
     pub candidate: Option<Candidate>,
     /// Where /livez, /readyz and /metrics are served; nowhere if `None`.
     pub health: Option<SocketAddr>,
-    /// Where the guard answers AdmissionReviews; nowhere if `None`.
+    /// Where the guard answers AdmissionReviews; nowhere if `None`. Belongs to the controllers of bundles.
     pub admission: Option<SocketAddr>,
     /// Timeout of a request to the API server, including all retries.
     pub request_timeout: Duration,
@@ -107,11 +111,14 @@ impl Operator {
         Box::pin(self.elect_and_work(shutdown))
     }
 
-    async fn elect_and_work(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
+    async fn elect_and_work(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
+        let clock = Arc::new(ApiServerClock::new());
+        self.client = clock.listening(self.client);
         let (elector, leadership) = match &self.options.candidate {
             Some(candidate) => {
                 let cluster = Cluster::new(self.client.clone(), candidate.timing().renew_deadline);
-                let (elector, leadership) = Elector::new(cluster, &self.options.namespace, candidate.clone());
+                let (namespace, lease) = (&self.options.namespace, self.options.controllers.lease());
+                let (elector, leadership) = Elector::new(cluster, namespace, lease, candidate.clone());
                 (Some(elector), leadership)
             }
             None => (None, Leadership::always()),
@@ -120,8 +127,9 @@ impl Operator {
             fenced(self.client.clone(), leadership.clone()),
             self.options.request_timeout,
         );
-        let events = Events::new(cluster.clone(), self.options.pod.clone());
+        let (events, publisher) = Events::new(cluster.clone(), self.options.pod.clone());
         let stop = shutdown.child_token();
+        let worked = CancellationToken::new();
         let released = CancellationToken::new();
         let elected = async {
             let Some(elector) = elector else { return Ok(()) };
@@ -132,13 +140,19 @@ impl Operator {
             stop.cancel();
             result
         };
-        let worked = async {
-            let result = self.work(cluster, leadership, events.clone(), stop.clone()).await;
-            // Only now: until here writes may be under way, and nobody else may lead.
-            released.cancel();
+        let working = async {
+            let result = self
+                .work(cluster, leadership, events.clone(), clock, stop.clone())
+                .await;
+            worked.cancel();
             result
         };
-        let (elected, worked) = tokio::join!(elected, worked);
+        let publishing = async {
+            publisher.run(worked.clone()).await;
+            // Only now: until here writes may be under way, and nobody else may lead.
+            released.cancel();
+        };
+        let (elected, worked, ()) = tokio::join!(elected, working, publishing);
         elected?;
         worked
     }
@@ -149,30 +163,41 @@ impl Operator {
         cluster: Cluster,
         leadership: Leadership,
         events: Events,
+        clock: Arc<dyn Clock>,
         stop: CancellationToken,
     ) -> Result<(), OperatorError> {
         let directory = self.options.bundle_directory.as_deref();
         let bundle_directory = directory.map(canonical).transpose()?;
         let index = Arc::new(Index::new());
-        let (watches, watching) = Watches::new(cluster.clone(), index.clone());
-        let metrics = Arc::new(metrics(&index, &watches, &leadership));
-        let context = Arc::new(Context {
+        let served = kinds::SECRET.object(Some(&self.options.namespace), admission::SECRET);
+        let (watches, watching) = Watches::new(cluster.clone(), index.clone(), served);
+        let metrics = Arc::new(metrics(&index, &watches, &leadership, &clock, &events));
+        let context = |cluster: Cluster, leadership: &Leadership| Context {
             applier: Applier::new(cluster.clone(), index.clone()),
             cluster,
-            leadership,
-            index,
-            watches,
-            events,
+            leadership: leadership.clone(),
+            index: index.clone(),
+            watches: watches.clone(),
+            events: events.clone(),
             prober: Prober {
                 timeout: self.options.probe_timeout,
+                clock: clock.clone(),
             },
-            clock: Arc::new(SystemClock),
-            metrics,
+            clock: clock.clone(),
+            metrics: metrics.clone(),
             namespace: self.options.namespace.clone(),
-            bundle_directory,
-        });
+            bundle_directory: bundle_directory.clone(),
+        };
+        // Not fenced, for repairs of trust bundles alone: one that stands by does those, too.
+        let always = Leadership::always();
+        let client = fenced(self.client.clone(), always.clone());
+        let standby = Arc::new(context(
+            Cluster::new(client, self.options.request_timeout),
+            &always,
+        ));
+        let context = Arc::new(context(cluster, &leadership));
         let mut tasks = Tasks::new();
-        self.start_controllers(&mut tasks, &context, watching, &stop);
+        self.start_controllers(&mut tasks, &context, &standby, watching, &stop);
         self.start_servers(&mut tasks, &context, &stop);
         Ok(tasks.supervise(stop).await?)
     }
@@ -181,18 +206,29 @@ impl Operator {
         &self,
         tasks: &mut Tasks,
         context: &Arc<Context>,
+        standby: &Arc<Context>,
         watching: Supervisor,
         stop: &CancellationToken,
     ) {
-        let OperatorOptions { delays, rotation, .. } = &self.options;
+        let OperatorOptions {
+            controllers,
+            delays,
+            rotation,
+            ..
+        } = &self.options;
         tasks.start("watches", watching.run(stop.clone()));
-        tasks.start(
-            "bundle-deployment",
-            bundle_deployment::run(context.clone(), *delays, stop.clone()),
-        );
+        if controllers.have_bundles() {
+            tasks.start(
+                "bundle-deployment",
+                bundle_deployment::run(context.clone(), *delays, stop.clone()),
+            );
+        }
+        if !controllers.have_certificates() {
+            return;
+        }
         tasks.start(
             "serving-certificate",
-            serving_certificate::run(context.clone(), rotation.clone(), stop.clone()),
+            serving_certificate::run(context.clone(), standby.clone(), rotation.clone(), stop.clone()),
         );
         tasks.start(
             "annotated-service",
@@ -200,12 +236,13 @@ impl Operator {
         );
         tasks.start(
             "direct-injection",
-            direct_injection::run(context.clone(), stop.clone()),
+            direct_injection::run(context.clone(), rotation.clone(), stop.clone()),
         );
     }
 
     fn start_servers(&self, tasks: &mut Tasks, context: &Context, stop: &CancellationToken) {
-        if let Some(bind) = self.options.admission {
+        let admission = self.options.admission;
+        if let Some(bind) = admission.filter(|_| self.options.controllers.have_bundles()) {
             let admission = Admission {
                 index: context.index.clone(),
                 // Not fenced: one that stands by answers, too.
@@ -224,18 +261,55 @@ impl Operator {
     }
 }
 
-/// The metrics, with the size of the index, what cannot be listed, and who leads.
-fn metrics(index: &Arc<Index>, watches: &Watches, leadership: &Leadership) -> Metrics {
+/// The metrics, with the size of the index, what cannot be listed, which events were dropped, who leads, the clock,
+/// and what is to be alarmed about.
+fn metrics(
+    index: &Arc<Index>,
+    watches: &Watches,
+    leadership: &Leadership,
+    clock: &Arc<dyn Clock>,
+    events: &Events,
+) -> Metrics {
     let metrics = Metrics::new();
+    let of_kind = |kind: &Kind, value| (vec![("kind", kind.to_string())], value);
     let sizes = index.clone();
-    metrics.report_sizes(move || {
-        let sizes = sizes.sizes().into_iter();
-        sizes.map(|(kind, size)| (kind.to_string(), size)).collect()
-    });
+    metrics.report(
+        "index_objects",
+        "Objects in the caches of the watches",
+        move || {
+            let sizes = sizes.sizes().into_iter();
+            sizes
+                .map(|(kind, size)| of_kind(&kind, i64::try_from(size).unwrap_or(i64::MAX)))
+                .collect()
+        },
+    );
     let seen = watches.clone();
-    metrics.report_unlisted(move || seen.unlisted().iter().map(ToString::to_string).collect());
+    let help = "1 for each kind whose objects could not be listed since this process started";
+    metrics.report("unlisted_kinds", help, move || {
+        seen.unlisted().iter().map(|kind| of_kind(kind, 1)).collect()
+    });
+    let published = events.clone();
+    let help = "Kubernetes events that were not published since this process started because too many waited";
+    metrics.report("dropped_events", help, move || {
+        let dropped = i64::try_from(published.dropped()).unwrap_or(i64::MAX);
+        vec![(Vec::new(), dropped)]
+    });
     let leads = leadership.clone();
-    metrics.report_leader(move || leads.check().is_ok());
+    let help = "1 if this process is the leader, 0 if it stands by";
+    metrics.report("leader", help, move || {
+        vec![(Vec::new(), i64::from(leads.check().is_ok()))]
+    });
+    let clock = clock.clone();
+    let help =
+        "Seconds by which the clock of this machine is ahead of the API server's; negative if it is behind";
+    metrics.report("clock_ahead_seconds", help, move || {
+        let ahead = clock.ahead();
+        ahead
+            .map(|ahead| (Vec::new(), ahead.as_secs()))
+            .into_iter()
+            .collect()
+    });
+    alarms::report(&metrics, index);
     metrics
 }
 

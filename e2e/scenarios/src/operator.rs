@@ -30,11 +30,23 @@ pub const NAMESPACE: &str = "windlass-system";
 /// The ServiceAccount of the operator.
 pub(crate) const ACCOUNT: &str = "windlass";
 
+/// The ServiceAccount of the half of certificates.
+pub(crate) const CERTIFICATES_ACCOUNT: &str = "windlass-certificates";
+
 /// How long the operator may take to end when asked to.
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
 /// How long after its end the operator is started again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+/// A half of the controllers, by what `--controllers` calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// `certificates`
+    Certificates,
+    /// `bundles`
+    Bundles,
+}
 
 /// How to start the operator.
 #[derive(Clone)]
@@ -51,6 +63,8 @@ pub struct OperatorProcess {
     pub bundle_dir: PathBuf,
     /// Its log, appended to.
     pub log: PathBuf,
+    /// The half of the controllers that it runs; all where there is none.
+    pub half: Option<Half>,
     /// More arguments of `windlass run`.
     pub arguments: Vec<String>,
     /// What it logs, as `WINDLASS_LOG` says; its default where there is none.
@@ -77,12 +91,18 @@ impl OperatorProcess {
             .create(true)
             .open(&self.log)
             .with_context(|| format!("opening {}", self.log.display()))?;
-        let child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .arg(programs::OPERATOR)
             .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .arg("--bundle-dir")
-            .arg(&self.bundle_dir)
+            .arg(&self.kubeconfig);
+        if self.half != Some(Half::Certificates) {
+            command.arg("--bundle-dir").arg(&self.bundle_dir);
+        }
+        if let Some(half) = self.half {
+            command.arg(format!("--controllers={}", half.name()));
+        }
+        let child = command
             .arg("--bind")
             .arg("127.0.0.1:0")
             .args(&self.arguments)
@@ -133,12 +153,32 @@ impl OperatorProcess {
         }
     }
 
+    /// The same operator with one half of the controllers only.
+    #[must_use]
+    pub fn with_half(&self, half: Half) -> Self {
+        Self {
+            half: Some(half),
+            ..self.clone()
+        }
+    }
+
     /// The same operator with another kubeconfig.
     #[must_use]
     pub fn with_kubeconfig(&self, kubeconfig: &Path) -> Self {
         Self {
             kubeconfig: kubeconfig.to_owned(),
             ..self.clone()
+        }
+    }
+}
+
+// === impl Half ===
+
+impl Half {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Certificates => "certificates",
+            Self::Bundles => "bundles",
         }
     }
 }
@@ -281,7 +321,12 @@ impl Running {
 
 /// The operator's user name.
 pub(crate) fn user() -> String {
-    format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")
+    user_of(ACCOUNT)
+}
+
+/// The user name of a ServiceAccount in the operator's namespace.
+pub(crate) fn user_of(account: &str) -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{account}")
 }
 
 /// Whether a process in `pod` holds the Lease.

@@ -1,6 +1,9 @@
 //! A sandbox with the operator on it.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use clap::Parser;
 use http::Request;
@@ -12,7 +15,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass::commands::run;
-use windlass_cluster::prober::{Prober, TrustAnchors};
+use windlass_cluster::{
+    SystemClock,
+    prober::{Prober, TrustAnchors},
+};
 use windlass_operator::Operator;
 use windlass_sandbox::Sandbox;
 
@@ -188,6 +194,7 @@ impl OperatedSandbox {
         let task = tokio::spawn(async move {
             let prober = Prober {
                 timeout: Duration::from_secs(5),
+                clock: Arc::new(SystemClock),
             };
             let mut handshakes = 0;
             while !stopped.is_cancelled() {

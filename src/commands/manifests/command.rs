@@ -44,7 +44,7 @@ impl Args {
         };
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
-        for file in files.into_iter().chain([operator_conditions_file()]) {
+        for file in files.into_iter().chain(optional_files()) {
             let path = directory.join(file.name);
             std::fs::write(&path, file.text()?)
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -75,6 +75,12 @@ pub fn objects() -> anyhow::Result<Vec<Value>> {
         .collect())
 }
 
+/// Every object that a process needs that runs the controllers of certificates only, beside the namespace and the types.
+pub fn certificates_objects() -> Vec<Value> {
+    let documents = certificates_documents().into_iter();
+    documents.map(|document| document.object).collect()
+}
+
 /// The CustomResourceDefinition that only clusters without OLM need.
 pub fn operator_condition_crd() -> Value {
     operator_conditions::definition()
@@ -82,12 +88,25 @@ pub fn operator_condition_crd() -> Value {
 
 const KUSTOMIZATION: &str = "kustomization.yaml";
 
-/// What is applied only where OLM has not brought it.
-fn operator_conditions_file() -> File {
-    File {
-        name: "operator-conditions.yaml",
-        documents: operator_conditions::documents(),
-    }
+fn certificates_documents() -> Vec<Document> {
+    let mut documents = rbac::certificates_documents();
+    documents.extend(deployment::certificates_documents());
+    documents
+}
+
+/// What is not applied with the rest: what OLM may have brought, and what stands in for `rbac.yaml`, `deployment.yaml` and
+/// `guard.yaml` where nobody wants bundles.
+fn optional_files() -> [File; 2] {
+    [
+        File {
+            name: "operator-conditions.yaml",
+            documents: operator_conditions::documents(),
+        },
+        File {
+            name: "certificates-only.yaml",
+            documents: certificates_documents(),
+        },
+    ]
 }
 
 /// Every file that installs Windlass, in the order in which they are to be applied.
@@ -139,7 +158,7 @@ mod tests {
     #[test]
     fn the_checked_in_manifests_are_what_is_generated() {
         let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("manifests");
-        for file in files().unwrap().into_iter().chain([operator_conditions_file()]) {
+        for file in files().unwrap().into_iter().chain(optional_files()) {
             let checked_in = std::fs::read_to_string(directory.join(file.name)).unwrap_or_default();
             assert_eq!(
                 checked_in,

@@ -1,49 +1,75 @@
 //! The operator's own Deployment.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_operator::{Controllers, admission::CERTIFICATES_ACCOUNT};
 
 use super::{
-    document::{Document, NAME, NAMESPACE, labels},
+    document::{Document, NAME, NAMESPACE},
     guard::{PORT, PORT_NAME},
 };
 
+/// How replicas work together, and what hangs on them.
+const COMMENT: &str = "Leader election by the Lease windlass in this namespace: one replica leads, the other stands by. Webhooks depend on\nneither: while both are down, the servers keep using their current certificates.";
+
 /// The Deployment.
 pub(super) fn documents() -> Vec<Document> {
+    let guard = format!("0.0.0.0:{PORT}");
+    let arguments = ["--admission-bind", &guard];
+    let port = json!({ "name": PORT_NAME, "containerPort": PORT });
+    vec![Document::commented(
+        COMMENT,
+        deployment(NAME, &arguments, Some(port)),
+    )]
+}
+
+/// That of a process that runs the controllers of certificates only.
+pub(super) fn certificates_documents() -> Vec<Document> {
+    let controllers = format!("--controllers={}", Controllers::Certificates);
+    vec![Document::new(deployment(
+        CERTIFICATES_ACCOUNT,
+        &[&controllers],
+        None,
+    ))]
+}
+
+/// A Deployment of `windlass run` with these arguments, of the ServiceAccount of the same name.
+fn deployment(name: &str, arguments: &[&str], port: Option<Value>) -> Value {
+    let labels = json!({ "app.kubernetes.io/name": name });
+    let arguments = ["run", "--bind", "0.0.0.0:8080"].iter().chain(arguments);
+    let health = json!({ "name": "health", "containerPort": 8080 });
+    let ports: Vec<_> = std::iter::once(health).chain(port).collect();
     let image = concat!("ghcr.io/windlass-dev/windlass:v", env!("CARGO_PKG_VERSION"));
     let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "health" } });
-    let deployment = json!({
+    json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels },
         "spec": {
             "replicas": 2,
             "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 0, "maxSurge": 1 } },
-            "selector": { "matchLabels": labels() },
+            "selector": { "matchLabels": labels },
             "template": {
-                "metadata": { "labels": labels() },
+                "metadata": { "labels": labels },
                 "spec": {
-                    "serviceAccountName": NAME,
+                    "serviceAccountName": name,
                     "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
                     "terminationGracePeriodSeconds": 30,
                     "affinity": { "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{
                         "weight": 100,
                         "podAffinityTerm": {
-                            "labelSelector": { "matchLabels": labels() },
+                            "labelSelector": { "matchLabels": labels },
                             "topologyKey": "kubernetes.io/hostname",
                         },
                     }] } },
                     "containers": [{
-                        "name": NAME,
+                        "name": name,
                         "image": image,
-                        "args": ["run", "--bind", "0.0.0.0:8080", "--admission-bind", format!("0.0.0.0:{PORT}")],
+                        "args": arguments.collect::<Vec<_>>(),
                         "env": [
                             { "name": "WINDLASS_NAMESPACE", "valueFrom": { "fieldRef": { "fieldPath": "metadata.namespace" } } },
                             { "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
                         ],
-                        "ports": [
-                            { "name": "health", "containerPort": 8080 },
-                            { "name": PORT_NAME, "containerPort": PORT },
-                        ],
+                        "ports": ports,
                         "lifecycle": { "preStop": { "sleep": { "seconds": 5 } } },
                         "livenessProbe": probe("/livez"),
                         "readinessProbe": probe("/readyz"),
@@ -57,7 +83,5 @@ pub(super) fn documents() -> Vec<Document> {
                 },
             },
         },
-    });
-    let comment = "Leader election by the Lease windlass in this namespace: one replica leads, the other stands by. Webhooks depend on\nneither: while both are down, the servers keep using their current certificates.";
-    vec![Document::commented(comment, deployment)]
+    })
 }

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use windlass_object::names;
-use windlass_operator::admission::{PATH, REMOVAL_PATH, SECRET, SERVICE};
+use windlass_operator::admission::{
+    CERTIFICATES_ACCOUNT, PATH, REMOVAL_PATH, SECRET, SERVICE, service_account_user,
+};
 
 use super::document::{Document, NAME, NAMESPACE, labels};
 
@@ -28,7 +30,7 @@ pub(super) fn documents() -> Vec<Document> {
             "ports": [{ "name": PORT_NAME, "port": 443, "targetPort": PORT_NAME }],
         },
     });
-    let operator = format!("system:serviceaccount:{NAMESPACE}:{NAME}");
+    let users = [NAME, CERTIFICATES_ACCOUNT].map(|name| service_account_user(NAMESPACE, name));
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -50,7 +52,7 @@ pub(super) fn documents() -> Vec<Document> {
             "objectSelector": { "matchExpressions": [{ "key": names::BUNDLE_DEPLOYMENT, "operator": "Exists" }] },
             "matchConditions": [{
                 "name": "not-by-windlass",
-                "expression": format!("request.userInfo.username != '{operator}'"),
+                "expression": format!("!(request.userInfo.username in ['{}'])", users.join("', '")),
             }],
             "failurePolicy": "Ignore",
             "matchPolicy": "Equivalent",

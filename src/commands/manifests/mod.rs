@@ -7,4 +7,4 @@ mod guard;
 mod operator_conditions;
 mod rbac;
 
-pub use command::{Args, objects, operator_condition_crd};
+pub use command::{Args, certificates_objects, objects, operator_condition_crd};

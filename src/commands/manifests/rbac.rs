@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use windlass_bundle::BundledKind;
-use windlass_cluster::lease::LEASE;
 use windlass_object::object;
+use windlass_operator::{Controllers, admission::CERTIFICATES_ACCOUNT};
 use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::document::{Document, NAME, NAMESPACE, labels};
@@ -13,41 +13,65 @@ const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
 /// The ServiceAccount, its roles and their bindings.
 pub(super) fn documents() -> Vec<Document> {
+    account(NAME, &[Controllers::All, Controllers::Bundles], ROLE, rules())
+}
+
+/// The same for a process that runs the controllers of certificates only.
+pub(super) fn certificates_documents() -> Vec<Document> {
+    account(
+        CERTIFICATES_ACCOUNT,
+        &[Controllers::Certificates],
+        CERTIFICATES_ROLE,
+        certificates_rules(),
+    )
+}
+
+/// A ServiceAccount for these choices of controllers, which may do what `rules` say, and have their Leases.
+fn account(
+    name: &str,
+    controllers: &[Controllers],
+    comment: &'static str,
+    rules: Vec<Value>,
+) -> Vec<Document> {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
     });
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": { "name": NAME, "labels": labels() },
-        "rules": rules(),
+        "metadata": { "name": name, "labels": labels() },
+        "rules": rules,
     });
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": { "name": NAME, "labels": labels() },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME },
-        "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
+        "metadata": { "name": name, "labels": labels() },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": NAMESPACE }],
     });
+    let leases: Vec<_> = controllers
+        .iter()
+        .map(|controllers| controllers.lease())
+        .collect();
     let election = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-        "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
         "rules": [
             {
                 "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-                "resourceNames": [LEASE], "verbs": ["get", "update"],
+                "resourceNames": leases, "verbs": ["get", "update"],
             },
             { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] },
         ],
     });
     let election_binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-        "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME },
-        "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": NAMESPACE }],
     });
     vec![
         Document::new(account),
-        Document::commented(ROLE, role),
+        Document::commented(comment, role),
         Document::new(binding),
         Document::commented(ELECTION, election),
         Document::new(election_binding),
@@ -71,6 +95,41 @@ and for the resources of that CRD only, the operator grants itself `get` and `pa
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
 Pods are created only as canaries of upgrades, and only these are deleted.
 ReplicaSets are deleted only where the selector of a bundle's Deployment changes: its old pods serve until the new ones do.";
+
+/// What the role is for of a process that runs the controllers of certificates only.
+const CERTIFICATES_ROLE: &str = "Every verb that the controllers of certificates use: as cainjector and service-ca have together.
+RBAC cannot restrict Secrets by label: only those of ServingCertificates are read and written, and those that targets of
+inject-ca-from-secret name are read.
+Deployments are patched only to restart them where a ServingCertificate says so.";
+
+/// What the controllers of certificates use: a part of [`rules`].
+fn certificates_rules() -> Vec<Value> {
+    let mut rules = vec![
+        rule(
+            &["windlass.dev"],
+            &["servingcertificates"],
+            &["get", "list", "watch", "create", "delete"],
+        ),
+        rule(&["windlass.dev"], &["servingcertificates/status"], &["patch"]),
+        rule(
+            &[""],
+            &["secrets"],
+            &["get", "list", "watch", "create", "update", "delete"],
+        ),
+        rule(&[""], &["services"], &["list", "watch"]),
+        rule(&[""], &["pods"], &["list"]),
+        rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
+        rule(&["apps"], &["deployments"], &["get", "patch"]),
+        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
+        rule(&["coordination.k8s.io"], &["leases"], &["list"]),
+    ];
+    rules.extend(
+        KINDS
+            .iter()
+            .map(|target| rule(&[target.group], &[target.plural], &INJECT)),
+    );
+    rules
+}
 
 fn rules() -> Vec<Value> {
     let mut rules = own_rules();
@@ -169,6 +228,8 @@ fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -176,6 +237,37 @@ mod tests {
         let rules = rules();
         for target in KINDS {
             assert!(covers(&rules, target), "{}", target.kind);
+        }
+    }
+
+    /// Each verb on each resource.
+    fn rights(rules: &[Value]) -> BTreeSet<(&str, &str, &str)> {
+        let words = |rule, field| object::items(rule, field).iter().filter_map(Value::as_str);
+        let mut rights = BTreeSet::new();
+        for rule in rules {
+            for group in words(rule, "/apiGroups") {
+                for resource in words(rule, "/resources") {
+                    rights.extend(words(rule, "/verbs").map(|verb| (group, resource, verb)));
+                }
+            }
+        }
+        rights
+    }
+
+    #[test]
+    fn certificates_take_a_part_of_the_rights_and_grant_none() {
+        let (all, certificates) = (rules(), certificates_rules());
+        let (all, certificates) = (rights(&all), rights(&certificates));
+        let is_part = |right: &(&str, &str, &str)| all.contains(right) || all.contains(&("*", "*", right.2));
+        assert!(certificates.iter().all(is_part), "{certificates:?}");
+        for (group, resource, verb) in certificates {
+            assert_ne!(group, "rbac.authorization.k8s.io", "{verb} {resource}");
+            assert!(
+                !["*", "escalate", "bind", "impersonate"].contains(&verb),
+                "{verb} {resource}"
+            );
+            assert!(resource != "*", "{verb} {resource}");
+            assert!(resource != "pods" || verb == "list", "{verb} {resource}");
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     index::Index,
     kind::{Kind, kinds},
     requests::{Cluster, RequestError},
-    slim::is_slimmed,
+    slim::is_whole,
 };
 
 /// Applies objects for their owners.
@@ -213,7 +213,7 @@ impl Applier {
     /// index does not hold whole, the index will do as long as nothing has changed since the object was last verified.
     async fn live(&self, key: &ObjectKey, body: &Value) -> Result<Option<Arc<Value>>, RequestError> {
         if let Some(seen) = self.index.find(key)
-            && (!is_slimmed(&Kind::of(key)) || self.is_verified(key, body, &seen))
+            && (is_whole(&seen, &Kind::of(key)) || self.is_verified(key, body, &seen))
         {
             return Ok(Some(seen));
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tracing::info;
 use windlass_object::{
     ObjectKey, names, object,
-    patch::{put, test},
+    patch::{changed_entries, put, test},
 };
 
 use super::{
@@ -97,14 +97,11 @@ fn ca_source(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
     let Some(desired) = source(body).filter(|desired| source(live) != Some(*desired)) else {
         return Vec::new();
     };
-    let annotations = live.pointer("/metadata/annotations");
-    let mut changed = annotations.cloned().unwrap_or_else(|| json!({}));
-    changed[names::INJECT_CA_FROM] = desired.into();
-    annotations
-        .map(|annotations| test("/metadata/annotations", annotations))
-        .into_iter()
-        .chain([put("/metadata/annotations", changed)])
-        .collect()
+    changed_entries(
+        live,
+        "/metadata/annotations",
+        &json!({ names::INJECT_CA_FROM: desired }),
+    )
 }
 
 /// What makes each version of a live CRD served as `body` says.

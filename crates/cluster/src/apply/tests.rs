@@ -11,13 +11,17 @@ use tower::{BoxError, service_fn};
 use windlass_object::names;
 
 use super::*;
-use crate::{Cluster, Index};
+use crate::{Cluster, Index, kinds, slim::slim, watch::Watch};
 
 /// Requests that came, each as its method with its body.
 type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// An applier whose API server serves ConfigMaps, and gives these answers to everything else.
+/// An applier whose API server serves ConfigMaps and Services, and gives these answers to everything else.
 fn applier(answers: Vec<(u16, Value)>) -> (Applier, Requests) {
+    applier_that_has_seen(Index::new(), answers)
+}
+
+fn applier_that_has_seen(index: Index, answers: Vec<(u16, Value)>) -> (Applier, Requests) {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let requests = Requests::default();
     let seen = requests.clone();
@@ -26,8 +30,9 @@ fn applier(answers: Vec<(u16, Value)>) -> (Applier, Requests) {
         async move {
             let (parts, body) = request.into_parts();
             let (code, answer) = if parts.uri.path() == "/api/v1" {
-                let kind = json!({"name": "configmaps", "kind": "ConfigMap", "namespaced": true});
-                (200, json!({"resources": [kind]}))
+                let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true});
+                let kinds = [kind("configmaps", "ConfigMap"), kind("services", "Service")];
+                (200, json!({ "resources": kinds }))
             } else {
                 let bytes = body.collect().await?.to_bytes();
                 let body = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -39,7 +44,7 @@ fn applier(answers: Vec<(u16, Value)>) -> (Applier, Requests) {
         }
     });
     let cluster = Cluster::new(Client::new(answering, "default"), Duration::from_secs(60));
-    (Applier::new(cluster, Arc::new(Index::new())), requests)
+    (Applier::new(cluster, Arc::new(index)), requests)
 }
 
 fn status(code: u16) -> Value {
@@ -108,6 +113,45 @@ async fn a_lost_label_is_put_back_and_a_copy_is_not_touched() {
     let error = applier.ensure(&desired(), &applicant()).await.unwrap_err();
     assert!(matches!(error, ApplyError::Foreign { .. }), "{error}");
     assert_eq!(requests.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn a_service_that_leads_elsewhere_is_put_back_however_large_it_is() {
+    for (length, asks) in [(10, vec!["PATCH"]), (100_000, vec!["GET", "PATCH"])] {
+        let desired = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"namespace": "n", "name": "s", "annotations": {"note": "x".repeat(length)}},
+            "spec": {"selector": {"app": "a"}, "sessionAffinity": "None"},
+        });
+        let as_applied = made(&body_of(&desired, &applicant()));
+        let seen = |live: &Value| {
+            let served = kinds::SECRET.object(Some("n"), "windlass-cert");
+            let live = serde_json::from_value(live.clone()).unwrap();
+            let index = Index::new();
+            index.apply(
+                &Watch::all(kinds::SERVICE),
+                slim(live, &kinds::SERVICE, &served).unwrap(),
+            );
+            index
+        };
+        let unchanged = vec![(200, as_applied.clone())];
+        let (applier, requests) = applier_that_has_seen(seen(&as_applied), unchanged);
+        let outcome = applier.ensure(&desired, &applicant()).await.unwrap();
+        assert_eq!(
+            (outcome, requests.lock().len()),
+            (Outcome::Unchanged, asks.len() - 1)
+        );
+
+        let mut changed = as_applied.clone();
+        changed["spec"]["selector"] = json!({"app": "b"});
+        let mut answers = vec![(200, changed.clone()), (200, as_applied.clone())];
+        answers.drain(..2 - asks.len());
+        let (applier, requests) = applier_that_has_seen(seen(&changed), answers);
+        let outcome = applier.ensure(&desired, &applicant()).await.unwrap();
+        assert_eq!(outcome, Outcome::Written);
+        let asked: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
+        assert_eq!(asked, asks);
+    }
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ enum Attempt {
     Expired,
 }
 
-/// The Lease's name, in the operator's namespace.
+/// The name of the Lease of a process that runs everything, in the operator's namespace.
 pub const LEASE: &str = "windlass";
 
 /// How often it is tried at shutdown to vacate the Lease.
@@ -89,14 +89,14 @@ const LAST_TRIES: usize = 3;
 // === impl Elector ===
 
 impl Elector {
-    /// Stands as `candidate` for the Lease in `namespace`. `cluster` must not be fenced by the outcome, nor try again by
+    /// Stands as `candidate` for the Lease `name` in `namespace`. `cluster` must not be fenced by the outcome, nor try again by
     /// itself.
-    pub fn new(cluster: Cluster, namespace: &str, candidate: Candidate) -> (Self, Leadership) {
+    pub fn new(cluster: Cluster, namespace: &str, name: &str, candidate: Candidate) -> (Self, Leadership) {
         let (claims, receiver) = watch::channel(None);
         let leadership = Leadership::elected(candidate.identity().to_owned(), receiver);
         let elector = Self {
             cluster,
-            lease: kinds::LEASE.object(Some(namespace), LEASE),
+            lease: kinds::LEASE.object(Some(namespace), name),
             candidate,
             claims,
             written: None,
@@ -274,10 +274,13 @@ impl Elector {
             return;
         }
         info!(identity, lease = %self.lease, "Leading");
-        // Apart, so that no renewal waits for it.
-        if let Some(lease) = self.written.clone() {
-            let (events, note) = (events.clone(), format!("{identity} became leader"));
-            tokio::spawn(async move { events.note(&lease, "Lead", "LeaderElection", &note).await });
+        if let Some(lease) = &self.written {
+            events.note(
+                lease,
+                "Lead",
+                "LeaderElection",
+                &format!("{identity} became leader"),
+            );
         }
         self.announced = Some(identity.to_owned());
     }

@@ -26,7 +26,10 @@ impl Prober {
         review: &Value,
         patience: Duration,
     ) -> Result<Value, ProbeError> {
-        let patient = Self { timeout: patience };
+        let patient = Self {
+            timeout: patience,
+            clock: self.clock.clone(),
+        };
         patient.post(address, webhook, trust, review).await
     }
 }

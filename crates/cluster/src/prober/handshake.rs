@@ -9,12 +9,15 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use windlass_crd::conversion_review::ConversionProblem;
 
 use super::trust::{Recorder, TrustAnchors};
+use crate::clock::Clock;
 
 /// Dials endpoints.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Prober {
     /// How long one endpoint may take to answer.
     pub timeout: Duration,
+    /// By which certificates are valid, or are not.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// What an endpoint presented in a handshake.
@@ -164,7 +167,7 @@ impl Prober {
         let server_name = ServerName::try_from(name.to_owned()).map_err(|_| ProbeError::Name {
             name: name.to_owned(),
         })?;
-        let recorder = Arc::new(Recorder::new(trust));
+        let recorder = Arc::new(Recorder::new(trust, self.clock.now()));
         let mut config = rustls::ClientConfig::builder_with_provider(trust.provider())
             .with_safe_default_protocol_versions()?
             .dangerous()

@@ -1,7 +1,8 @@
 //! Judging a chain under a trust bundle, as the API server does, without cutting the connection when it fails.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use rustls::{
     DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -39,6 +40,7 @@ pub enum TrustAnchorsError {
 #[derive(Debug)]
 pub(super) struct Recorder {
     trust: TrustAnchors,
+    now: Timestamp,
     rejection: Mutex<Option<String>>,
 }
 
@@ -86,9 +88,11 @@ impl TrustAnchors {
 // === impl Recorder ===
 
 impl Recorder {
-    pub(super) fn new(trust: &TrustAnchors) -> Self {
+    /// Judges as of `now`.
+    pub(super) fn new(trust: &TrustAnchors, now: Timestamp) -> Self {
         Self {
             trust: trust.clone(),
+            now,
             rejection: Mutex::new(None),
         }
     }
@@ -109,8 +113,10 @@ impl ServerCertVerifier for Recorder {
         intermediates: &[CertificateDer<'_>],
         server_name: &ServerName<'_>,
         ocsp_response: &[u8],
-        now: UnixTime,
+        _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        let now = u64::try_from(self.now.as_second()).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
         let rejection = match &self.trust.verifier {
             None => Some("no trust bundle to verify it with yet".to_owned()),
             Some(verifier) => verifier

@@ -43,25 +43,15 @@ struct Target {
     name: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabel {
-    kind: String,
+/// A gauge that is read when it is scraped: its value for each set of labels.
+pub type Reading = (Vec<(&'static str, String)>, i64);
+
+/// What is asked at each scrape.
+struct Reported {
+    name: &'static str,
+    help: &'static str,
+    read: Box<dyn Fn() -> Vec<Reading> + Send + Sync>,
 }
-
-/// Counts the objects of each kind when it is asked.
-type Sizes = Box<dyn Fn() -> Vec<(String, usize)> + Send + Sync>;
-
-struct IndexSizes(Sizes);
-
-/// Names the kinds that cannot be listed when it is asked.
-type UnlistedKinds = Box<dyn Fn() -> Vec<String> + Send + Sync>;
-
-struct Unlisted(UnlistedKinds);
-
-/// Tells whether this process leads when it is asked.
-type Leads = Box<dyn Fn() -> bool + Send + Sync>;
-
-struct Leader(Leads);
 
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 10.0, 60.0];
 
@@ -133,25 +123,17 @@ impl Metrics {
         self.repairs.get_or_create(&labels).inc();
     }
 
-    /// Reports how many objects of each kind the index holds, by asking `sizes` at each scrape.
-    pub fn report_sizes(&self, sizes: impl Fn() -> Vec<(String, usize)> + Send + Sync + 'static) {
+    /// Reports a gauge, by asking `read` at each scrape.
+    pub fn report(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        read: impl Fn() -> Vec<Reading> + Send + Sync + 'static,
+    ) {
+        let read = Box::new(read);
         self.registry
             .lock()
-            .register_collector(Box::new(IndexSizes(Box::new(sizes))));
-    }
-
-    /// Reports the kinds of which no list was seen yet, by asking `unlisted` at each scrape.
-    pub fn report_unlisted(&self, unlisted: impl Fn() -> Vec<String> + Send + Sync + 'static) {
-        self.registry
-            .lock()
-            .register_collector(Box::new(Unlisted(Box::new(unlisted))));
-    }
-
-    /// Reports whether this process leads, by asking `leads` at each scrape.
-    pub fn report_leader(&self, leads: impl Fn() -> bool + Send + Sync + 'static) {
-        self.registry
-            .lock()
-            .register_collector(Box::new(Leader(Box::new(leads))));
+            .register_collector(Box::new(Reported { name, help, read }));
     }
 
     /// The text that Prometheus scrapes.
@@ -172,70 +154,32 @@ impl Default for Metrics {
     }
 }
 
-// === impl IndexSizes ===
+// === impl Reported ===
 
-impl std::fmt::Debug for IndexSizes {
+impl std::fmt::Debug for Reported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IndexSizes").finish_non_exhaustive()
+        f.debug_struct("Reported")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
-impl Collector for IndexSizes {
+impl Collector for Reported {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let sizes = (self.0)();
-        if sizes.is_empty() {
+        let readings = (self.read)();
+        if readings.is_empty() {
             return Ok(());
         }
-        let mut family = encoder.encode_descriptor(
-            "index_objects",
-            "Objects in the caches of the watches",
-            None,
-            MetricType::Gauge,
-        )?;
-        for (kind, size) in sizes {
-            let gauge = ConstGauge::new(i64::try_from(size).unwrap_or(i64::MAX));
-            gauge.encode(family.encode_family(&KindLabel { kind })?)?;
+        let mut family = encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
+        if let [(labels, value)] = readings.as_slice()
+            && labels.is_empty()
+        {
+            return ConstGauge::new(*value).encode(family);
+        }
+        for (labels, value) in readings {
+            ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
-    }
-}
-
-// === impl Unlisted ===
-
-impl std::fmt::Debug for Unlisted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Unlisted").finish_non_exhaustive()
-    }
-}
-
-impl Collector for Unlisted {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let kinds = (self.0)();
-        if kinds.is_empty() {
-            return Ok(());
-        }
-        let help = "1 for each kind whose objects could not be listed since this process started";
-        let mut family = encoder.encode_descriptor("unlisted_kinds", help, None, MetricType::Gauge)?;
-        for kind in kinds {
-            ConstGauge::new(1_i64).encode(family.encode_family(&KindLabel { kind })?)?;
-        }
-        Ok(())
-    }
-}
-
-// === impl Leader ===
-
-impl std::fmt::Debug for Leader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Leader").finish_non_exhaustive()
-    }
-}
-
-impl Collector for Leader {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let help = "1 if this process is the leader, 0 if it stands by";
-        let descriptor = encoder.encode_descriptor("leader", help, None, MetricType::Gauge)?;
-        ConstGauge::new(i64::from((self.0)())).encode(descriptor)
     }
 }
 
@@ -253,19 +197,23 @@ mod tests {
         metrics.reconciled("bundle-deployment", false, Duration::from_millis(3));
         metrics.probed("handshake", true);
         metrics.repaired("APIService", "v1.example.com");
-        metrics.report_sizes(|| vec![("v1, Kind=Secret".to_owned(), 3)]);
-        metrics.report_unlisted(|| vec!["v1, Kind=Odd".to_owned()]);
-        metrics.report_leader(|| true);
+        let of = |kind: &str, value| (vec![("kind", kind.to_owned())], value);
+        metrics.report("index_objects", "Objects", move || {
+            vec![of("v1, Kind=Secret", 3), of("v1, Kind=Pod", 0)]
+        });
+        metrics.report("unlisted_kinds", "Kinds", Vec::new);
+        metrics.report("leader", "Whether", || vec![(Vec::new(), 1)]);
         let text = metrics.text().unwrap();
         for line in [
             "windlass_reconciliations_total{controller=\"bundle-deployment\",outcome=\"failure\"} 1",
             "windlass_probes_total{kind=\"handshake\",outcome=\"success\"} 1",
             "windlass_target_repairs_total{kind=\"APIService\",name=\"v1.example.com\"} 1",
             "windlass_index_objects{kind=\"v1, Kind=Secret\"} 3",
-            "windlass_unlisted_kinds{kind=\"v1, Kind=Odd\"} 1",
+            "windlass_index_objects{kind=\"v1, Kind=Pod\"} 0",
             "windlass_leader 1",
         ] {
             assert!(text.contains(line), "{text}");
         }
+        assert!(!text.contains("unlisted_kinds"), "{text}");
     }
 }

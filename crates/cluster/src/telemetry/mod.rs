@@ -4,4 +4,4 @@ mod logs;
 mod metrics;
 
 pub use logs::{LogFormat, chain, start_logs};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, Reading};

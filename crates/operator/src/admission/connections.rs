@@ -1,9 +1,14 @@
-//! Connections: TLS, then HTTP/1.1, until shutdown.
+//! Connections: TLS, then HTTP/1.1, until shutdown. Anybody in the cluster can connect, so there are only so many, and
+//! none for long without a request.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
-use axum::Router;
-use hyper::server::conn::http1;
+use axum::{Router, extract::Request};
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -13,13 +18,25 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 use windlass_cluster::telemetry::chain;
 
+use super::{
+    bodies::ClientAddress,
+    connection_seats::{ConnectionSeats, Seat},
+};
+
+/// How many connections there are at most.
+pub(super) const CONNECTIONS: usize = 256;
+
 /// How long a client may take for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How long a client may take until the head of its next request is there. API servers, as all clients of Go, give up idle
+/// connections after 90 seconds, so that it is not in the moment of a request that this side does.
+const IDLE: Duration = Duration::from_secs(120);
 
 /// How long to wait where a connection cannot be accepted: most often there are too many.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -33,11 +50,18 @@ pub(super) async fn serve(
 ) {
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let connections = TaskTracker::new();
+    let seats = ConnectionSeats::new(CONNECTIONS);
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
-            Ok((stream, _)) => {
-                let (acceptor, router) = (acceptor.clone(), router.clone());
-                connections.spawn(connection(stream, acceptor, router, shutdown.clone()));
+            Ok((stream, peer)) => {
+                let (acceptor, router, shutdown) = (acceptor.clone(), router.clone(), shutdown.clone());
+                let seat = seats.take(peer.ip());
+                connections.spawn(async move {
+                    tokio::select! {
+                        () = connection(stream, peer.ip(), &seat, acceptor, router, shutdown) => {}
+                        () = seat.lost() => debug!(%peer, "Closed a connection for another"),
+                    }
+                });
             }
             Err(error) => {
                 warn!(error = chain(&error), "Cannot accept a connection");
@@ -50,18 +74,44 @@ pub(super) async fn serve(
     connections.wait().await;
 }
 
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router, shutdown: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    client: IpAddr,
+    seat: &Arc<Seat>,
+    acceptor: TlsAcceptor,
+    router: Router,
+    shutdown: CancellationToken,
+) {
     let accepted = shutdown.run_until_cancelled(timeout(HANDSHAKE, acceptor.accept(stream)));
-    let stream = match accepted.await {
-        Some(Ok(Ok(stream))) => stream,
+    match accepted.await {
+        Some(Ok(Ok(stream))) => answer(stream, client, seat, router, shutdown).await,
         // Somebody who looks at the certificate and goes.
-        Some(Ok(Err(error))) => return debug!(error = chain(&error), "TLS handshake failed"),
-        Some(Err(_)) | None => return,
-    };
-    let service = TowerToHyperService::new(router);
+        Some(Ok(Err(error))) => debug!(error = chain(&error), "TLS handshake failed"),
+        Some(Err(_)) | None => {}
+    }
+}
+
+/// Answers one request after the other.
+async fn answer(
+    stream: TlsStream<TcpStream>,
+    client: IpAddr,
+    seat: &Arc<Seat>,
+    router: Router,
+    shutdown: CancellationToken,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let occupied = seat.occupy();
+        request.extensions_mut().insert(ClientAddress(client));
+        let answer = router.call(request);
+        async move {
+            let answer = answer.await;
+            drop(occupied);
+            answer
+        }
+    });
     let mut http = http1::Builder::new();
-    // A connection without a request is kept: clients choose when to end it.
-    http.timer(TokioTimer::new()).header_read_timeout(None);
+    http.timer(TokioTimer::new()).header_read_timeout(IDLE);
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,

@@ -4,9 +4,13 @@
 //! rotation sees what is served here by dialling it, as anywhere else. What is to be served is looked up in the index at
 //! each handshake, so that a new certificate needs no restart and no file.
 
+mod bodies;
 mod certificate;
+mod connection_seats;
 mod connections;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use server::{Admission, serve};
-pub use server::{PATH, REMOVAL_PATH, SECRET, SERVICE};
+pub use server::{CERTIFICATES_ACCOUNT, PATH, REMOVAL_PATH, SECRET, SERVICE, service_account_user};

@@ -4,8 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    body::Bytes,
-    extract::{DefaultBodyLimit, State},
+    extract::{DefaultBodyLimit, Extension, Request, State},
     http::StatusCode,
     response::{IntoResponse, Response},
     routing::post,
@@ -16,7 +15,11 @@ use tracing::{info, warn};
 use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watch::Watch};
 use windlass_object::{names, object};
 
-use super::{certificate::CertificateResolver, connections};
+use super::{
+    bodies::{Bodies, ClientAddress, LONGEST_BODY},
+    certificate::CertificateResolver,
+    connections,
+};
 use crate::{
     guard::{self, Review},
     leaving,
@@ -35,11 +38,11 @@ pub const PATH: &str = "/guard";
 /// The path of the guard of removals.
 pub const REMOVAL_PATH: &str = "/guard/removal";
 
-/// The longest body that is read: both states of a CRD, each of which may take 3 MiB in requests, and escapes.
-const LONGEST_BODY: usize = 16 << 20;
+/// The ServiceAccount of a process that runs the controllers of certificates only, in the operator's namespace.
+pub const CERTIFICATES_ACCOUNT: &str = "windlass-certificates";
 
 /// How long the API server may take to say who the operator is; it gives the guard itself less time.
-const IDENTIFICATION: Duration = Duration::from_secs(2);
+pub(super) const IDENTIFICATION: Duration = Duration::from_secs(2);
 
 /// What is served.
 pub(crate) struct Admission {
@@ -52,10 +55,13 @@ pub(crate) struct Admission {
 }
 
 /// What every request is answered from.
-struct Guard {
-    index: Arc<Index>,
+pub(super) struct Guard {
+    pub(super) index: Arc<Index>,
     /// Knows who the operator is.
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
+    /// The user of the process that runs the controllers of certificates, where that is one of its own: it injects.
+    pub(super) certificates: String,
+    pub(super) bodies: Bodies,
 }
 
 /// Serves until `shutdown`, and answers what it was asked before then.
@@ -80,12 +86,14 @@ pub(crate) async fn serve(
     let guard = Guard {
         index,
         cluster: Cluster::new(client, IDENTIFICATION),
+        certificates: service_account_user(&namespace, CERTIFICATES_ACCOUNT),
+        bodies: Bodies::new(),
     };
     connections::serve(listener, tls, router(guard), shutdown).await;
     Ok(())
 }
 
-fn router(guard: Guard) -> Router {
+pub(super) fn router(guard: Guard) -> Router {
     Router::new()
         .route(PATH, post(answer))
         .route(REMOVAL_PATH, post(answer_removal))
@@ -93,10 +101,14 @@ fn router(guard: Guard) -> Router {
         .with_state(Arc::new(guard))
 }
 
-async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
-    let review = match Review::read(&body) {
+async fn answer(
+    State(guard): State<Arc<Guard>>,
+    Extension(client): Extension<ClientAddress>,
+    request: Request,
+) -> Response {
+    let review = match guard.bodies.read(client, request, Review::read).await {
         Ok(review) => review,
-        Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
+        Err(error) => return error.into_response(),
     };
     // One that does not know yet what is claimed must not say that nothing is.
     if !guard.index.is_complete(&Watch::all(kinds::BUNDLE_DEPLOYMENT)) {
@@ -113,7 +125,8 @@ async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
     let deployment = review
         .owner()
         .and_then(|owner| guard.index.find(&kinds::BUNDLE_DEPLOYMENT.object(None, owner)));
-    let verdict = guard::judge(&review, operator, deployment.as_deref());
+    let operators = [operator, guard.certificates.as_str()];
+    let verdict = guard::judge(&review, &operators, deployment.as_deref());
     if let Err(refused) = &verdict {
         info!(user = review.user(), %refused, "Denied a change to a CustomResourceDefinition");
     }
@@ -121,10 +134,18 @@ async fn answer(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
 }
 
 /// Answers whether a BundleDeployment may be deleted: not, where its removal could not end.
-async fn answer_removal(State(guard): State<Arc<Guard>>, body: Bytes) -> Response {
-    let review = match Review::read_bundle_deployment(&body) {
+async fn answer_removal(
+    State(guard): State<Arc<Guard>>,
+    Extension(client): Extension<ClientAddress>,
+    request: Request,
+) -> Response {
+    let review = match guard
+        .bodies
+        .read(client, request, Review::read_bundle_deployment)
+        .await
+    {
         Ok(review) => review,
-        Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
+        Err(error) => return error.into_response(),
     };
     if !guard
         .index
@@ -153,11 +174,16 @@ async fn answer_removal(State(guard): State<Arc<Guard>>, body: Bytes) -> Respons
     Json(review.answer(&verdict)).into_response()
 }
 
+/// The user that a ServiceAccount is.
+pub fn service_account_user(namespace: &str, name: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{name}")
+}
+
 #[cfg(test)]
 mod tests {
     use axum::{
         body::{Body, to_bytes},
-        http::{Request, Response},
+        http::Response,
     };
     use serde_json::{Value, json};
     use tower::{BoxError, ServiceExt, service_fn};
@@ -165,6 +191,7 @@ mod tests {
     use super::*;
 
     const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
+    const CERTIFICATES: &str = "system:serviceaccount:windlass-system:windlass-certificates";
 
     /// Asks, where the API server answers `identity` to who this is, and the index has seen everything or nothing yet.
     async fn ask(identity: Value, is_complete: bool, question: String) -> (StatusCode, String) {
@@ -185,12 +212,21 @@ mod tests {
         let guard = Guard {
             index: Arc::new(index),
             cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
+            certificates: CERTIFICATES.to_owned(),
+            bodies: Bodies::new(),
         };
-        let request = Request::post(PATH).body(Body::from(question)).unwrap();
+        let request = Request::post(PATH)
+            .extension(client())
+            .body(Body::from(question))
+            .unwrap();
         let response = router(guard).oneshot(request).await.unwrap();
         let status = response.status();
         let body = to_bytes(response.into_body(), LONGEST_BODY).await.unwrap();
         (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    fn client() -> ClientAddress {
+        ClientAddress([127, 0, 0, 1].into())
     }
 
     fn identity() -> Value {
@@ -214,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_operator_itself_may_do_what_is_guarded() {
-        for (user, allowed) in [(OPERATOR, true), ("somebody", false)] {
+        for (user, allowed) in [(OPERATOR, true), (CERTIFICATES, true), ("somebody", false)] {
             let (status, body) = ask(identity(), true, deletion(user)).await;
             let answer: Value = serde_json::from_str(&body).unwrap();
             assert_eq!(status, StatusCode::OK);
@@ -278,6 +314,8 @@ mod tests {
         let guard = Guard {
             index: Arc::new(index),
             cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
+            certificates: CERTIFICATES.to_owned(),
+            bodies: Bodies::new(),
         };
         let question = json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -288,6 +326,7 @@ mod tests {
             },
         });
         let request = Request::post(REMOVAL_PATH)
+            .extension(client())
             .body(Body::from(question.to_string()))
             .unwrap();
         let response = router(guard).oneshot(request).await.unwrap();

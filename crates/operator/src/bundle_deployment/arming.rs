@@ -127,7 +127,7 @@ impl BundleReconciler {
                 .await?;
             let was_armed = report.conversion(&conversion.crd) == WebhookState::Armed;
             if was_armed && report.next.is_none() {
-                self.announce_overwrite(owner, &live).await;
+                self.announce_overwrite(owner, &live);
             }
             // What converted before may be asked for a while yet.
             self.note_disarmed(owner);
@@ -137,7 +137,7 @@ impl BundleReconciler {
     }
 
     /// Says of a conversion that was armed and no longer was, who had changed it.
-    pub(super) async fn announce_overwrite(&self, owner: &Applicant, live: &Value) {
+    pub(super) fn announce_overwrite(&self, owner: &Applicant, live: &Value) {
         let (Some(deployment), Some(crd)) = (
             self.context
                 .index
@@ -156,7 +156,6 @@ impl BundleReconciler {
         );
         self.context
             .events
-            .warn_of(&deployment, &crd, "Arm", "ConversionOverwritten", &note)
-            .await;
+            .warn_of(&deployment, &crd, "Arm", "ConversionOverwritten", &note);
     }
 }

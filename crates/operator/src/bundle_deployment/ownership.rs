@@ -46,14 +46,13 @@ impl BundleReconciler {
 
     /// Says of the objects of a BundleDeployment that somebody else changes them again and again; then `next`, or when
     /// the first of them is to be put back again.
-    pub(super) async fn announce_contested(&self, deployment: &Value, name: &str, next: Action) -> Action {
+    pub(super) fn announce_contested(&self, deployment: &Value, name: &str, next: Action) -> Action {
         let contested = self.context.applier.contested(name);
         for object in contested.iter().filter(|object| object.is_news) {
             let note = contest(object);
             self.context
                 .events
-                .warn_of(deployment, &object.object, "Repair", "ObjectContested", &note)
-                .await;
+                .warn_of(deployment, &object.object, "Repair", "ObjectContested", &note);
         }
         contested
             .iter()

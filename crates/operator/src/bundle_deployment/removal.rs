@@ -73,7 +73,7 @@ impl BundleReconciler {
         let kept = self.release_everything(&owner).await?;
         if !kept.is_empty() {
             let note = format!("kept, with everything in them: {}", kept.join(", "));
-            self.context.events.note(object, "Remove", "Kept", &note).await;
+            self.context.events.note(object, "Remove", "Kept", &note);
         }
         finalizer::remove(&self.context, object).await?;
         info!(bundle_deployment = name, "Removed");

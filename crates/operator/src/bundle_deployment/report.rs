@@ -277,7 +277,7 @@ impl BundleReconciler {
             .cluster
             .patch_status(&key, &patch, names::STATUS)
             .await?;
-        self.announce(object, &known, &status).await;
+        self.announce(object, &known, &status);
         Ok(())
     }
 
@@ -288,19 +288,14 @@ impl BundleReconciler {
         seen.unwrap_or_else(|| deployment.status.clone().unwrap_or_default())
     }
 
-    async fn announce(
-        &self,
-        object: &Value,
-        known: &BundleDeploymentStatus,
-        status: &BundleDeploymentStatus,
-    ) {
+    fn announce(&self, object: &Value, known: &BundleDeploymentStatus, status: &BundleDeploymentStatus) {
         let (events, known) = (&self.context.events, &known.conditions);
         let accepted = Milestone::Accepted.condition();
         if let Some(Condition { reason, message, .. }) = status.conditions.find(accepted)
             && [WARNINGS, NOTICES].contains(&reason.as_str())
             && known.find(accepted).is_none_or(|known| known.message != *message)
         {
-            events.warn(object, "Install", reason, message).await;
+            events.warn(object, "Install", reason, message);
         }
         let Some(Condition { reason, message, .. }) = status.conditions.find("Ready") else {
             return;
@@ -318,9 +313,9 @@ impl BundleReconciler {
         );
         let waiting = status.conditions.holds("Progressing") || status.conditions.holds("Ready");
         if waiting {
-            events.note(object, "Install", reason, message).await;
+            events.note(object, "Install", reason, message);
         } else {
-            events.warn(object, "Install", reason, message).await;
+            events.warn(object, "Install", reason, message);
         }
     }
 }

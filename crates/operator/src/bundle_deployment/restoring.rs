@@ -123,7 +123,7 @@ impl BundleReconciler {
         }
         let stanza = trust_bundles.stanza(conversion);
         self.context.applier.set_conversion(live, &stanza).await?;
-        self.announce_overwrite(owner, live).await;
+        self.announce_overwrite(owner, live);
         info!(crd = name, "Restored the conversion");
         Ok(())
     }

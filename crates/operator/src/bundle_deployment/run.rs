@@ -150,7 +150,7 @@ impl BundleReconciler {
         if !is_first && result.is_ok() {
             self.withdraw_probes(&name).await?;
         }
-        Ok(self.announce_contested(&object, &name, result?).await)
+        Ok(self.announce_contested(&object, &name, result?))
     }
 
     /// Installs what cannot go any more without being disarmed.

@@ -18,7 +18,7 @@ use windlass_cluster::{
     telemetry::Metrics,
     watch::Watch,
     watches::Watches,
-    worker::Action,
+    worker::{Action, Queue},
 };
 use windlass_object::names;
 
@@ -27,6 +27,7 @@ use super::{
     memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials},
     objects::ADMISSION_KINDS,
     reconciler::{BundleReconciler, Delays},
+    triggers::enqueue,
 };
 use crate::{
     context::Context,
@@ -110,15 +111,19 @@ impl Server {
         let service = service_fn(move |request| server.clone().answer(request));
         let timeout = Duration::from_secs(10);
         let cluster = Cluster::new(Client::new(service, "default"), timeout);
-        let (watches, _) = Watches::new(cluster.clone(), self.index.clone());
+        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
+        let (watches, _) = Watches::new(cluster.clone(), self.index.clone(), served);
         let context = Context {
             leadership: Leadership::always(),
             index: self.index.clone(),
             watches,
             applier: Applier::new(cluster.clone(), self.index.clone()),
-            events: Events::new(cluster.clone(), None),
+            events: Events::new(cluster.clone(), None).0,
             cluster,
-            prober: Prober { timeout },
+            prober: Prober {
+                timeout,
+                clock: Arc::new(SystemClock),
+            },
             clock: Arc::new(SystemClock),
             metrics: Arc::new(Metrics::new()),
             namespace: "windlass-system".to_owned(),
@@ -287,4 +292,27 @@ async fn a_record_is_deleted_only_if_it_is_the_one_that_was_seen() {
         .map(|deletion| &deletion["preconditions"]["uid"])
         .collect();
     assert_eq!(uids, ["of-1"], "and the other one is of somebody else");
+}
+
+#[tokio::test]
+async fn what_is_asked_for_while_the_router_lags_is_watched() {
+    let object = deployment(json!({"namespace": "a", "source": {}}));
+    let server = Server::new(object.clone());
+    let context = server.reconciler().await.context.clone();
+    let queue = Arc::new(Queue::new());
+    let router = enqueue(context.clone(), queue, Arc::default(), Arc::default());
+    let router = tokio::spawn(router);
+    tokio::task::yield_now().await;
+    let mut wider = object;
+    wider["spec"]["watchNamespaces"] = json!(["late"]);
+    server.index.apply(&Watch::all(kinds::BUNDLE_DEPLOYMENT), wider);
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "n", "name": "s"}});
+    for _ in 0..10_000 {
+        server.index.apply(&Watch::all(kinds::SERVICE), service.clone());
+    }
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(context.watches.unlisted().contains(&kinds::NAMESPACE));
+    router.abort();
 }

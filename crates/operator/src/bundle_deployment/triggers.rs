@@ -41,13 +41,14 @@ const OTHER_VERSIONS: [Kind; 2] = [
 ];
 
 /// Kinds of which every object is watched: they are few in a cluster, or foreign ones matter too.
-const WHOLE_KINDS: [Kind; 6] = [
+const WHOLE_KINDS: [Kind; 7] = [
     kinds::BUNDLE_DEPLOYMENT,
     kinds::SERVING_CERTIFICATE,
     kinds::CUSTOM_RESOURCE_DEFINITION,
     kinds::VALIDATING_WEBHOOK_CONFIGURATION,
     kinds::MUTATING_WEBHOOK_CONFIGURATION,
     kinds::ENDPOINT_SLICE,
+    kinds::SERVICE,
 ];
 
 /// How long it takes until discovery says what a new CustomResourceDefinition serves.
@@ -121,6 +122,7 @@ pub(super) async fn enqueue(
             Err(RecvError::Lagged(_)) => {
                 histories.see_all(&context.index);
                 add_all(&context.index, &queue);
+                watch_sources(&context);
             }
             Err(RecvError::Closed) => return,
         }

@@ -14,18 +14,18 @@ use super::{
 
 /// Whether the change in `review` may be made.
 ///
-/// `operator` is the user that Windlass itself is, and `bundle_deployment` the object that [`Review::owner`] names, if
+/// `operators` are the users that Windlass itself is, and `bundle_deployment` the object that [`Review::owner`] names, if
 /// there is one.
 ///
 /// # Errors
 ///
 /// When it may not.
-pub fn judge(review: &Review, operator: &str, bundle_deployment: Option<&Value>) -> Result<(), Refused> {
+pub fn judge(review: &Review, operators: &[&str], bundle_deployment: Option<&Value>) -> Result<(), Refused> {
     let (Some(old), Some(owner), Some(deployment)) = (review.before(), review.owner(), bundle_deployment)
     else {
         return Ok(());
     };
-    if review.user() == operator || !is_claimed(old, deployment) {
+    if operators.contains(&review.user()) || !is_claimed(old, deployment) {
         return Ok(());
     }
     let refusals = match review.after() {

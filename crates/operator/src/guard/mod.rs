@@ -10,6 +10,7 @@
 //! has a webhook in place. Everything else about it, and every other CRD, is none of the guard's business.
 
 mod denial;
+mod excerpt;
 mod judgement;
 mod review;
 #[cfg(test)]

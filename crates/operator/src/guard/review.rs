@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use windlass_object::{names, object};
 
-use super::denial::Refused;
+use super::{denial::Refused, excerpt};
 
-/// A change that the API server asks about.
+/// A change that the API server asks about: as much of it as the guard needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Review {
     uid: String,
@@ -32,19 +32,19 @@ struct Reader<'a> {
 }
 
 /// What a question is about.
-struct Subject {
+pub(super) struct ReviewedKind {
     kind: &'static str,
     group: &'static str,
     resource: &'static str,
 }
 
-const CRD: Subject = Subject {
+pub(super) const CRD: ReviewedKind = ReviewedKind {
     kind: "CustomResourceDefinition",
     group: "apiextensions.k8s.io",
     resource: "customresourcedefinitions",
 };
 
-const BUNDLE_DEPLOYMENT: Subject = Subject {
+pub(super) const BUNDLE_DEPLOYMENT: ReviewedKind = ReviewedKind {
     kind: "BundleDeployment",
     group: names::GROUP,
     resource: "bundledeployments",
@@ -74,14 +74,17 @@ impl Review {
         Self::read_about(&BUNDLE_DEPLOYMENT, body)
     }
 
-    fn read_about(subject: &Subject, body: &[u8]) -> Result<Self, InvalidReview> {
-        let of = subject.kind;
-        let review: Value = serde_json::from_slice(body).map_err(|error| InvalidReview {
-            of,
-            problems: vec![format!("the body is not JSON: {error}")],
+    fn read_about(subject: &ReviewedKind, body: &[u8]) -> Result<Self, InvalidReview> {
+        let review = excerpt::read(body).map_err(|error| InvalidReview {
+            of: subject.kind,
+            problems: vec![format!("the body cannot be read: {error}")],
         })?;
+        Self::of(subject, &review)
+    }
+
+    pub(super) fn of(subject: &ReviewedKind, review: &Value) -> Result<Self, InvalidReview> {
         let mut reader = Reader {
-            review: &review,
+            review,
             problems: Vec::new(),
         };
         reader.require("apiVersion", API_VERSION);
@@ -106,7 +109,7 @@ impl Review {
         let after = has_new.then(|| reader.object("request.object"));
         if !reader.problems.is_empty() {
             return Err(InvalidReview {
-                of,
+                of: subject.kind,
                 problems: reader.problems,
             });
         }

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use windlass_object::names;
 
 use super::{judgement::*, *};
+use crate::leaving::policy_of;
 
 const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
 const OWNER: &str = "sample";
@@ -60,7 +61,7 @@ fn review(user: &str, operation: &str, old: &Value, new: &Value) -> Review {
 fn refused(old: &Value, new: &Value, deployment: Option<&Value>) -> Vec<&'static str> {
     short(judge(
         &review("somebody", "UPDATE", old, new),
-        OPERATOR,
+        &[OPERATOR],
         deployment,
     ))
 }
@@ -160,7 +161,7 @@ fn a_definition_goes_only_after_its_bundle_deployment() {
     ] {
         let review = review("somebody", "DELETE", &old, &Value::Null);
         assert_eq!(
-            short(judge(&review, OPERATOR, deployment.as_ref())),
+            short(judge(&review, &[OPERATOR], deployment.as_ref())),
             expected,
             "{old} {deployment:?}"
         );
@@ -177,7 +178,7 @@ fn windlass_itself_may_do_everything_and_anybody_may_create() {
     ] {
         let review = review(user, operation, &crd(), new);
         assert_eq!(
-            judge(&review, OPERATOR, Some(&deployment())),
+            judge(&review, &[OPERATOR], Some(&deployment())),
             Ok(()),
             "{user} {operation}"
         );
@@ -191,12 +192,12 @@ fn a_refusal_says_what_to_do_for_each_reason() {
     let deletion = review("somebody", "DELETE", &crd(), &Value::Null);
     let messages: Vec<_> = [change, deletion]
         .iter()
-        .map(|review| review.answer(&judge(review, OPERATOR, Some(&deployment())))["response"].take())
+        .map(|review| review.answer(&judge(review, &[OPERATOR], Some(&deployment())))["response"].take())
         .collect();
     insta::assert_json_snapshot!(messages);
     let harmless = review("somebody", "UPDATE", &crd(), &crd());
     assert_eq!(
-        harmless.answer(&judge(&harmless, OPERATOR, Some(&deployment())))["response"],
+        harmless.answer(&judge(&harmless, &[OPERATOR], Some(&deployment())))["response"],
         json!({"uid": "u-1", "allowed": true})
     );
 }
@@ -242,7 +243,7 @@ fn every_problem_of_a_bad_question_is_named() {
         }
     }
     let garbage = Review::read(b"{").unwrap_err().to_string();
-    assert!(garbage.contains("the body is not JSON"), "{garbage}");
+    assert!(garbage.contains("the body cannot be read: EOF"), "{garbage}");
     assert!(Review::read("[".repeat(100_000).as_bytes()).is_err());
 }
 
@@ -279,6 +280,33 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A CRD with any changes; or anything else.
+fn any_object() -> impl Strategy<Value = Value> {
+    let fields = prop::sample::subsequence(
+        vec![
+            "/metadata",
+            "/metadata/name",
+            "/metadata/deletionTimestamp",
+            "/metadata/labels",
+            "/metadata/annotations",
+            "/spec",
+            "/spec/conversion",
+            "/spec/deletionPolicy",
+            "/spec/names",
+            "/spec/versions",
+            "/status",
+            "/status/storedVersions",
+        ],
+        0..4,
+    );
+    let changed = (fields, prop::collection::vec(any_json(), 4)).prop_map(|(fields, values)| {
+        // The inner ones first: an outer one may leave no place for them.
+        let changes: Vec<_> = fields.into_iter().rev().zip(values).collect();
+        with(crd(), &changes)
+    });
+    prop_oneof![8 => changed, 1 => any_json()]
+}
+
 fn any_operation() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["CREATE", "UPDATE", "DELETE", "CONNECT", "", "delete"])
 }
@@ -297,10 +325,34 @@ proptest! {
         let _ = Review::read(json.to_string().as_bytes());
         let body = request("somebody", operation, &old, &new).to_string();
         if let Ok(review) = Review::read(body.as_bytes()) {
-            let verdict = judge(&review, OPERATOR, Some(&deployment));
+            let verdict = judge(&review, &[OPERATOR], Some(&deployment));
             let answer = review.answer(&verdict);
             prop_assert_eq!(&answer["response"]["uid"], "u-1");
             prop_assert_eq!(&answer["response"]["allowed"], verdict.is_ok());
+        }
+    }
+
+    #[test]
+    fn the_excerpt_is_judged_as_the_whole_is(
+        old in any_object(),
+        new in any_object(),
+        deployment in any_object(),
+        operation in any_operation(),
+    ) {
+        let whole = request("somebody", operation, &old, &new);
+        let excerpt = Review::read(whole.to_string().as_bytes());
+        let whole = Review::of(&review::CRD, &whole);
+        prop_assert_eq!(excerpt.as_ref().err(), whole.as_ref().err());
+        if let (Ok(excerpt), Ok(whole)) = (excerpt, whole) {
+            prop_assert_eq!(excerpt.owner(), whole.owner());
+            prop_assert_eq!(excerpt.user(), whole.user());
+            for deployment in [Some(&deployment), Some(&self::deployment()), None] {
+                let judged = |review| judge(review, &[OPERATOR], deployment);
+                prop_assert_eq!(excerpt.answer(&judged(&excerpt)), whole.answer(&judged(&whole)));
+            }
+            prop_assert_eq!(judge_removal(&excerpt, &[CRD]), judge_removal(&whole, &[CRD]));
+            let policy = |review: &Review| review.before().map(policy_of);
+            prop_assert_eq!(policy(&excerpt), policy(&whole));
         }
     }
 

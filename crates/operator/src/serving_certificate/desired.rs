@@ -15,6 +15,7 @@ use windlass_trust::{
 use super::{
     error::{ReadCertificateError, ServingCertificateError},
     reconciler::CertificateReconciler,
+    secrets::Secrets,
 };
 
 /// What a ServingCertificate asks for.
@@ -77,6 +78,13 @@ impl DesiredCertificate {
             names,
             algorithm: keys::algorithm(&self.spec.private_key),
         }
+    }
+
+    /// The Secret by whose name targets may ask for `ca.crt`.
+    pub(super) fn secret_to_ask(&self, secrets: &Secrets) -> Option<&str> {
+        secrets
+            .allow_direct_injection
+            .then_some(self.spec.secret_name.as_str())
     }
 
     /// The durations of its rotation.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
@@ -13,24 +12,32 @@ use windlass_cluster::{
     prober::{Presented, TrustAnchors},
     telemetry::chain,
 };
-use windlass_object::object;
+use windlass_object::{ObjectKey, object};
 use windlass_trust::{
     injection,
     objects::CertificateStore,
     pki::{self, DnsNames},
-    rotation::{Chain, Handshake, ObservedEndpoint},
+    rotation::{Chain, ObservedEndpoint},
 };
 
+use super::{
+    service_pods::ServicePod,
+    targets::SeenTargets,
+    turns::{DialTurns, Port, Presentation},
+};
 use crate::{context::Context, install::traffic::DEFAULT_PORT};
 
 /// How many endpoints of a Service are dialled at a time.
 const DIALS: usize = 32;
 
-/// One address of a Service.
+/// A pod of a Service, or an address that is of none.
 struct Server {
     name: String,
     ready: bool,
-    addresses: BTreeSet<SocketAddr>,
+    /// Its ports, each with the addresses that it may listen on: one for each family of addresses.
+    ports: BTreeMap<u16, BTreeSet<Port>>,
+    /// Why nothing can be seen of it where it has no ports.
+    unseen: &'static str,
 }
 
 /// The Services of a namespace for which a certificate with these names is.
@@ -44,72 +51,117 @@ pub(super) fn services(index: &Index, namespace: &str, names: &DnsNames) -> Vec<
     services
 }
 
-/// Dials every endpoint of the Services, ready or not.
+/// Dials every endpoint of the Services, ready or not; where there are very many, one after the other has its turn.
 pub(super) async fn observe(
     context: &Context,
+    turns: &DialTurns,
+    certificate: &ObjectKey,
     names: &DnsNames,
     services: &[Arc<Value>],
-    targets: &[Arc<Value>],
+    targets: &SeenTargets,
     certificates: &mut CertificateStore,
 ) -> Vec<ObservedEndpoint> {
-    let servers = servers(&context.index, names, services, targets);
-    let dials: Vec<_> = servers
-        .iter()
-        .enumerate()
-        .flat_map(|(index, server)| server.addresses.iter().map(move |address| (index, *address)))
-        .map(|(index, address)| {
-            let (prober, name) = (context.prober, names.primary().to_owned());
-            async move {
-                (
-                    index,
-                    prober.handshake(address, &name, &TrustAnchors::none()).await,
-                )
-            }
-        })
-        .collect();
-    let seen: Vec<_> = futures::stream::iter(dials).buffered(DIALS).collect().await;
-    let mut served: Vec<Option<Handshake>> = servers.iter().map(|_| None).collect();
-    for (index, result) in seen {
-        context.metrics.probed("handshake", result.is_ok());
-        let now = match result {
+    let called = called_ports(names, targets);
+    let servers = servers(&context.index, services, &called);
+    let ports = servers.iter().flat_map(|server| server.ports.values().flatten());
+    let mut dials = turns.choose(certificate, ports);
+    let dialling = dials.due.iter().map(|port| {
+        let (prober, name) = (context.prober.clone(), names.primary());
+        async move { prober.handshake(port.address, name, &TrustAnchors::none()).await }
+    });
+    // Collected first: a stream of borrowing futures is not known to be `Send`.
+    let dialling: Vec<_> = dialling.collect();
+    let answers: Vec<_> = futures::stream::iter(dialling).buffered(DIALS).collect().await;
+    for (port, answer) in dials.due.iter().zip(answers) {
+        context.metrics.probed("handshake", answer.is_ok());
+        let seen = match answer {
             Ok(presented) => read(&presented, certificates),
-            Err(error) => Handshake::Unobservable(chain(&error)),
+            Err(error) => Err(chain(&error)),
         };
-        served[index] = Some(match served[index].take() {
-            Some(before) => older(before, now),
-            None => now,
-        });
+        dials.seen.insert(port.clone(), seen);
     }
+    turns.note(certificate, &dials);
+    let servers = servers.into_iter();
     servers
-        .into_iter()
-        .zip(served)
-        .map(|(server, served)| ObservedEndpoint {
-            name: server.name,
-            ready: server.ready,
-            served: served.unwrap_or_else(|| Handshake::Unobservable("no port to connect to".to_owned())),
-        })
+        .map(|server| observed(server, &dials.seen, !called.is_empty()))
         .collect()
 }
 
-fn servers(index: &Index, names: &DnsNames, services: &[Arc<Value>], targets: &[Arc<Value>]) -> Vec<Server> {
-    let called = called_ports(names, targets);
-    let mut servers: BTreeMap<IpAddr, Server> = BTreeMap::new();
-    let endpoints = services.iter().flat_map(|service| {
-        ports(service, &called)
+/// Completes what was dialled with what is known of the pods, and counts those that are no endpoints yet.
+pub(super) fn add_pods(endpoints: &mut [ObservedEndpoint], pods: &[ServicePod]) -> usize {
+    for endpoint in endpoints.iter_mut() {
+        let pod = pods.iter().find(|pod| pod.name == endpoint.name);
+        endpoint.created = pod.and_then(|pod| pod.created);
+    }
+    let is_starting = |pod: &&ServicePod| !endpoints.iter().any(|endpoint| endpoint.name == pod.name);
+    pods.iter().filter(is_starting).count()
+}
+
+/// What a server showed on all of its ports. One of them that was not seen hides behind no other if `each` of them is
+/// called; else one may speak no TLS at all.
+fn observed(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> ObservedEndpoint {
+    let mut chains = Vec::new();
+    let mut unobservable = None;
+    for ports in server.ports.values() {
+        let shown = || ports.iter().filter_map(|port| seen.get(port));
+        // A server may listen on one family of addresses only.
+        let presented: Vec<_> = shown().filter_map(|shown| shown.as_ref().ok()).copied().collect();
+        if presented.is_empty() {
+            let why = shown().find_map(|shown| shown.as_ref().err());
+            unobservable.get_or_insert(why.map_or("its turn to be dialled has not come yet", String::as_str));
+        }
+        chains.extend(presented);
+    }
+    if server.ports.is_empty() {
+        unobservable = Some(server.unseen);
+    }
+    chains.sort_unstable();
+    chains.dedup();
+    let is_hidden = !each && !chains.is_empty();
+    ObservedEndpoint {
+        name: server.name,
+        ready: server.ready,
+        created: None,
+        chains,
+        unobservable: unobservable.filter(|_| !is_hidden).map(str::to_owned),
+    }
+}
+
+fn servers(index: &Index, services: &[Arc<Value>], called: &BTreeSet<(String, i64)>) -> Vec<Server> {
+    let mut servers: BTreeMap<String, Server> = BTreeMap::new();
+    for service in services {
+        let selector = service.pointer("/spec/selector").and_then(Value::as_object);
+        let selects = selector.is_some_and(|selector| !selector.is_empty());
+        let endpoints = ports(service, called)
             .into_iter()
-            .flat_map(|port| endpoints::all(index, service, port))
-    });
-    for (endpoint, ready) in endpoints {
-        let address = endpoint.address;
-        let server = servers.entry(address.ip()).or_insert_with(|| Server {
-            name: endpoint
-                .pod
-                .map_or_else(|| address.ip().to_string(), |pod| pod.name),
-            ready: false,
-            addresses: BTreeSet::new(),
-        });
-        server.ready |= ready;
-        server.addresses.insert(address);
+            .flat_map(|port| endpoints::all(index, service, port));
+        for (endpoint, ready) in endpoints {
+            let (address, pod) = (endpoint.address, endpoint.pod);
+            let ip = address.ip().to_string();
+            // All addresses of a pod are one server.
+            let (id, name) = match &pod {
+                Some(pod) => (format!("{}/{}", pod.name, pod.uid), pod.name.clone()),
+                None => (ip.clone(), ip),
+            };
+            let server = servers.entry(id).or_insert_with(|| Server {
+                name,
+                ready: false,
+                ports: BTreeMap::new(),
+                unseen: "no port to connect to",
+            });
+            server.ready |= ready;
+            if selects && pod.is_none() {
+                // Whoever writes EndpointSlices could have anything dialled.
+                server.unseen = "not dialled: the Service selects pods, and this is none";
+                continue;
+            }
+            let pod = pod.map(|pod| pod.uid);
+            server
+                .ports
+                .entry(address.port())
+                .or_default()
+                .insert(Port { address, pod });
+        }
     }
     servers.into_values().collect()
 }
@@ -126,9 +178,9 @@ fn ports(service: &Value, called: &BTreeSet<(String, i64)>) -> Vec<Option<i64>> 
 }
 
 /// The Services, by name, and their ports that targets call.
-fn called_ports(names: &DnsNames, targets: &[Arc<Value>]) -> BTreeSet<(String, i64)> {
+fn called_ports(names: &DnsNames, targets: &SeenTargets) -> BTreeSet<(String, i64)> {
     targets
-        .iter()
+        .values()
         .flat_map(|target| {
             injection::holders(target, Some(names)).filter_map(|holder| {
                 let service = target.pointer(&format!("{}/service", holder.pointer))?;
@@ -140,7 +192,7 @@ fn called_ports(names: &DnsNames, targets: &[Arc<Value>]) -> BTreeSet<(String, i
         .collect()
 }
 
-fn read(presented: &Presented, certificates: &mut CertificateStore) -> Handshake {
+fn read(presented: &Presented, certificates: &mut CertificateStore) -> Presentation {
     let mut chain = presented
         .chain
         .iter()
@@ -149,26 +201,128 @@ fn read(presented: &Presented, certificates: &mut CertificateStore) -> Handshake
         Some(Ok(leaf)) => {
             let cross = chain.next().and_then(Result::ok);
             let cross = cross.map(|cross| certificates.learn_presented(&cross));
-            Handshake::Chain(Chain {
+            Ok(Chain {
                 leaf: certificates.learn_presented(&leaf),
                 cross,
             })
         }
-        Some(Err(error)) => Handshake::Unobservable(format!("cannot parse the served certificate: {error}")),
-        None => Handshake::Unobservable("no certificate is served".to_owned()),
+        Some(Err(error)) => Err(format!("cannot parse the served certificate: {error}")),
+        None => Err("no certificate is served".to_owned()),
     }
 }
 
-/// Of what two ports of one address serve, what ends first: it is there that a certificate was not renewed. A port
-/// that speaks no TLS says nothing.
-fn older(one: Handshake, other: Handshake) -> Handshake {
-    match (&one, &other) {
-        (Handshake::Unobservable(_), Handshake::Chain(_)) => other,
-        (Handshake::Chain(of_one), Handshake::Chain(of_other))
-            if of_other.leaf.validity.not_after < of_one.leaf.validity.not_after =>
-        {
-            other
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use jiff::Timestamp;
+    use serde_json::json;
+    use windlass_cluster::watch::Watch;
+    use windlass_trust::{
+        pki::Validity,
+        rotation::{CertificateId, Digest},
+    };
+
+    use super::*;
+
+    fn served(number: u8) -> Presentation {
+        let validity = Validity {
+            not_before: Timestamp::UNIX_EPOCH,
+            not_after: Timestamp::UNIX_EPOCH,
+        };
+        let leaf = CertificateId {
+            fingerprint: Digest([number; 32]),
+            key_id: Digest([number; 20]),
+            issuer_key_id: Digest([0; 20]),
+            validity,
+        };
+        Ok(Chain { leaf, cross: None })
+    }
+
+    fn refused() -> Presentation {
+        Err("connection refused".to_owned())
+    }
+
+    fn observe(ports: &[(&str, Presentation)], each: bool) -> ObservedEndpoint {
+        let mut server = Server {
+            name: "pod".to_owned(),
+            ready: true,
+            ports: BTreeMap::new(),
+            unseen: "",
+        };
+        let mut seen = BTreeMap::new();
+        for (address, presentation) in ports {
+            let address: SocketAddr = address.parse().unwrap();
+            let port = Port { address, pod: None };
+            let addresses = server.ports.entry(address.port()).or_default();
+            addresses.insert(port.clone());
+            seen.insert(port, presentation.clone());
         }
-        _ => one,
+        observed(server, &seen, each)
+    }
+
+    #[test]
+    fn a_called_port_that_was_not_seen_does_not_hide_behind_one_that_was() {
+        let ports = [("10.0.0.1:9443", served(1)), ("10.0.0.1:8443", refused())];
+        let seen = observe(&ports, true);
+        assert_eq!(seen.chains.len(), 1);
+        assert_eq!(seen.unobservable.as_deref(), Some("connection refused"));
+        // Where nobody says which are called, one of them may be no TLS port.
+        assert_eq!(observe(&ports, false).unobservable, None);
+        assert!(observe(&ports[1..], false).unobservable.is_some());
+    }
+
+    #[test]
+    fn ports_that_serve_different_certificates_show_both() {
+        let ports = [("10.0.0.1:9443", served(1)), ("10.0.0.1:8443", served(2))];
+        assert_eq!(observe(&ports, true).chains.len(), 2);
+    }
+
+    #[test]
+    fn a_server_of_one_family_of_addresses_is_seen_in_a_service_of_two() {
+        let ports = [("10.0.0.1:9443", served(1)), ("[fd00::1]:9443", refused())];
+        let seen = observe(&ports, true);
+        assert_eq!((seen.chains.len(), seen.unobservable), (1, None));
+    }
+
+    #[test]
+    fn a_pod_that_is_no_endpoint_yet_is_starting() {
+        let mut endpoints = [observe(&[("10.0.0.1:9443", served(1))], true)];
+        let pod = |name: &str| ServicePod {
+            name: name.to_owned(),
+            created: Some(Timestamp::UNIX_EPOCH),
+        };
+        assert_eq!(add_pods(&mut endpoints, &[pod("pod"), pod("other")]), 1);
+        assert_eq!(endpoints[0].created, Some(Timestamp::UNIX_EPOCH));
+        assert_eq!(add_pods(&mut endpoints, &[]), 0);
+    }
+
+    #[test]
+    fn only_pods_of_a_service_that_selects_pods_are_dialled() {
+        let index = Index::new();
+        let pod = json!({"kind": "Pod", "name": "a", "uid": "1"});
+        index.apply(
+            &Watch::all(kinds::ENDPOINT_SLICE),
+            json!({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                "metadata": {"namespace": "system", "name": "a", "labels": {(endpoints::SERVICE_NAME): "hook"}},
+                "ports": [{"name": "", "port": 9443}],
+                "endpoints": [
+                    {"addresses": ["10.0.0.1"], "targetRef": pod},
+                    {"addresses": ["10.0.0.2"]},
+                    {"addresses": ["10.0.0.3"], "targetRef": {"kind": "Node", "name": "b"}},
+                ],
+            }),
+        );
+        for (selector, dialled) in [(json!({"app": "hook"}), 1), (json!({}), 3)] {
+            let service = json!({
+                "metadata": {"namespace": "system", "name": "hook"},
+                "spec": {"selector": selector, "ports": [{"port": 443}]},
+            });
+            let servers = servers(&index, &[Arc::new(service)], &BTreeSet::new());
+            assert_eq!(servers.len(), 3);
+            let seen = servers.iter().filter(|server| !server.ports.is_empty());
+            assert_eq!(seen.count(), dialled, "{selector}");
+        }
     }
 }

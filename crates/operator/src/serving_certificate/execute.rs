@@ -1,5 +1,7 @@
 //! Doing what a plan says.
 
+use std::collections::HashSet;
+
 use futures::future::join_all;
 use serde_json::Value;
 use tracing::info;
@@ -50,6 +52,10 @@ impl CertificateReconciler {
         let mut failure = None;
         let mut injections = Vec::new();
         for step in steps {
+            let is_secret = matches!(step, Step::ChangeAuthorities { .. } | Step::PublishServing(_));
+            if is_secret {
+                self.secrets.forget(&desired.key);
+            }
             let done = match step {
                 Step::ChangeAuthorities { replacing, change } => {
                     self.change_authorities(desired, gathered, replacing.as_deref(), change)
@@ -71,9 +77,8 @@ impl CertificateReconciler {
             match done {
                 Ok(done) => {
                     if done == WriteOutcome::Written {
-                        self.announce_step(desired, step).await;
+                        self.announce_step(desired, step);
                     }
-                    let is_secret = matches!(step, Step::ChangeAuthorities { .. } | Step::PublishServing(_));
                     if done == WriteOutcome::Stale || (done == WriteOutcome::Written && is_secret) {
                         outcome = StepsOutcome::LookAgain;
                     }
@@ -81,10 +86,15 @@ impl CertificateReconciler {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
+        let targets = gathered.observation.targets.iter();
+        let refused: HashSet<_> = targets
+            .filter(|target| target.refused.is_some())
+            .map(|target| &target.id)
+            .collect();
         for some in injections.chunks(INJECTIONS) {
             let injecting = some
                 .iter()
-                .map(|(target, bundle)| self.inject(desired, gathered, target, bundle, timing));
+                .map(|(target, bundle)| self.inject(desired, gathered, target, bundle, &refused, timing));
             for done in join_all(injecting).await {
                 match done {
                     Ok(done) => outcome = outcome.max(done),
@@ -181,6 +191,7 @@ impl CertificateReconciler {
             credentials: &credentials,
             trust: &trust,
             authority: authority.transpose()?,
+            operator_namespace: &self.context.namespace,
         };
         let secret = ServingSecret::write(
             gathered.serving.as_ref(),
@@ -202,18 +213,10 @@ impl CertificateReconciler {
         gathered: &Gathered,
         target: &ObjectKey,
         bundle: &TrustSet,
+        refused: &HashSet<&ObjectKey>,
         timing: &Timing,
     ) -> Result<StepsOutcome, ServingCertificateError> {
-        let seen = gathered
-            .targets
-            .iter()
-            .find(|seen| ObjectKey::of(seen).as_ref() == Some(target));
-        let refused = gathered
-            .observation
-            .targets
-            .iter()
-            .any(|seen| seen.id == *target && seen.refused.is_some());
-        let Some(seen) = seen else {
+        let Some(seen) = gathered.targets.get(target) else {
             return Ok(StepsOutcome::Settled);
         };
         let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(bundle);
@@ -239,14 +242,14 @@ impl CertificateReconciler {
             timing,
         });
         if let Some(limiter) = limiter {
-            self.announce_repair(desired, target, &limiter).await;
+            self.announce_repair(desired, target, &limiter);
         }
         Ok(match injected {
             InjectionOutcome::Written | InjectionOutcome::Unchanged | InjectionOutcome::Overtaken => {
                 StepsOutcome::Awaited
             }
             // The plan is to hear of it.
-            InjectionOutcome::Refused(_) if !refused => StepsOutcome::LookAgain,
+            InjectionOutcome::Refused(_) if !refused.contains(target) => StepsOutcome::LookAgain,
             InjectionOutcome::Refused(_) | InjectionOutcome::Gone => StepsOutcome::Settled,
         })
     }
@@ -265,7 +268,7 @@ impl CertificateReconciler {
             trust: &trust,
             names: Some(&gathered.names),
         };
-        for target in &gathered.targets {
+        for target in gathered.targets.values() {
             if matches!(
                 injection.plan(target),
                 Ok(Some(injection::TargetPatch::Release(_)))
@@ -317,6 +320,8 @@ impl CertificateReconciler {
     /// Forgets a ServingCertificate that is gone, and removes its CAs.
     pub(super) async fn forget(&self, certificate: &ObjectKey) -> Result<(), ServingCertificateError> {
         self.histories.forget(certificate);
+        self.turns.forget(certificate);
+        self.secrets.forget(certificate);
         self.announced.forget(certificate);
         let cluster = &self.context.cluster;
         let key = CaSecret::key(&self.context.namespace, certificate);

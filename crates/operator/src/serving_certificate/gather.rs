@@ -4,20 +4,26 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::Value;
+use tracing::warn;
 use windlass_api::ReloadStrategy;
-use windlass_cluster::kinds;
+use windlass_cluster::{kinds, telemetry::chain};
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
-    objects::{
-        CaSecret, CertificateRequirements, CertificateStore, ServingSecret, read_deployment, read_target,
-    },
+    injection::asks_for,
+    objects::{CaSecret, CertificateStore, ServingSecret, limit_adoption, read_deployment, read_target},
     pki::DnsNames,
-    rotation::{ClockReading, Mark, Observation, Timing, Versioned},
+    rotation::{ClockReading, Mark, Observation, ObservedEndpoint, Timing, TrustSet},
 };
 
 use super::{
-    desired::DesiredCertificate, endpoints, error::ServingCertificateError,
-    reconciler::CertificateReconciler, targets,
+    desired::DesiredCertificate,
+    endpoints,
+    error::ServingCertificateError,
+    obstacle::{Unobservable, in_way_of_authorities, in_way_of_serving},
+    reconciler::CertificateReconciler,
+    secrets::Secrets,
+    service_pods,
+    targets::{SeenTargets, requesting_targets},
 };
 use crate::{bundle_deployment::rollout_status::RolloutStatus, injection::TARGET_KINDS};
 
@@ -34,17 +40,9 @@ pub(super) struct Gathered {
     /// The serving Secret.
     pub(super) serving: Option<ServingSecret>,
     /// The targets as they were seen.
-    pub(super) targets: Vec<Arc<Value>>,
+    pub(super) targets: SeenTargets,
     /// The Deployment that may be restarted.
     pub(super) deployment: Option<Value>,
-}
-
-/// Why there is nothing to plan.
-pub(super) struct Unobservable {
-    /// In CamelCase, as the reason of a condition.
-    pub(super) reason: &'static str,
-    /// What is in the way, and what to do.
-    pub(super) message: String,
 }
 
 // === impl CertificateReconciler ===
@@ -68,12 +66,16 @@ impl CertificateReconciler {
             gathered.observation.service.exists = services.iter().any(is_own);
             gathered.observation.endpoints = endpoints::observe(
                 &self.context,
+                &self.turns,
+                &desired.key,
                 &gathered.names,
                 &services,
                 &gathered.targets,
                 &mut gathered.certificates,
             )
             .await;
+            self.look_at_pods(desired, &services, &mut gathered.observation)
+                .await;
         }
         gathered.deployment = self.look_at_deployment(desired).await?;
         gathered.observation.rollout = gathered.deployment.as_ref().map(|deployment| {
@@ -93,38 +95,29 @@ impl CertificateReconciler {
         let names = match desired.names() {
             Ok(names) => names,
             Err(invalid) => {
-                return Ok(Err(Unobservable {
-                    reason: "InvalidNames",
-                    message: invalid.to_string(),
-                }));
+                return Ok(Err(Unobservable::new("InvalidNames", invalid.to_string())));
             }
         };
         let mut certificates = CertificateStore::default();
         let (authority, serving) = match self.read_secrets(desired, &names, &mut certificates).await? {
             Ok(secrets) => secrets,
-            Err(obstacle) => return Ok(Err(obstacle)),
+            Err(obstacle) => {
+                self.secrets.forget(&desired.key);
+                return Ok(Err(obstacle));
+            }
         };
-        let clock = self.clock();
-        let trust = authority
-            .as_ref()
-            .map(|secret| secret.authorities.trust_bundle(clock.now))
-            .unwrap_or_default();
-        let secret = serving
-            .as_ref()
-            .filter(|secret| secret.allows_direct_injection)
-            .map(|_| desired.spec.secret_name.as_str());
-        let asking = targets::requesting_targets(&self.context.index, &desired.key, secret);
-        let mut observation = observe_secrets(desired, clock, authority.as_ref(), serving.as_ref());
-        observation.targets = asking
-            .iter()
-            .filter_map(|target| read_target(target, &names, &trust, &mut certificates))
-            .collect();
+        let secrets = Secrets::of(authority.as_ref(), serving.as_ref(), &certificates);
+        self.secrets.keep(&desired.key, secrets.clone());
+        let named = desired.secret_to_ask(&secrets);
+        let targets = requesting_targets(&self.context.index, &desired.key, named);
+        let mut observation = self.observe(desired, &names, secrets, targets.values(), &mut certificates);
         let unlisted = self.context.watches.unlisted();
         observation.unlisted = unlisted
             .iter()
             .filter(|kind| TARGET_KINDS.contains(kind))
             .map(ToString::to_string)
             .collect();
+        let trust = trust(&observation);
         self.histories
             .complete(&desired.key, &mut observation, &trust, timing);
         Ok(Ok(Gathered {
@@ -133,9 +126,80 @@ impl CertificateReconciler {
             certificates,
             authority,
             serving,
-            targets: asking,
+            targets,
             deployment: None,
         }))
+    }
+
+    /// Looks at one target, and at nothing else. Its Secrets are read only if the watch has seen them change since a
+    /// reconciliation read them: a target is written only where it still carries what was seen, and a plan that knows more
+    /// puts right what an older one wrote. Nothing, where something is in the way, or the target asks for nothing.
+    pub(super) async fn gather_target(
+        &self,
+        desired: &DesiredCertificate,
+        target: &ObjectKey,
+        timing: &Timing,
+    ) -> Result<Option<Gathered>, ServingCertificateError> {
+        let Ok(names) = desired.names() else {
+            return Ok(None);
+        };
+        let index = &self.context.index;
+        let authority = CaSecret::key(&self.context.namespace, &desired.key);
+        let serving = ServingSecret::key(&desired.requirements(&names));
+        let secrets = match self.secrets.find(&desired.key, index, &authority, &serving) {
+            Some(secrets) => secrets,
+            None => {
+                let mut certificates = CertificateStore::default();
+                let read = self.read_secrets(desired, &names, &mut certificates).await?;
+                let Ok((authority, serving)) = read else {
+                    return Ok(None);
+                };
+                let secrets = Secrets::of(authority.as_ref(), serving.as_ref(), &certificates);
+                self.secrets.keep(&desired.key, secrets.clone());
+                secrets
+            }
+        };
+        let asks = |object: &Arc<Value>| asks_for(object, &desired.key, desired.secret_to_ask(&secrets));
+        let Some(object) = index.find(target).filter(asks) else {
+            return Ok(None);
+        };
+        let mut certificates = secrets.certificates.clone();
+        let mut observation = self.observe(desired, &names, secrets, [&object], &mut certificates);
+        let trust = trust(&observation);
+        self.histories
+            .complete_some(&desired.key, &mut observation, &trust, timing);
+        Ok(Some(Gathered {
+            observation,
+            names,
+            certificates,
+            authority: None,
+            serving: None,
+            targets: SeenTargets::from([(target.clone(), object)]),
+            deployment: None,
+        }))
+    }
+
+    /// What Secrets and targets show; nothing else was looked at.
+    fn observe<'a>(
+        &self,
+        desired: &DesiredCertificate,
+        names: &DnsNames,
+        secrets: Secrets,
+        targets: impl IntoIterator<Item = &'a Arc<Value>>,
+        certificates: &mut CertificateStore,
+    ) -> Observation {
+        let mut observation = Observation {
+            authorities: secrets.authorities,
+            serving: secrets.serving,
+            request: desired.request.clone(),
+            ..Observation::new(self.clock(), &desired.spec.service_name)
+        };
+        let trust = trust(&observation);
+        observation.targets = targets
+            .into_iter()
+            .filter_map(|target| read_target(target, names, &trust, certificates))
+            .collect();
+        observation
     }
 
     /// The CA Secret and the serving Secret, as far as they exist.
@@ -159,8 +223,16 @@ impl CertificateReconciler {
         if let Some(obstacle) = obstacle {
             return Ok(Err(obstacle));
         }
+        if let Some(keeper) = self.other_keeper(desired, serving.as_ref()).await? {
+            return Ok(Err(Unobservable::conflict(&self.context.namespace, &keeper)));
+        }
         let authority = authority.map(|secret| CaSecret::read(&secret, &requirements, certificates));
-        let serving = serving.map(|secret| ServingSecret::read(secret, &requirements, certificates));
+        let known = authority.as_ref().map(|secret| &secret.authorities);
+        let serving = serving.map(|secret| {
+            let mut secret = ServingSecret::read(secret, &requirements, certificates);
+            limit_adoption(&mut secret.content, known, names, certificates);
+            secret
+        });
         Ok(Ok((authority, serving)))
     }
 
@@ -174,6 +246,36 @@ impl CertificateReconciler {
                 uptime,
             },
         }
+    }
+
+    /// Looks at the pods of the Services where endpoints alone do not tell what is or will be served.
+    async fn look_at_pods(
+        &self,
+        desired: &DesiredCertificate,
+        services: &[Arc<Value>],
+        observation: &mut Observation,
+    ) {
+        let authorities = observation.authorities.as_ref().map(|secret| &secret.content);
+        let is_settled =
+            authorities.is_some_and(|state| state.retiring.is_empty() && state.leaves.len() <= 1);
+        let is_seen = |endpoint: &ObservedEndpoint| endpoint.ready && endpoint.unobservable.is_none();
+        let endpoints = &mut observation.endpoints;
+        if is_settled && endpoints.iter().any(|endpoint| endpoint.ready) && endpoints.iter().all(is_seen) {
+            return;
+        }
+        observation.service.starting = match service_pods::list(
+            &self.context.cluster,
+            desired.namespace(),
+            services,
+        )
+        .await
+        {
+            Ok(pods) => Some(endpoints::add_pods(endpoints, &pods)),
+            Err(error) => {
+                warn!(certificate = %desired.key, error = chain(&error), "Cannot list the pods of the Service");
+                None
+            }
+        };
     }
 
     async fn look_at_deployment(
@@ -192,57 +294,10 @@ impl CertificateReconciler {
     }
 }
 
-// === impl Unobservable ===
-
-impl Unobservable {
-    fn terminating(object: &ObjectKey) -> Self {
-        Self {
-            reason: "SecretTerminating",
-            message: format!("waiting for {object} to be deleted before recreating it"),
-        }
-    }
-}
-
-/// What both Secrets show; nothing else was looked at.
-fn observe_secrets(
-    desired: &DesiredCertificate,
-    clock: ClockReading,
-    authority: Option<&CaSecret>,
-    serving: Option<&ServingSecret>,
-) -> Observation {
-    Observation {
-        authorities: authority.map(|secret| Versioned {
-            version: secret.version.clone(),
-            content: secret.authorities.clone(),
-        }),
-        serving: serving.map(|secret| Versioned {
-            version: secret.version.clone(),
-            content: secret.content.clone(),
-        }),
-        request: desired.request.clone(),
-        ..Observation::new(clock, &desired.spec.service_name)
-    }
-}
-
-/// Why the CA Secret must not be read.
-fn in_way_of_authorities(secret: &Value, desired: &DesiredCertificate) -> Option<Unobservable> {
-    let key = ObjectKey::of(secret)?;
-    if object::is_terminating(secret) {
-        return Some(Unobservable::terminating(&key));
-    }
-    (!CaSecret::is_ours(secret, &desired.key)).then(|| Unobservable {
-        reason: "ForeignSecret",
-        message: format!("{key} exists and was not created by Windlass: delete it"),
-    })
-}
-
-/// Why the serving Secret must not be read.
-fn in_way_of_serving(secret: &Value, requirements: &CertificateRequirements<'_>) -> Option<Unobservable> {
-    if object::is_terminating(secret) {
-        return ObjectKey::of(secret).map(|key| Unobservable::terminating(&key));
-    }
-    ServingSecret::objection(secret, requirements).map(|message| Unobservable {
-        reason: "ForeignSecret",
-        message,
-    })
+/// What targets are to carry.
+fn trust(observation: &Observation) -> TrustSet {
+    let authorities = observation.authorities.as_ref();
+    authorities
+        .map(|secret| secret.content.trust_bundle(observation.clock.now))
+        .unwrap_or_default()
 }

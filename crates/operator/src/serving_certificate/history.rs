@@ -3,7 +3,7 @@
 //! All of it may be lost with the process: a write that was refused is refused again, somebody who takes trust bundles away
 //! does so again, and a wait begins again with each process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::SignedDuration;
 use parking_lot::Mutex;
@@ -56,9 +56,24 @@ struct History {
 // === impl Histories ===
 
 impl Histories {
-    /// Completes an observation with what is remembered, and remembers what it shows. `trust` is what targets are to
-    /// carry.
+    /// Completes an observation of all targets with what is remembered, and remembers what it shows. `trust` is what
+    /// targets are to carry.
     pub(super) fn complete(
+        &self,
+        certificate: &ObjectKey,
+        observation: &mut Observation,
+        trust: &TrustSet,
+        timing: &Timing,
+    ) {
+        if let Some(targets) = self.0.lock().get_mut(certificate) {
+            let asking: HashSet<_> = observation.targets.iter().map(|target| &target.id).collect();
+            targets.each.retain(|id, _| asking.contains(id));
+        }
+        self.complete_some(certificate, observation, trust, timing);
+    }
+
+    /// The same for an observation of some of the targets.
+    pub(super) fn complete_some(
         &self,
         certificate: &ObjectKey,
         observation: &mut Observation,
@@ -68,8 +83,6 @@ impl Histories {
         let ClockReading { mark, .. } = observation.clock;
         let mut histories = self.0.lock();
         let targets = histories.entry(certificate.clone()).or_default();
-        let asks = |id: &ObjectKey| observation.targets.iter().any(|target| target.id == *id);
-        targets.each.retain(|id, _| asks(id));
         for target in &mut observation.targets {
             let history = targets.each.entry(target.id.clone()).or_default();
             if target.bundle.as_ref() == Some(trust) {
@@ -78,6 +91,7 @@ impl Histories {
             if history.limiter.is_over(mark.uptime, timing) {
                 history.limiter = RepairLimiter::default();
             }
+            target.given.clone_from(&history.carried);
             target.refused = target.refused.take().or_else(|| history.refused.clone());
             target.contested = history.limiter.report(mark.uptime, timing);
         }

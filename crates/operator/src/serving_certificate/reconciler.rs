@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windlass_cluster::lease::LeaderSince;
 use windlass_trust::rotation::Timing;
 
-use super::history::Histories;
+use super::{history::Histories, neighbours::Neighbours, secrets::KnownSecrets, turns::DialTurns};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles ServingCertificates.
@@ -13,6 +13,9 @@ pub(super) struct CertificateReconciler {
     pub(super) context: Arc<Context>,
     pub(super) timing: Timing,
     pub(super) histories: Histories,
+    pub(super) turns: DialTurns,
+    pub(super) secrets: KnownSecrets,
+    pub(super) neighbours: Neighbours,
     pub(super) announced: Announced,
     /// Tells the marks of this process from those of others.
     pub(super) run: u64,

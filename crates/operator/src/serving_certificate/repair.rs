@@ -7,10 +7,13 @@ use windlass_cluster::worker::Action;
 use windlass_object::ObjectKey;
 use windlass_trust::{
     objects::{CertificateStore, read_target},
-    rotation::{self, Step},
+    rotation::{self, Step, Timing},
 };
 
-use super::{desired::DesiredCertificate, error::ServingCertificateError, reconciler::CertificateReconciler};
+use super::{
+    desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered,
+    reconciler::CertificateReconciler,
+};
 
 /// A target that may have to be repaired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,33 +30,57 @@ impl fmt::Display for Repair {
     }
 }
 
+/// What is to be done for a repair.
+struct PlannedRepair {
+    desired: DesiredCertificate,
+    timing: Timing,
+    gathered: Gathered,
+    steps: Vec<Step>,
+}
+
 // === impl CertificateReconciler ===
 
 impl CertificateReconciler {
     /// Repairs a target if that may be done now. All else, obstacles and refusals too, is for a reconciliation to see and
     /// to say.
     pub(super) async fn repair(self: Arc<Self>, repair: Repair) -> Result<Action, ServingCertificateError> {
-        let Some(desired) = self.desired(&repair.certificate)? else {
+        let Some(mut planned) = self.plan_repair(&repair).await? else {
             return Ok(Action::AwaitChange);
+        };
+        let PlannedRepair {
+            desired,
+            timing,
+            gathered,
+            steps,
+        } = &mut planned;
+        self.execute(desired, gathered, steps, timing).await?;
+        let target = gathered.observation.targets.first();
+        let wait = target.and_then(|target| target.contested.as_ref()?.wait);
+        Ok(wait.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
+    }
+
+    /// Whether a target has to be repaired, by what the Secrets said when they were read last.
+    pub(super) async fn is_repair_due(&self, repair: &Repair) -> Result<bool, ServingCertificateError> {
+        let planned = self.plan_repair(repair).await?;
+        Ok(planned.is_some_and(|planned| !planned.steps.is_empty()))
+    }
+
+    /// What a repair of a target has to do; nothing, if the target is as it was or nothing can be said.
+    async fn plan_repair(&self, repair: &Repair) -> Result<Option<PlannedRepair>, ServingCertificateError> {
+        let Some(desired) = self.desired(&repair.certificate)? else {
+            return Ok(None);
         };
         if self.is_intact(&desired, &repair.target) {
-            return Ok(Action::AwaitChange);
+            return Ok(None);
         }
         let timing = desired.timing(&self.timing);
-        let Ok(mut gathered) = self.gather_fast(&desired, &timing).await? else {
-            return Ok(Action::AwaitChange);
-        };
-        let mut steps = rotation::repairs(&gathered.observation, &timing);
-        steps.retain(|step| matches!(step, Step::InjectTarget { target, .. } if *target == repair.target));
-        gathered
-            .targets
-            .retain(|target| ObjectKey::of(target).as_ref() == Some(&repair.target));
-        self.execute(&desired, &mut gathered, &steps, &timing).await?;
-        let mut targets = gathered.observation.targets.iter();
-        let wait = targets
-            .find(|target| target.id == repair.target)
-            .and_then(|target| target.contested.as_ref()?.wait);
-        Ok(wait.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
+        let gathered = self.gather_target(&desired, &repair.target, &timing).await?;
+        Ok(gathered.map(|gathered| PlannedRepair {
+            steps: rotation::repairs(&gathered.observation, &timing),
+            desired,
+            timing,
+            gathered,
+        }))
     }
 
     /// Whether a target is gone, or still carries what it did: that it is to carry more by now is for a rotation to find,

@@ -8,12 +8,16 @@ use windlass_api::{
 };
 use windlass_object::{ObjectKey, names};
 use windlass_trust::rotation::{
-    self, Blocked, Ca, CaChange, Leaf, Observation, Reason, RepairLimiter, RotationPlan, Step,
+    self, Blocked, Ca, CaChange, ConditionStatus, Leaf, Observation, Reason, RepairLimiter, RotationPlan,
+    Step,
 };
 
 use super::{
-    desired::DesiredCertificate, error::ServingCertificateError, gather::Unobservable,
+    desired::DesiredCertificate,
+    error::ServingCertificateError,
+    obstacle::{READY, Unobservable},
     reconciler::CertificateReconciler,
+    synchronized::{self, CLOCK_SYNCHRONIZED},
 };
 use crate::{
     install::status::{ConditionUpdate, Conditions},
@@ -22,9 +26,6 @@ use crate::{
 
 /// The most targets of a sort that a status lists.
 const MOST_LISTED: usize = 20;
-
-/// The condition that sums up the others.
-const READY: &str = "Ready";
 
 // === impl Reconciler ===
 
@@ -40,6 +41,7 @@ impl CertificateReconciler {
         let leaf = serving.and_then(|secret| secret.content.leaf);
         let mut status = ServingCertificateStatus {
             observed_generation: desired.generation(),
+            operator_namespace: Some(self.context.namespace.clone()),
             phase: Some(phase(plan.phase)),
             not_after: leaf.map(|leaf| time(leaf.validity.not_after)),
             renewal_time: plan.leaf_renewal.map(time),
@@ -50,7 +52,7 @@ impl CertificateReconciler {
             }),
             targets: Some(targets(plan)),
             rotated: rotated(observation, plan).or_else(|| desired.status.rotated.clone()),
-            conditions: desired.status.conditions.clone(),
+            conditions: self.without_old_conflicts(desired),
         };
         let rotation::Assessments {
             trusted,
@@ -59,13 +61,14 @@ impl CertificateReconciler {
         } = &plan.conditions;
         for (condition_type, verdict) in [(READY, ready), ("Trusted", trusted), ("Served", served)] {
             let reason = verdict.reason.to_string();
-            let verdict = if verdict.status {
-                ConditionUpdate::holds(reason, &verdict.message)
-            } else {
-                ConditionUpdate::fails(reason, &verdict.message)
+            let verdict = match verdict.status {
+                ConditionStatus::True => ConditionUpdate::holds(reason, &verdict.message),
+                ConditionStatus::False => ConditionUpdate::fails(reason, &verdict.message),
+                ConditionStatus::Unknown => ConditionUpdate::unknown(reason, &verdict.message),
             };
             self.record(&mut status.conditions, condition_type, verdict, desired);
         }
+        self.record_clock(&mut status.conditions, desired);
         self.write_status(desired, &status).await
     }
 
@@ -79,16 +82,26 @@ impl CertificateReconciler {
             observed_generation: desired.generation(),
             ..desired.status.clone()
         };
+        let known = status.conditions.find(obstacle.condition);
+        let is_known = known.is_some_and(|known| known.reason == obstacle.reason);
+        // Of whether it is ready the events tell that come with its status.
+        if obstacle.condition != READY && !is_known {
+            let events = &self.context.events;
+            events.warn(&desired.object, "Rotate", obstacle.reason, &obstacle.message);
+        }
         let verdict = ConditionUpdate::fails(obstacle.reason, &obstacle.message);
-        self.record(&mut status.conditions, READY, verdict, desired);
+        self.record(&mut status.conditions, obstacle.condition, verdict, desired);
+        self.record_clock(&mut status.conditions, desired);
         self.write_status(desired, &status).await
     }
 
     /// Says in an event what was done, where that is of interest.
-    pub(super) async fn announce_step(&self, desired: &DesiredCertificate, step: &Step) {
+    pub(super) fn announce_step(&self, desired: &DesiredCertificate, step: &Step) {
         let (action, reason, is_warning) = match step {
             Step::ChangeAuthorities { change, .. } => match change {
-                CaChange::RecordPublished(_) | CaChange::RecordTrust(_) => return,
+                CaChange::RecordPublished { .. } | CaChange::RecordServed(_) | CaChange::RecordTrust(_) => {
+                    return;
+                }
                 CaChange::StartRotation { distrusted, .. } => {
                     ("Rotate", "RotationStarted", !distrusted.is_empty())
                 }
@@ -104,18 +117,14 @@ impl CertificateReconciler {
         };
         let events = &self.context.events;
         if is_warning {
-            events
-                .warn(&desired.object, action, reason, &step.to_string())
-                .await;
+            events.warn(&desired.object, action, reason, &step.to_string());
         } else {
-            events
-                .note(&desired.object, action, reason, &step.to_string())
-                .await;
+            events.note(&desired.object, action, reason, &step.to_string());
         }
     }
 
     /// Counts a repair, and says in an event from time to time whose writes are repaired.
-    pub(super) async fn announce_repair(
+    pub(super) fn announce_repair(
         &self,
         desired: &DesiredCertificate,
         target: &ObjectKey,
@@ -128,9 +137,13 @@ impl CertificateReconciler {
         let note = format!("{target}: {limiter}");
         tracing::warn!(certificate = %desired.key, "{note}");
         let events = &self.context.events;
-        events
-            .warn_of(&desired.object, target, "Inject", "TargetContested", &note)
-            .await;
+        events.warn_of(&desired.object, target, "Inject", "TargetContested", &note);
+    }
+
+    fn record_clock(&self, conditions: &mut Vec<Condition>, desired: &DesiredCertificate) {
+        if let Some(verdict) = synchronized::assess(self.context.clock.ahead(), conditions) {
+            self.record(conditions, CLOCK_SYNCHRONIZED, verdict, desired);
+        }
     }
 
     fn record(
@@ -169,12 +182,12 @@ impl CertificateReconciler {
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        self.announce(desired, status).await;
+        self.announce(desired, status);
         Ok(())
     }
 
     /// An event where it became ready, or not ready for another reason.
-    async fn announce(&self, desired: &DesiredCertificate, status: &ServingCertificateStatus) {
+    fn announce(&self, desired: &DesiredCertificate, status: &ServingCertificateStatus) {
         let Some(condition) = status.conditions.find(READY) else {
             return;
         };
@@ -192,11 +205,11 @@ impl CertificateReconciler {
         tracing::info!(certificate = %desired.key, ready = holds, reason, message, "Ready condition changed");
         let events = &self.context.events;
         if holds {
-            events.note(&desired.object, "Rotate", READY, message).await;
+            events.note(&desired.object, "Rotate", READY, message);
         } else if is_new {
-            events.note(&desired.object, "Rotate", reason, message).await;
+            events.note(&desired.object, "Rotate", reason, message);
         } else {
-            events.warn(&desired.object, "Rotate", reason, message).await;
+            events.warn(&desired.object, "Rotate", reason, message);
         }
     }
 }
@@ -265,11 +278,7 @@ fn rotated(observation: &Observation, plan: &RotationPlan) -> Option<String> {
     let is_replaced = !authorities.replace.contains(&leaf.fingerprint)
         && !authorities.replace.contains(&current.fingerprint)
         && !authorities.distrusted.contains(&current.key_id);
-    let is_everywhere = plan.phase == rotation::RotationPhase::Stable
-        && authorities.retiring.is_empty()
-        && plan.endpoints.current == plan.endpoints.total
-        && plan.targets.current == plan.targets.total;
-    (is_replaced && is_everywhere)
+    (is_replaced && plan.is_carried_out)
         .then(|| authorities.request.clone())
         .flatten()
 }

@@ -16,9 +16,13 @@ use super::{
     error::ServingCertificateError,
     execute::{INJECTIONS, StepsOutcome},
     history::Histories,
+    neighbours::Neighbours,
     reconciler::CertificateReconciler,
     repair::Repair,
+    secrets::KnownSecrets,
+    standby::StandbyRepairs,
     triggers,
+    turns::DialTurns,
 };
 use crate::{context::Context, controller, reporting::Announced};
 
@@ -27,6 +31,9 @@ const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8)
 
 /// How the worker of repairs works.
 const REPAIRS: worker::Settings = worker::Settings::new("target-repair", INJECTIONS);
+
+/// How the worker of repairs works in a process that stands by.
+const STANDBY: worker::Settings = worker::Settings::new("standby-repair", INJECTIONS);
 
 /// How often a plan is made at most before others have their turn. A rotation takes no more than a handful.
 const ROUNDS: usize = 16;
@@ -38,12 +45,14 @@ const BREATH: Duration = Duration::from_millis(50);
 const OBSTRUCTED: Duration = Duration::from_secs(30);
 
 /// Runs the controller until `shutdown`. The lives in `timing` are replaced by those that ServingCertificates ask for.
+/// Through `standby` targets are repaired while this process does not lead.
 ///
 /// # Errors
 ///
 /// When a reconciliation panicked.
 pub fn run(
     context: Arc<Context>,
+    standby: Arc<Context>,
     timing: Timing,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
@@ -52,20 +61,27 @@ pub fn run(
         let queue = Arc::new(Queue::new());
         triggers::watch_everything(&context);
         let repairs = Arc::new(Queue::new());
-        let router = triggers::enqueue(context.clone(), queue.clone(), repairs.clone());
+        let standing_by = StandbyRepairs::new(context.leadership.clone());
+        let router = triggers::enqueue(
+            context.clone(),
+            queue.clone(),
+            repairs.clone(),
+            standing_by.clone(),
+        );
+        let new = |context: &Arc<Context>, since| CertificateReconciler {
+            context: context.clone(),
+            timing: timing.clone(),
+            histories: Histories::default(),
+            turns: DialTurns::default(),
+            secrets: KnownSecrets::default(),
+            neighbours: Neighbours::default(),
+            announced: Announced::default(),
+            run: rand::random(),
+            since,
+        };
         // Both workers begin with one leadership, and share what is remembered since.
         let shared = OnceLock::new();
-        let reconciler = |since| {
-            let new = || CertificateReconciler {
-                context: context.clone(),
-                timing: timing.clone(),
-                histories: Histories::default(),
-                announced: Announced::default(),
-                run: rand::random(),
-                since,
-            };
-            shared.get_or_init(|| Arc::new(new())).clone()
-        };
+        let reconciler = |since| shared.get_or_init(|| Arc::new(new(&context, since))).clone();
         let rotate = |since| {
             triggers::add_orphans(&context, &queue);
             let reconciler = reconciler(since);
@@ -75,11 +91,17 @@ pub fn run(
             let reconciler = reconciler(since);
             move |repair: Repair| reconciler.clone().repair(repair)
         };
-        let stop = shutdown.clone();
-        let rotating = controller::run(&context, WORKER, queue.clone(), router, rotate, stop);
-        let routed = std::future::pending();
-        let repairing = controller::run(&context, REPAIRS, repairs, routed, repair, shutdown);
-        tokio::try_join!(rotating, repairing).map(|_| ())
+        let repair_standing_by = |since| {
+            let (reconciler, standing_by) = (Arc::new(new(&standby, since)), standing_by.clone());
+            move |repair: Repair| standing_by.clone().repair(reconciler.clone(), repair)
+        };
+        let stop = || shutdown.clone();
+        let routed = std::future::pending;
+        let rotating = controller::run(&context, WORKER, queue.clone(), router, rotate, stop());
+        let repairing = controller::run(&context, REPAIRS, repairs, routed(), repair, stop());
+        let queue = standing_by.queue();
+        let standing_by = controller::run(&standby, STANDBY, queue, routed(), repair_standing_by, stop());
+        tokio::try_join!(rotating, repairing, standing_by).map(|_| ())
     })
 }
 

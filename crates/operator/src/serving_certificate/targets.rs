@@ -1,6 +1,6 @@
 //! The objects that ask for the trust bundle of a ServingCertificate.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use windlass_cluster::Index;
@@ -9,16 +9,18 @@ use windlass_trust::injection::asks_for;
 
 use crate::injection::TARGET_KINDS;
 
+/// Targets as a watch has seen them.
+pub(super) type SeenTargets = BTreeMap<ObjectKey, Arc<Value>>;
+
 /// The objects that ask for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the Secret's
 /// name.
 pub(super) fn requesting_targets(
     index: &Index,
     certificate: &ObjectKey,
     secret: Option<&str>,
-) -> Vec<Arc<Value>> {
+) -> SeenTargets {
     TARGET_KINDS
         .iter()
-        .flat_map(|kind| index.objects(kind))
-        .filter(|target| asks_for(target, certificate, secret))
+        .flat_map(|kind| index.select(kind, |target| asks_for(target, certificate, secret)))
         .collect()
 }

@@ -2,29 +2,32 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use http::{Method, Request, Response, StatusCode};
-use jiff::SignedDuration;
+use http::{Method, Request, Response, StatusCode, header};
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimePrinter};
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 use windlass_cluster::{
-    Cluster, Index, SystemClock, apply::Applier, events::Events, kinds, lease::Leadership, prober::Prober,
+    ApiServerClock, Cluster, Index, apply::Applier, events::Events, kinds, lease::Leadership, prober::Prober,
     telemetry::Metrics, watch::Watch, watches::Watches, worker::Action,
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     injection::CaBundle,
-    objects,
-    pki::sample,
-    rotation::{self, Timing},
+    objects::{self, CaSecret, CertificateStore},
+    pki::{pem, sample},
+    rotation::{self, CaState, PublishedSecret, Timing, Versioned},
     trust_bundle::TrustBundle,
 };
 
 use super::{
     history::{Histories, Overwrite},
+    neighbours::Neighbours,
     reconciler::CertificateReconciler,
     repair::Repair,
+    secrets::{KnownSecrets, Secrets},
+    turns::DialTurns,
 };
 use crate::{context::Context, injection::InjectionOutcome, reporting::Announced};
 
@@ -32,8 +35,12 @@ use crate::{context::Context, injection::InjectionOutcome, reporting::Announced}
 struct Server {
     index: Arc<Index>,
     secrets: Mutex<HashMap<String, Value>>,
-    published: Mutex<usize>,
+    published: Mutex<Vec<Value>>,
     requests: Mutex<usize>,
+    /// The list of Leases in any namespace.
+    leases: Mutex<Value>,
+    /// By how much its clock is behind this machine's.
+    behind: SignedDuration,
 }
 
 /// The Secret that the ServingCertificate asks for.
@@ -43,6 +50,10 @@ const SECRET: &str = "hook-cert";
 
 impl Server {
     fn new() -> Arc<Self> {
+        Self::behind(SignedDuration::ZERO)
+    }
+
+    fn behind(behind: SignedDuration) -> Arc<Self> {
         let index = Index::new();
         index.apply(
             &Watch::all(kinds::SERVING_CERTIFICATE),
@@ -57,6 +68,8 @@ impl Server {
             secrets: Mutex::default(),
             published: Mutex::default(),
             requests: Mutex::default(),
+            leases: Mutex::new(json!({"items": []})),
+            behind,
         })
     }
 
@@ -65,13 +78,17 @@ impl Server {
         let (parts, body) = request.into_parts();
         let sent: Value = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
         let answer = match parts.uri.path() {
+            path if path.contains("/validatingwebhookconfigurations/") => self.patched(path, sent),
             path if !path.contains("/namespaces/") => {
                 let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true});
                 Some(json!({"resources": [
                     kind("secrets", "Secret"), kind("events", "Event"),
                     kind("servingcertificates", "ServingCertificate"),
+                    kind("leases", "Lease"),
+                    kind("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
                 ]}))
             }
+            path if path.ends_with("/leases") => Some(self.leases.lock().clone()),
             path if path.contains("/secrets") => self.secret(&parts.method, path, sent),
             _ if parts.method == Method::GET => None,
             _ => Some(sent),
@@ -84,9 +101,51 @@ impl Server {
             },
             |answer| (StatusCode::OK, answer),
         );
+        let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&self.now())?;
         Ok(Response::builder()
             .status(code)
+            .header(header::DATE, date)
             .body(Body::from(body.to_string().into_bytes()))?)
+    }
+
+    fn patched(&self, path: &str, patch: Value) -> Option<Value> {
+        let name = path.rsplit('/').next()?;
+        let key = kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, name);
+        let mut target = Value::clone(&*self.index.find(&key)?);
+        let patch: json_patch::Patch = serde_json::from_value(patch).ok()?;
+        json_patch::patch(&mut target, &patch).ok()?;
+        Some(target)
+    }
+
+    /// Shows targets that carry `bundle`.
+    fn show_targets(&self, names: impl IntoIterator<Item = String>, bundle: &str) {
+        let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
+        for name in names {
+            let hook = json!({"name": "a.example.com", "clientConfig": {
+                "service": {"namespace": "system", "name": "hook"}, "caBundle": bundle,
+            }});
+            let object = json!({
+                "apiVersion": hooks.api_version, "kind": hooks.kind,
+                "metadata": {"name": name, "annotations": {names::INJECT_CA_FROM: "system/hook"}}, "webhooks": [hook],
+            });
+            self.index.apply(&Watch::all(hooks.clone()), object);
+        }
+    }
+
+    /// Shows both Secrets of the ServingCertificate as the watch sees them.
+    fn show_secrets(&self, version: &str) {
+        let authority = CaSecret::key("windlass-system", &certificate());
+        for key in [authority, kinds::SECRET.object(Some("system"), SECRET)] {
+            let secret = json!({
+                "apiVersion": "v1", "kind": "Secret",
+                "metadata": {"namespace": key.namespace, "name": key.name, "resourceVersion": version},
+            });
+            self.index.apply(&Watch::all(kinds::SECRET), secret);
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now() - self.behind
     }
 
     fn secret(&self, method: &Method, path: &str, mut sent: Value) -> Option<Value> {
@@ -99,7 +158,7 @@ impl Server {
         }
         let name = object::text(&sent, "/metadata/name")?.to_owned();
         if name == SECRET {
-            *self.published.lock() += 1;
+            self.published.lock().push(sent.clone());
             let watch = Watch::all(kinds::SERVING_CERTIFICATE);
             self.index.delete(&watch, &certificate());
             return Some(sent);
@@ -113,17 +172,22 @@ impl Server {
         let server = self.clone();
         let service = service_fn(move |request| server.clone().answer(request));
         let timeout = Duration::from_secs(10);
-        let cluster = Cluster::new(Client::new(service, "default"), timeout);
-        let (watches, _) = Watches::new(cluster.clone(), self.index.clone());
+        let clock = Arc::new(ApiServerClock::new());
+        let cluster = Cluster::new(clock.listening(Client::new(service, "default")), timeout);
+        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
+        let (watches, _) = Watches::new(cluster.clone(), self.index.clone(), served);
         let context = Context {
             leadership: Leadership::always(),
             index: self.index.clone(),
             watches,
             applier: Applier::new(cluster.clone(), self.index.clone()),
-            events: Events::new(cluster.clone(), None),
+            events: Events::new(cluster.clone(), None).0,
             cluster,
-            prober: Prober { timeout },
-            clock: Arc::new(SystemClock),
+            prober: Prober {
+                timeout,
+                clock: clock.clone(),
+            },
+            clock,
             metrics: Arc::new(Metrics::new()),
             namespace: "windlass-system".to_owned(),
             bundle_directory: None,
@@ -132,6 +196,9 @@ impl Server {
             context: Arc::new(context),
             timing: Timing::default(),
             histories: Histories::default(),
+            turns: DialTurns::default(),
+            secrets: KnownSecrets::default(),
+            neighbours: Neighbours::default(),
             announced: Announced::default(),
             run: 1,
             since: Leadership::always().acquired().await,
@@ -148,8 +215,23 @@ async fn what_is_deleted_while_it_is_reconciled_is_not_published_again() {
     let server = Server::new();
     let next = server.reconciler().await.reconcile(certificate()).await.unwrap();
     assert_eq!(next, Action::AwaitChange);
-    assert_eq!(*server.published.lock(), 1);
+    assert_eq!(server.published.lock().len(), 1);
     assert_eq!(server.secrets.lock().len(), 0, "the CAs are left");
+}
+
+#[tokio::test]
+async fn nothing_is_issued_that_is_not_valid_yet_for_the_api_server() {
+    for hours in [-1, 1] {
+        let server = Server::behind(SignedDuration::from_hours(hours));
+        server.reconciler().await.reconcile(certificate()).await.unwrap();
+        let published = server.published.lock().pop().unwrap();
+        for data in ["tls.crt", "ca.crt"] {
+            let pem = object::data(&published, data).unwrap();
+            for certificate in pem::read(&pem).certificates {
+                assert!(certificate.validity().contains(server.now()), "{data} {hours}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -158,18 +240,7 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
     let reconciler = server.reconciler().await;
     let trust = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
     let carried: rotation::TrustSet = trust.certificates().iter().map(objects::summary).collect();
-    let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
-    let target = hooks.object(None, "hooks");
-    let show = |bundle: &str| {
-        let hook = json!({"name": "a.example.com", "clientConfig": {
-            "service": {"namespace": "system", "name": "hook"}, "caBundle": bundle,
-        }});
-        let object = json!({
-            "apiVersion": hooks.api_version, "kind": hooks.kind,
-            "metadata": {"name": "hooks", "annotations": {names::INJECT_CA_FROM: "system/hook"}}, "webhooks": [hook],
-        });
-        server.index.apply(&Watch::all(hooks.clone()), object);
-    };
+    let target = kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "hooks");
     reconciler.histories.note(&Overwrite {
         certificate: &certificate(),
         target: &target,
@@ -181,7 +252,7 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
         timing: &reconciler.timing,
     });
     for (bundle, is_asked) in [(CaBundle::encode(&trust), false), (String::new(), true)] {
-        show(&bundle);
+        server.show_targets(["hooks".to_owned()], &bundle);
         let repair = Repair {
             target: target.clone(),
             certificate: certificate(),
@@ -192,4 +263,128 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
         );
         assert_eq!(*server.requests.lock() > 0, is_asked, "{bundle:?}");
     }
+}
+
+/// Two CAs that sign and are trusted, at the version `1` of both Secrets.
+fn two_authorities() -> Secrets {
+    let mut certificates = CertificateStore::default();
+    let [current, next] = [1, 2].map(|generation| rotation::Ca {
+        generation,
+        certificate: certificates.learn(sample::authority(generation).certificate()),
+        signs_since: None,
+        has_key: true,
+        as_asked: true,
+    });
+    let authorities = CaState {
+        current: Some(current),
+        next: Some(next),
+        ..CaState::default()
+    };
+    let serving = PublishedSecret {
+        bundle: Some(authorities.certificates().copied().collect()),
+        ..PublishedSecret::default()
+    };
+    let version = "1".to_owned();
+    Secrets {
+        authorities: Some(Versioned {
+            version: version.clone(),
+            content: authorities,
+        }),
+        serving: Some(Versioned {
+            version,
+            content: serving,
+        }),
+        allow_direct_injection: false,
+        certificates,
+    }
+}
+
+#[tokio::test]
+async fn a_repair_costs_the_same_whether_there_are_ten_targets_or_a_thousand() {
+    let stale = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
+    let name = |number: usize| format!("hooks-{number}");
+    for count in [10, 1000] {
+        // The samples are valid then.
+        let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
+        let reconciler = server.reconciler().await;
+        server.show_targets((0..count).map(name), &CaBundle::encode(&stale));
+        server.show_secrets("1");
+        reconciler.secrets.keep(&certificate(), two_authorities());
+        let repair = Repair {
+            target: kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "hooks-7"),
+            certificate: certificate(),
+        };
+        let desired = reconciler.desired(&certificate()).unwrap().unwrap();
+        // Sets the clock, and asks discovery once.
+        reconciler.context.cluster.read(&repair.target).await.unwrap();
+        let before = *server.requests.lock();
+        let gathered = reconciler.gather_target(&desired, &repair.target, &reconciler.timing);
+        let gathered = gathered.await.unwrap().unwrap();
+        assert_eq!(gathered.observation.targets.len(), 1);
+        assert_eq!(gathered.certificates.bundles_read(), 1);
+        assert!(reconciler.is_repair_due(&repair).await.unwrap());
+        assert_eq!(
+            *server.requests.lock(),
+            before,
+            "one that stands by asks nobody whether it is due"
+        );
+        reconciler.clone().repair(repair.clone()).await.unwrap();
+        assert_eq!(*server.requests.lock() - before, 1, "the write of {count}");
+        // What the watch has seen since is read before it is acted upon.
+        server.show_secrets("2");
+        reconciler.clone().repair(repair).await.unwrap();
+        assert!(*server.requests.lock() - before > 2);
+    }
+}
+
+#[tokio::test]
+async fn what_another_install_keeps_is_left_alone_until_that_is_gone() {
+    let server = Server::new();
+    let reconciler = server.reconciler().await;
+    let serving = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": {
+            "namespace": "system", "name": SECRET, "resourceVersion": "7",
+            "labels": {names::SERVING_CERTIFICATE: "hook"},
+            "annotations": {names::OPERATOR_NAMESPACE: "other-system"},
+        },
+    });
+    server.secrets.lock().insert(SECRET.to_owned(), serving);
+    let lease =
+        json!({"metadata": {"namespace": "other-system", "name": "windlass", "resourceVersion": "5"}});
+    *server.leases.lock() = json!({"items": [lease]});
+    // It has CAs: this API server knows Secrets by their names alone.
+    server
+        .secrets
+        .lock()
+        .insert("system.hook".to_owned(), authority());
+    let next = reconciler.clone().reconcile(certificate()).await.unwrap();
+    assert!(matches!(next, Action::Requeue(_)), "{next:?}");
+    assert_eq!(server.published.lock().len(), 0);
+    let desired = reconciler.desired(&certificate()).unwrap().unwrap();
+    let gathered = reconciler.gather(&desired, &reconciler.timing).await.unwrap();
+    let obstacle = gathered.err().unwrap();
+    assert_eq!(
+        (obstacle.condition, obstacle.reason),
+        ("Exclusive", "OperatorConflict")
+    );
+
+    *server.leases.lock() = json!({"items": []});
+    reconciler.reconcile(certificate()).await.unwrap();
+    let published = server.published.lock().pop().unwrap();
+    let keeper = object::annotation(&published, names::OPERATOR_NAMESPACE);
+    assert_eq!(keeper, Some("windlass-system"));
+}
+
+/// A CA Secret that a reconciliation takes for its own, with nothing in it.
+fn authority() -> Value {
+    let key = certificate();
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {
+            "namespace": "windlass-system", "name": "system.hook", "resourceVersion": "1",
+            "labels": {names::SERVING_CERTIFICATE_NAMESPACE: key.namespace},
+            "annotations": {names::SERVING_CERTIFICATE: key.name},
+        },
+    })
 }

@@ -16,7 +16,7 @@ use windlass_trust::{
     objects::{CaSecret, label_value},
 };
 
-use super::repair::Repair;
+use super::{repair::Repair, standby::StandbyRepairs};
 use crate::{
     context::Context,
     injection::{REPAIRED, TARGET_KINDS},
@@ -33,11 +33,12 @@ pub(super) fn watch_everything(context: &Context) {
 }
 
 /// Puts every ServingCertificate into the queue that a change concerns, for ever; one of a target into that for repairs,
-/// too.
+/// too, and into that for repairs of a process that stands by.
 pub(super) async fn enqueue(
     context: Arc<Context>,
     queue: Arc<Queue<ObjectKey>>,
     repairs: Arc<Queue<Repair>>,
+    standby: StandbyRepairs,
 ) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
@@ -56,12 +57,14 @@ pub(super) async fn enqueue(
         match change {
             Ok(change) => {
                 let is_target = TARGET_KINDS.contains(&Kind::of(&change.key));
-                for certificate in affected_keys(&context.index, &change) {
+                for certificate in affected_keys(&context.index, &change, &context.namespace) {
                     if is_target {
-                        repairs.add(Repair {
+                        let repair = Repair {
                             target: change.key.clone(),
                             certificate: certificate.clone(),
-                        });
+                        };
+                        standby.add(&repair, &change);
+                        repairs.add(repair);
                         queue.add_after(certificate, REPAIRED);
                     } else {
                         queue.add(certificate);
@@ -80,15 +83,18 @@ pub(super) async fn enqueue(
 /// CAs whose ServingCertificate may have gone while nobody watched.
 pub(super) fn add_orphans(context: &Context, queue: &Queue<ObjectKey>) {
     for secret in context.index.objects(&kinds::SECRET) {
-        let is_own = object::text(&secret, "/metadata/namespace") == Some(&context.namespace);
-        if let Some(certificate) = owner_of_cas(&secret).filter(|_| is_own) {
+        if let Some(certificate) = owner_of_cas(&secret, &context.namespace) {
             queue.add(certificate);
         }
     }
 }
 
-/// The ServingCertificate that a Secret with CAs belongs to; `None` for any other object.
-fn owner_of_cas(secret: &Value) -> Option<ObjectKey> {
+/// The ServingCertificate that a Secret with CAs belongs to; `None` for any other object. In other namespaces than the
+/// operator's own anybody may write such labels.
+fn owner_of_cas(secret: &Value, own_namespace: &str) -> Option<ObjectKey> {
+    if object::text(secret, "/metadata/namespace") != Some(own_namespace) {
+        return None;
+    }
     let (namespace, name) = CaSecret::owner(secret)?;
     Some(kinds::SERVING_CERTIFICATE.object(Some(namespace), name))
 }
@@ -102,14 +108,17 @@ fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
 }
 
 /// The ServingCertificates that a change concerns.
-fn affected_keys(index: &Index, change: &Change) -> HashSet<ObjectKey> {
+fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet<ObjectKey> {
     let key = &change.key;
     let kind = Kind::of(key);
     if kind == kinds::SERVING_CERTIFICATE {
-        return [key.clone()].into();
+        // Its status is our own writing, and would bring us back for as long as what is seen alternates.
+        return HashSet::from_iter(asks_for_something_else(change).then(|| key.clone()));
     }
     if kind == kinds::SECRET {
-        let owners = change.versions().filter_map(owner_of_cas);
+        let owners = change
+            .versions()
+            .filter_map(|secret| owner_of_cas(secret, own_namespace));
         let labels: Vec<_> = change
             .versions()
             .filter_map(|secret| object::label(secret, names::SERVING_CERTIFICATE))
@@ -152,12 +161,33 @@ fn affected_keys(index: &Index, change: &Change) -> HashSet<ObjectKey> {
     HashSet::new()
 }
 
+/// Whether more of a ServingCertificate changed than its status.
+fn asks_for_something_else(change: &Change) -> bool {
+    differs_in(
+        change,
+        &[
+            "/spec",
+            "/metadata/annotations",
+            "/metadata/labels",
+            "/metadata/uid",
+            "/metadata/deletionTimestamp",
+        ],
+    )
+}
+
 /// Whether more of a target changed than its status.
 fn is_of_interest(change: &Change) -> bool {
+    differs_in(
+        change,
+        &["/spec", "/webhooks", "/metadata/annotations", "/metadata/uid"],
+    )
+}
+
+/// Whether an object came, went, or changed in one of these fields.
+fn differs_in(change: &Change, fields: &[&str]) -> bool {
     let (Some(before), Some(after)) = (&change.before, &change.after) else {
         return true;
     };
-    let fields = ["/spec", "/webhooks", "/metadata/annotations", "/metadata/uid"];
     fields
         .iter()
         .any(|field| before.pointer(field) != after.pointer(field))
@@ -175,13 +205,11 @@ fn serving_for(index: &Index, namespace: Option<&str>, service: &str) -> HashSet
 }
 
 fn certificates(index: &Index, namespace: Option<&str>, concerns: impl Fn(&Value) -> bool) -> Vec<ObjectKey> {
-    index
-        .objects(&kinds::SERVING_CERTIFICATE)
-        .iter()
-        .filter(|certificate| object::text(certificate, "/metadata/namespace") == namespace)
-        .filter(|certificate| concerns(certificate))
-        .filter_map(|certificate| ObjectKey::of(certificate))
-        .collect()
+    let is_concerned = |certificate: &Value| {
+        object::text(certificate, "/metadata/namespace") == namespace && concerns(certificate)
+    };
+    let certificates = index.select(&kinds::SERVING_CERTIFICATE, is_concerned);
+    certificates.into_keys().collect()
 }
 
 #[cfg(test)]
@@ -208,7 +236,7 @@ mod tests {
             before: Some(Arc::new(gone)),
             after: None,
         };
-        let mut names: Vec<_> = affected_keys(&index, &change)
+        let mut names: Vec<_> = affected_keys(&index, &change, "windlass-system")
             .into_iter()
             .map(|key| format!("{}/{}", key.namespace.unwrap_or_default(), key.name))
             .collect();
@@ -237,9 +265,11 @@ mod tests {
         for (gone, expected) in [
             (object(kinds::SECRET, Some("n"), "a-cert", json!({})), vec!["n/a"]),
             (
-                object(kinds::SECRET, Some("windlass-system"), "m.a", authority),
+                object(kinds::SECRET, Some("windlass-system"), "m.a", authority.clone()),
                 vec!["m/a"],
             ),
+            // Whoever copies the labels has nobody else's certificate looked at.
+            (object(kinds::SECRET, Some("n"), "copy", authority), vec!["n/a"]),
             (
                 object(kinds::SERVICE, Some("m"), "a-service", json!({})),
                 vec!["m/a"],
@@ -265,6 +295,45 @@ mod tests {
             (object(hooks, None, "w", json!({})), vec![]),
         ] {
             assert_eq!(names_of(gone.clone()), expected, "{gone}");
+        }
+    }
+
+    #[test]
+    fn a_certificates_own_status_brings_nobody_back() {
+        let object = |metadata: Value, spec: &str, status: &str| {
+            Arc::new(json!({
+                "apiVersion": names::API_VERSION, "kind": "ServingCertificate", "metadata": metadata,
+                "spec": {"serviceName": spec}, "status": {"phase": status},
+            }))
+        };
+        let plain =
+            |version: &str| json!({"namespace": "n", "name": "a", "uid": "1", "resourceVersion": version});
+        let with = |field: &str, value: Value| {
+            let mut metadata = plain("2");
+            metadata[field] = value;
+            metadata
+        };
+        for (after, expected) in [
+            (object(plain("2"), "s", "Signing"), 0),
+            (object(plain("2"), "other", "Stable"), 1),
+            (object(with("uid", "2".into()), "s", "Stable"), 1),
+            (object(with("labels", json!({"a": "b"})), "s", "Stable"), 1),
+            (
+                object(with("annotations", json!({names::ROTATE: "now"})), "s", "Stable"),
+                1,
+            ),
+            (object(with("deletionTimestamp", "now".into()), "s", "Stable"), 1),
+        ] {
+            let change = Change {
+                key: ObjectKey::of(&after).unwrap(),
+                before: Some(object(plain("1"), "s", "Stable")),
+                after: Some(after.clone()),
+            };
+            assert_eq!(
+                affected_keys(&Index::new(), &change, "windlass-system").len(),
+                expected,
+                "{after}"
+            );
         }
     }
 

@@ -13,8 +13,8 @@ pub struct Holder<'a> {
     pub pointer: String,
     /// The name under which the server is dialled; `None` where that is not said.
     pub host: Option<String>,
-    /// What clients are given there to verify the server with.
-    pub ca_bundle: CaBundle,
+    /// The value of `caBundle`, which most often is only compared: reading it takes long.
+    value: Option<&'a Value>,
     /// Paths and their values that must not have changed when it is written.
     pub(super) guards: Vec<(String, &'a Value)>,
 }
@@ -53,14 +53,27 @@ impl<'a> Holder<'a> {
         Some(Self {
             pointer,
             host: host(value),
-            ca_bundle: CaBundle::read(value.get("caBundle")),
+            value: value.get("caBundle"),
             guards,
         })
     }
 
+    /// What clients are given there to verify the server with.
+    pub fn ca_bundle(&self) -> CaBundle {
+        CaBundle::read(self.value)
+    }
+
+    /// The same as it is written, where that is text.
+    pub fn text(&self) -> Option<&'a str> {
+        self.value.and_then(Value::as_str)
+    }
+
     /// Whether clients find exactly this trust bundle in it, in whatever bytes.
     pub fn carries(&self, trust: &TrustBundle) -> bool {
-        let CaBundle::Read(reading) = &self.ca_bundle else {
+        if self.text().is_some_and(|text| *text == CaBundle::encode(trust)) {
+            return true;
+        }
+        let CaBundle::Read(reading) = self.ca_bundle() else {
             return false;
         };
         reading.is_usable()

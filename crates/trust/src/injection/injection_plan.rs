@@ -82,7 +82,9 @@ impl Injection<'_> {
     pub fn is_as_before(&self, before: &Value, after: &Value) -> bool {
         let carried = |target| -> Vec<_> {
             let holders = self.holders(target);
-            holders.map(|holder| (holder.pointer, holder.ca_bundle)).collect()
+            holders
+                .map(|holder| (holder.ca_bundle(), holder.pointer))
+                .collect()
         };
         carried(before) == carried(after)
     }

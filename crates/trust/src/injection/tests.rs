@@ -389,7 +389,7 @@ fn holders_tell_what_clients_trust() {
     assert!(!holder.carries(&other));
     let target = crd();
     let holder = TargetKind::of(&target).unwrap().holders(&target).remove(0);
-    assert_eq!(holder.ca_bundle, CaBundle::Missing);
+    assert_eq!(holder.ca_bundle(), CaBundle::Missing);
 }
 
 /// Any JSON, with the field names that matter among the others.

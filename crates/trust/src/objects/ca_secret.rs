@@ -6,6 +6,7 @@ use windlass_object::{ObjectKey, names, object};
 use super::{
     certificate_store::{CertificateStore, UnknownCertificate, summary},
     secret::{CertificateRequirements, encoded, label_value, shortened},
+    stored_state::{self, StoredCertificates, StoredState},
 };
 use crate::{
     pki::{self, CertificateAuthority, PrivateKey, pem},
@@ -23,7 +24,7 @@ pub struct CaSecret {
     pub signers: Vec<CertificateAuthority>,
 }
 
-/// [`CaState`] as JSON.
+/// [`CaState`] as JSON, and the version of that.
 const STATE: &str = "state.json";
 
 /// The certificates that are trusted but sign no more.
@@ -82,20 +83,37 @@ impl CaSecret {
         })
     }
 
-    /// Reads what can be read. What is damaged is as if it were lost: a rotation replaces it.
+    /// Why the Secret must be left alone; `None` where it may be read and replaced.
+    pub fn objection(secret: &Value) -> Option<String> {
+        let state = object::data(secret, STATE);
+        let StoredState::Newer(version) = StoredState::read(state.as_deref()) else {
+            return None;
+        };
+        Some(format!(
+            "a newer version of Windlass has written its {STATE} (version {version}): upgrade Windlass"
+        ))
+    }
+
+    /// Reads what can be read. What is damaged is as if it were lost: a rotation replaces it. Where nothing is noted of the
+    /// CAs that can be read, their certificates and keys tell of them.
     pub fn read(
         secret: &Value,
         requirements: &CertificateRequirements<'_>,
         certificates: &mut CertificateStore,
     ) -> Self {
-        let stored =
-            object::data(secret, STATE).and_then(|json| serde_json::from_slice::<CaState>(&json).ok());
-        let mut authorities = stored.unwrap_or_default();
-        for key in [CURRENT.certificate, NEXT.certificate, RETIRING, CROSS] {
-            for certificate in read_pem(secret, key) {
-                certificates.learn(&certificate);
-            }
+        let stored = StoredCertificates {
+            current: read_pem(secret, CURRENT.certificate),
+            next: read_pem(secret, NEXT.certificate),
+            retiring: read_pem(secret, RETIRING),
+            cross: read_pem(secret, CROSS),
+        };
+        for certificate in stored.iter() {
+            certificates.learn(certificate);
         }
+        let mut authorities = match StoredState::read(object::data(secret, STATE).as_deref()) {
+            StoredState::Read(authorities) => *authorities,
+            StoredState::Newer(_) | StoredState::Unreadable => stored.state(),
+        };
         let mut signers = Vec::new();
         for (authority, place) in [(&mut authorities.current, CURRENT), (&mut authorities.next, NEXT)] {
             *authority = authority.and_then(|stored| {
@@ -160,7 +178,7 @@ impl CaSecret {
             secret["metadata"]["resourceVersion"] = version.into();
         }
         let data = &mut secret["data"];
-        data[STATE] = encoded(serde_json::to_vec(authorities)?);
+        data[STATE] = encoded(stored_state::write(authorities)?);
         for (authority, place) in [(&authorities.current, CURRENT), (&authorities.next, NEXT)] {
             let Some(authority) = authority else { continue };
             let certificate = certificates.find(&authority.certificate)?;
@@ -306,6 +324,37 @@ mod tests {
     }
 
     #[test]
+    fn certificates_and_keys_outlive_what_is_noted_of_them() {
+        for broken in [encoded("{"), encoded(""), Value::Null] {
+            let (mut secret, before) = secret();
+            secret["data"]["state.json"] = broken;
+            assert_eq!(CaSecret::objection(&secret), None);
+            let back = read(&secret);
+            let known = |state: &CaState| {
+                let authorities = [state.current, state.next].into_iter().flatten();
+                authorities
+                    .map(|authority| (authority.generation, authority.certificate, authority.has_key))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(known(&back.authorities), known(&before));
+            assert_eq!(back.authorities.generation, before.generation);
+            assert_eq!(back.signers.len(), 2);
+        }
+    }
+
+    #[test]
+    fn what_a_newer_version_wrote_is_left_alone() {
+        let (mut secret, _) = secret();
+        assert_eq!(CaSecret::objection(&secret), None);
+        secret["data"]["state.json"] = encoded(r#"{"version": 2}"#);
+        let objection = CaSecret::objection(&secret).unwrap();
+        assert!(
+            objection.ends_with("(version 2): upgrade Windlass"),
+            "{objection}"
+        );
+    }
+
+    #[test]
     fn what_is_damaged_is_as_if_it_were_lost() {
         let lose = |key: &str, value: Value| {
             let (mut secret, _) = secret();
@@ -316,7 +365,6 @@ mod tests {
         };
         assert_eq!(lose("current.key", encoded("garbage")), (Some(false), Some(true)));
         assert_eq!(lose("next.crt", Value::Null), (Some(true), None));
-        assert_eq!(lose("state.json", encoded("{")), (None, None));
         let (other, _) = secret();
         assert_eq!(
             lose("next.key", other["data"]["next.key"].clone()),

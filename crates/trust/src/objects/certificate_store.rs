@@ -10,9 +10,13 @@ use crate::{
     trust_bundle::{self, TrustBundleError},
 };
 
-/// Every certificate that was read, by its fingerprint.
+/// Every certificate that was read.
 #[derive(Clone, Debug, Default)]
-pub struct CertificateStore(HashMap<Fingerprint, pki::Certificate>);
+pub struct CertificateStore {
+    certificates: HashMap<Fingerprint, pki::Certificate>,
+    /// What the texts of CA bundles say.
+    bundles: HashMap<String, Option<rotation::TrustSet>>,
+}
 
 /// A plan names a certificate that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -42,15 +46,47 @@ impl CertificateStore {
     /// Keeps a certificate that is known to be what it says: a CA of ours, or one that targets trust.
     pub fn learn(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
         let summary = summary(certificate);
-        self.0.insert(summary.fingerprint, certificate.clone());
+        self.certificates.insert(summary.fingerprint, certificate.clone());
         summary
+    }
+
+    /// What a CA bundle says, which is only read where the same text was not read before.
+    pub(super) fn learn_bundle(
+        &mut self,
+        text: &str,
+        read: impl FnOnce(&mut Self) -> Option<rotation::TrustSet>,
+    ) -> Option<rotation::TrustSet> {
+        if let Some(known) = self.bundles.get(text) {
+            return known.clone();
+        }
+        let bundle = read(self);
+        self.bundles.insert(text.to_owned(), bundle.clone());
+        bundle
+    }
+
+    /// How many different CA bundles of targets were read.
+    pub fn bundles_read(&self) -> usize {
+        self.bundles.len()
+    }
+
+    /// Of all that was read, no more than the certificates of a trust bundle.
+    #[must_use]
+    pub fn only(&self, bundle: &rotation::TrustSet) -> Self {
+        let known = bundle.iter().filter_map(|certificate| {
+            let known = self.certificates.get(&certificate.fingerprint)?;
+            Some((certificate.fingerprint, known.clone()))
+        });
+        Self {
+            certificates: known.collect(),
+            bundles: HashMap::new(),
+        }
     }
 
     /// Keeps a certificate that somebody else presents. Its word on who signed it is not taken where the CA is known.
     pub fn learn_presented(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
         let mut summary = self.learn(certificate);
         let mut named = self
-            .0
+            .certificates
             .values()
             .filter(|issuer| issuer.is_authority() && key_id(issuer) == summary.issuer_key_id)
             .peekable();
@@ -69,7 +105,7 @@ impl CertificateStore {
         &self,
         certificate: &rotation::CertificateId,
     ) -> Result<&pki::Certificate, UnknownCertificate> {
-        self.0
+        self.certificates
             .get(&certificate.fingerprint)
             .ok_or(UnknownCertificate(certificate.fingerprint))
     }

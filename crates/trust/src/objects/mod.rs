@@ -4,14 +4,17 @@
 //! A rotation knows certificates by their digests; [`CertificateStore`] has the certificates themselves, from reading the
 //! objects to writing them.
 
+mod adoption;
 mod ca_secret;
 mod certificate_store;
 mod deployment;
 mod issuance;
 mod secret;
 mod serving_secret;
+mod stored_state;
 mod target;
 
+pub use adoption::limit_adoption;
 pub use ca_secret::{CaSecret, WriteAuthoritiesError};
 pub use certificate_store::{CertificateStore, UnknownCertificate, WriteBundleError, summary};
 pub use deployment::{read_deployment, restart_patch};

@@ -37,6 +37,8 @@ pub struct SecretContents<'a> {
     pub trust: &'a TrustBundle,
     /// The CA that signed the leaf.
     pub authority: Option<&'a Certificate>,
+    /// The namespace of the operator that writes it.
+    pub operator_namespace: &'a str,
 }
 
 // === impl ServingSecret ===
@@ -126,16 +128,9 @@ impl ServingSecret {
         );
         secret["metadata"]["labels"][names::SERVING_CERTIFICATE] =
             label_value(&requirements.certificate.name).into();
-        let mut owners = object::items(&secret, "/metadata/ownerReferences").to_vec();
-        owners.retain(|owner| object::text(owner, "/kind") != Some(requirements.certificate.kind.as_str()));
-        owners.push(json!({
-            "apiVersion": names::API_VERSION,
-            "kind": requirements.certificate.kind,
-            "name": requirements.certificate.name,
-            "uid": requirements.uid,
-            "controller": true,
-        }));
-        secret["metadata"]["ownerReferences"] = owners.into();
+        secret["metadata"]["annotations"][names::OPERATOR_NAMESPACE] = contents.operator_namespace.into();
+        let owners = object::items(&secret, "/metadata/ownerReferences");
+        secret["metadata"]["ownerReferences"] = owned(owners, requirements).into();
         let data = &mut secret["data"];
         data[TLS_CERTIFICATE] = encoded(contents.credentials.chain_pem());
         data[TLS_PRIVATE_KEY] = encoded(contents.credentials.key().to_pem());
@@ -162,6 +157,24 @@ impl ServingSecret {
     }
 }
 
+/// The owners of a Secret that has `owners`, with the ServingCertificate.
+fn owned(owners: &[Value], requirements: &CertificateRequirements<'_>) -> Vec<Value> {
+    let mut owners = owners.to_vec();
+    owners.retain(|owner| object::text(owner, "/kind") != Some(requirements.certificate.kind.as_str()));
+    let mut owner = json!({
+        "apiVersion": names::API_VERSION,
+        "kind": requirements.certificate.kind,
+        "name": requirements.certificate.name,
+        "uid": requirements.uid,
+    });
+    // The API server refuses a second controller, and garbage is collected without one, too.
+    if owners.iter().all(|owner| owner["controller"] != true) {
+        owner["controller"] = true.into();
+    }
+    owners.push(owner);
+    owners
+}
+
 /// By its label, or by its owner where somebody has taken the label away.
 fn is_ours(secret: &Value, requirements: &CertificateRequirements<'_>) -> bool {
     let owned = object::items(secret, "/metadata/ownerReferences")
@@ -170,4 +183,42 @@ fn is_ours(secret: &Value, requirements: &CertificateRequirements<'_>) -> bool {
     owned
         || object::label(secret, names::SERVING_CERTIFICATE)
             == Some(&label_value(&requirements.certificate.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::{KeyAlgorithm, sample};
+
+    #[test]
+    fn a_secret_that_another_controls_has_no_second_controller() {
+        let certificate = ObjectKey {
+            api_version: names::API_VERSION.to_owned(),
+            kind: "ServingCertificate".to_owned(),
+            namespace: Some("system".to_owned()),
+            name: "hook".to_owned(),
+        };
+        let requirements = CertificateRequirements {
+            certificate: &certificate,
+            uid: "1",
+            secret_name: "hook-cert",
+            names: &sample::names(),
+            algorithm: KeyAlgorithm::Ecdsa(256),
+        };
+        let second = json!({
+            "apiVersion": names::API_VERSION, "kind": "ServingCertificate", "name": "hook", "uid": "1",
+        });
+        let mut first = second.clone();
+        first["controller"] = true.into();
+        let other = |controls: bool| json!({"kind": "ConfigMap", "uid": "2", "controller": controls});
+        for (before, after) in [
+            (vec![], vec![first.clone()]),
+            (vec![first.clone()], vec![first.clone()]),
+            (vec![other(false)], vec![other(false), first.clone()]),
+            (vec![other(true)], vec![other(true), second.clone()]),
+            (vec![first, other(true)], vec![other(true), second]),
+        ] {
+            assert_eq!(owned(&before, &requirements), after);
+        }
+    }
 }

@@ -28,18 +28,22 @@ pub fn read_target(
     Some(rotation::Target {
         id: ObjectKey::of(target)?,
         bundle: common(&carried, trust),
+        given: None,
         refused: CaSource::of(target).err().map(|error| error.to_string()),
         contested: None,
     })
 }
 
 fn carried(holder: &Holder<'_>, certificates: &mut CertificateStore) -> Option<rotation::TrustSet> {
-    let CaBundle::Read(reading) = &holder.ca_bundle else {
-        return None;
-    };
-    let roots = reading.certificates.iter();
-    let roots: rotation::TrustSet = roots.map(|root| certificates.learn(root)).collect();
-    (reading.is_usable() && !roots.is_empty()).then_some(roots)
+    // Almost all targets carry the same.
+    certificates.learn_bundle(holder.text()?, |certificates| {
+        let CaBundle::Read(reading) = holder.ca_bundle() else {
+            return None;
+        };
+        let roots = reading.certificates.iter();
+        let roots: rotation::TrustSet = roots.map(|root| certificates.learn(root)).collect();
+        (reading.is_usable() && !roots.is_empty()).then_some(roots)
+    })
 }
 
 /// What all places of a target carry. Where that is all that it should be but one of them carries more, it is what
@@ -64,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{pki::sample, trust_bundle::TrustBundle};
+    use crate::{objects::summary, pki::sample, trust_bundle::TrustBundle};
 
     fn target(bundles: &[Option<&TrustBundle>]) -> Value {
         let webhooks: Vec<_> = bundles
@@ -115,6 +119,23 @@ mod tests {
             );
             assert_eq!(read.unwrap().bundle.as_ref(), expected, "{bundles:?}");
         }
+    }
+
+    #[test]
+    fn a_bundle_that_many_targets_carry_is_read_once() {
+        let mut certificates = CertificateStore::default();
+        let bundles = [1, 2].map(|generation| {
+            let root = sample::authority(generation).certificate().clone();
+            TrustBundle::new([root]).unwrap()
+        });
+        let trust = rotation::TrustSet::default();
+        for bundle in bundles.iter().cycle().take(100) {
+            let target = target(&[Some(bundle), Some(bundle)]);
+            let read = read_target(&target, &sample::names(), &trust, &mut certificates);
+            let roots: rotation::TrustSet = bundle.certificates().iter().map(summary).collect();
+            assert_eq!(read.unwrap().bundle, Some(roots));
+        }
+        assert_eq!(certificates.bundles_read(), 2);
     }
 
     #[test]

@@ -131,6 +131,12 @@ impl CertificateAuthority {
         Ok(Self { certificate, key })
     }
 
+    /// The generation that the name of such a root says.
+    pub fn generation(root: &Certificate) -> Option<u32> {
+        let (_, end) = root.common_name()?.rsplit_once(" CA ")?;
+        end.split(' ').next()?.parse().ok()
+    }
+
     /// The CA's certificate.
     pub fn certificate(&self) -> &Certificate {
         &self.certificate

@@ -2,9 +2,15 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use windlass_object::ObjectKey;
 
-use crate::rotation::{endpoints, repair_limiter::Contested, request::ManualRotation, situation::Situation};
+use crate::rotation::{
+    endpoints::{self, Hold},
+    repair_limiter::Contested,
+    request::ManualRotation,
+    situation::Situation,
+};
 
 /// Something that stands in the way until someone sees to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +35,13 @@ pub enum Blocked {
         endpoint: String,
         /// What it serves in place of the certificate in the Secret, in words.
         message: String,
+    },
+    /// What was not seen may serve certificates of before, so that the CA that signed them stays trusted.
+    Unobservable {
+        /// What is not seen, and why.
+        message: String,
+        /// Until when.
+        until: Timestamp,
     },
     /// No list of a kind of targets was ever seen. Those that are known are cared for; which CAs sign and are trusted
     /// does not change.
@@ -78,6 +91,17 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
         ),
     });
 
+    let held = situation.authorities.retiring.iter().filter_map(|authority| {
+        match endpoints::hold(situation, authority)? {
+            Hold::Blind(until) => Some(until),
+            Hold::Wait(_) | Hold::Served => None,
+        }
+    });
+    let unobservable = held.max().map(|until| Blocked::Unobservable {
+        message: situation.observation.unseen(),
+        until,
+    });
+
     let request = situation.observation.request.as_deref();
     let request = request.and_then(|value| value.parse::<ManualRotation>().err());
     let request = request.map(|error| Blocked::Request(error.to_string()));
@@ -86,6 +110,7 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
         .chain(unlisted)
         .chain(contested)
         .chain(behind)
+        .chain(unobservable)
         .chain(request)
         .collect()
 }
@@ -98,6 +123,12 @@ impl fmt::Display for Blocked {
             Self::Target { target, message } => write!(f, "{target} refuses the trust bundle: {message}"),
             Self::Contested { target, contested } => write!(f, "{target}: {contested}"),
             Self::Endpoint { endpoint, message } => write!(f, "{endpoint} {message}"),
+            Self::Unobservable { message, until } => {
+                write!(
+                    f,
+                    "{message}; what the previous CA signed stays trusted until {until}"
+                )
+            }
             Self::Unlisted(kind) => write!(
                 f,
                 "{kind} cannot be listed, so it is not known which of its objects request this trust bundle: no CA is replaced until it can be; see what keeps the API server from listing it"

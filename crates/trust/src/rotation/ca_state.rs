@@ -17,6 +17,9 @@ use crate::{
     },
 };
 
+/// How many serving certificates of one CA are remembered.
+const MOST_LEAVES: usize = 8;
+
 /// The CAs of one ServingCertificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -33,6 +36,8 @@ pub struct CaState {
     pub trust: Trust,
     /// The serving Secret that was read back last.
     pub published: Option<Published>,
+    /// Serving certificates that were published and may still be served, in the order in which they were.
+    pub leaves: Vec<CertificateId>,
     /// The value of `windlass.dev/rotate` that was acted upon last.
     pub request: Option<String>,
     /// Certificates that a request wants replaced. One that is not in use any more was.
@@ -78,8 +83,9 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Published {
-    /// Its resourceVersion: servers may need their time again after any write, whoever's it was.
-    pub version: String,
+    /// Which certificates it held: servers need their time again once these change, whoever changed them.
+    #[serde(alias = "version")]
+    pub contents: String,
     /// When. It is read back rather than noted with the write, because a write can be long on its way.
     pub at: Mark,
 }
@@ -121,7 +127,14 @@ pub enum CaChange {
     /// Make a next CA, in the place of one that cannot do its work.
     IssueNext(CaTemplate),
     /// Note which serving Secret was read back, and when.
-    RecordPublished(Published),
+    RecordPublished {
+        /// What was read back.
+        published: Published,
+        /// The serving certificate in it.
+        leaf: CertificateId,
+    },
+    /// Note that everything was seen on the serving certificate in the Secret: those before it are served no more.
+    RecordServed(Fingerprint),
     /// Note that every target was read back with the next CA.
     RecordTrust(Trust),
     /// The next CA becomes the one that signs; the key of the one before is forgotten.
@@ -198,6 +211,34 @@ impl CaState {
         self.distrusted.contains(&authority.key_id)
     }
 
+    /// When the last serving certificate ends that this CA signed and that was published; when the CA itself ends, if
+    /// none is known.
+    pub fn signatures_end(&self, authority: &CertificateId) -> Timestamp {
+        let signed = self.leaves.iter().filter(|leaf| leaf.is_signed_by(authority));
+        let last = signed.map(|leaf| leaf.validity.not_after).max();
+        last.unwrap_or(authority.validity.not_after)
+            .min(authority.validity.not_after)
+    }
+
+    /// Remembers a serving certificate. Of many by one CA, the first, the last ones, and the one that ends last do: they
+    /// tell when somebody fails who never read another, and when the CA may go.
+    fn record_leaf(&mut self, leaf: CertificateId) {
+        self.leaves.retain(|known| known.fingerprint != leaf.fingerprint);
+        self.leaves.push(leaf);
+        let is_sibling = |known: &CertificateId| known.issuer_key_id == leaf.issuer_key_id;
+        let siblings = self.leaves.iter().enumerate();
+        let siblings: Vec<_> = siblings.filter(|(_, known)| is_sibling(known)).collect();
+        if siblings.len() <= MOST_LEAVES {
+            return;
+        }
+        let last = siblings.iter().map(|(_, known)| known.validity.not_after).max();
+        let dispensable = siblings.iter().skip(1);
+        let mut dispensable = dispensable.filter(|(_, known)| Some(known.validity.not_after) != last);
+        if let Some((index, _)) = dispensable.next().copied() {
+            self.leaves.remove(index);
+        }
+    }
+
     /// What the CA Secret holds after a change.
     ///
     /// # Errors
@@ -233,7 +274,16 @@ impl CaState {
                 authorities.next = Some(authorities.issue(template, None, issuer)?);
                 authorities.trust = Trust::Distributing;
             }
-            CaChange::RecordPublished(published) => authorities.published = Some(published.clone()),
+            CaChange::RecordPublished { published, leaf } => {
+                authorities.published = Some(published.clone());
+                authorities.record_leaf(*leaf);
+            }
+            CaChange::RecordServed(served) => {
+                let Self { leaves, retiring, .. } = &mut authorities;
+                let is_held =
+                    |leaf: &CertificateId| retiring.iter().any(|authority| leaf.is_signed_by(authority));
+                leaves.retain(|leaf| leaf.fingerprint == *served || is_held(leaf));
+            }
             CaChange::RecordTrust(trust) => authorities.trust = *trust,
             CaChange::Promote { at, cross } => authorities.promote(*at, *cross, issuer)?,
             CaChange::Retire { key_ids, next } => {

@@ -6,6 +6,7 @@ use crate::{
     pki::Validity,
     rotation::{
         ca_state::{CaChange, CaTemplate, Published, Trust},
+        certificate::CertificateId,
         endpoints,
         request::ManualRotation,
         situation::{Situation, Urgency},
@@ -24,6 +25,7 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<CaChange> {
         .or_else(|| promote(situation))
         .or_else(|| retire(situation))
         .or_else(|| issue_next(situation))
+        .or_else(|| record_served(situation))
 }
 
 /// Where there is nothing to protect, the first CA signs at once. Where something is served already, its CAs stay
@@ -56,13 +58,17 @@ fn adopt(situation: &Situation<'_>) -> Option<CaChange> {
 /// From here on servers have the time that they need to read it.
 fn record_published(situation: &Situation<'_>) -> Option<CaChange> {
     let serving = situation.observation.serving.as_ref()?;
-    serving.content.leaf?;
-    situation.published_at().is_none().then(|| {
-        CaChange::RecordPublished(Published {
-            version: serving.version.clone(),
-            at: situation.observation.clock.mark,
+    let leaf = serving.content.leaf?;
+    situation
+        .published_at()
+        .is_none()
+        .then(|| CaChange::RecordPublished {
+            published: Published {
+                contents: serving.content.contents(),
+                at: situation.observation.clock.mark,
+            },
+            leaf,
         })
-    })
 }
 
 /// The next CA is known once everything was read back with it. What loses it later is repaired, and waited for again.
@@ -116,7 +122,7 @@ fn promote(situation: &Situation<'_>) -> Option<CaChange> {
     let urgency = situation.urgency();
     match urgency {
         Urgency::NotDue => return None,
-        Urgency::Due if !authorities.retiring.is_empty() => return None,
+        Urgency::Due if endpoints::is_next_rotation_held(situation) => return None,
         Urgency::Due | Urgency::Needed | Urgency::Emergency => {}
     }
     let is_known = situation.next_is_trusted()
@@ -162,15 +168,33 @@ fn retire(situation: &Situation<'_>) -> Option<CaChange> {
     Some(CaChange::Retire { key_ids, next })
 }
 
-/// A next CA is made with the last retirement, and otherwise where there is none to wait for, or the rotation cannot go
-/// on without.
+/// Once everything was seen on the certificate in the Secret, none before it is served again.
+fn record_served(situation: &Situation<'_>) -> Option<CaChange> {
+    let leaf = situation.leaf()?;
+    (may_record_served(situation) && endpoints::overlap_left(situation).is_none())
+        .then_some(CaChange::RecordServed(leaf.fingerprint))
+}
+
+/// Whether everything serves the certificate in the Secret, and one of before is remembered that no retiring CA needs.
+pub(super) fn may_record_served(situation: &Situation<'_>) -> bool {
+    let retiring = &situation.authorities.retiring;
+    let is_held = |leaf: &CertificateId| retiring.iter().any(|authority| leaf.is_signed_by(authority));
+    endpoints::is_served_everywhere(situation) && endpoints::replaced(situation).any(|leaf| !is_held(leaf))
+}
+
+/// A next CA is made with the last retirement, and otherwise where there is none to wait for, or the next rotation
+/// cannot begin without.
 fn issue_next(situation: &Situation<'_>) -> Option<CaChange> {
     if situation.refused || situation.usable_next().is_some() {
         return None;
     }
-    let is_awaited = situation.authorities.next.is_none()
-        && !situation.authorities.retiring.is_empty()
-        && situation.urgency() < Urgency::Needed;
+    let is_awaited = !situation.authorities.retiring.is_empty()
+        && match situation.urgency() {
+            Urgency::NotDue => true,
+            Urgency::Due => endpoints::is_next_rotation_held(situation),
+            Urgency::Needed | Urgency::Emergency => false,
+        };
+    let is_awaited = is_awaited && situation.authorities.next.is_none();
     (!is_awaited).then(|| CaChange::IssueNext(template(situation)))
 }
 

@@ -4,8 +4,10 @@ use std::fmt;
 
 use crate::rotation::{
     blocked::Blocked,
+    certificate::Chain,
     endpoint_counts::EndpointCounts,
-    observation::{Handshake, ObservedEndpoint, Target},
+    endpoints,
+    observation::{ObservedEndpoint, Target},
     situation::Situation,
 };
 
@@ -24,11 +26,22 @@ pub struct Assessments {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assessment {
     /// Whether it is met.
-    pub status: bool,
+    pub status: ConditionStatus,
     /// Why, in a word.
     pub reason: Reason,
     /// Why, in a sentence.
     pub message: String,
+}
+
+/// What a condition's status says (Kubernetes API conventions, "typical status properties").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConditionStatus {
+    /// It is met.
+    True,
+    /// It is not met.
+    False,
+    /// Nobody could look.
+    Unknown,
 }
 
 /// Why a condition is or is not met.
@@ -52,6 +65,10 @@ pub enum Reason {
     NoReadyEndpoints,
     /// An endpoint serves a certificate that has ended or is not trusted.
     NotServed,
+    /// An endpoint serves a certificate of before, or may, and that ends soon.
+    NotReloaded,
+    /// It could not be seen what an endpoint serves.
+    Unobservable,
     /// There is no valid serving certificate.
     NotIssued,
     /// The durations of the spec do not work.
@@ -129,23 +146,24 @@ fn served(situation: &Situation<'_>) -> Assessment {
         return Assessment::no(Reason::NoService, message);
     }
     if ready().next().is_none() {
-        let message = match situation.observation.endpoints.len() {
-            0 => format!(
+        let message = match (service.starting, situation.observation.endpoints.len()) {
+            (None | Some(0), 0) => format!(
                 "Service {} has no endpoints: check that its selector matches running pods",
                 service.name
             ),
-            others => format!(
+            (None | Some(0), others) => format!(
                 "Service {} has no ready endpoints, and {others} that are not ready: check their pods",
+                service.name
+            ),
+            (Some(starting), _) => format!(
+                "Service {} has no ready endpoints: waiting for {starting} of its pods to start",
                 service.name
             ),
         };
         return Assessment::no(Reason::NoReadyEndpoints, message);
     }
-    let fails = ready().find(|endpoint| {
-        endpoint
-            .chain()
-            .is_some_and(|chain| !chain.leaf.is_valid_at(now) || !situation.bundle.verifies(chain, now))
-    });
+    let works = |chain: &Chain| chain.leaf.is_valid_at(now) && situation.bundle.verifies(chain, now);
+    let fails = ready().find(|endpoint| !endpoint.chains.iter().all(works));
     if let Some(endpoint) = fails {
         return Assessment::no(
             Reason::NotServed,
@@ -159,11 +177,10 @@ fn served(situation: &Situation<'_>) -> Assessment {
     if current < total {
         let seen =
             format!("{current} of {total} ready endpoints are known to serve the certificate in the Secret");
-        let message = match ready().find_map(unseen) {
-            Some(unseen) => format!("{seen}; {unseen}"),
-            None => seen,
+        return match ready().find_map(ObservedEndpoint::why_unseen) {
+            Some(unseen) => Assessment::unknown(Reason::Unobservable, format!("{seen}; {unseen}")),
+            None => Assessment::yes(Reason::Updating, seen),
         };
-        return Assessment::yes(Reason::Updating, message);
     }
     Assessment::yes(
         Reason::Current,
@@ -171,12 +188,20 @@ fn served(situation: &Situation<'_>) -> Assessment {
     )
 }
 
-/// Why it is not known what an endpoint serves.
-fn unseen(endpoint: &ObservedEndpoint) -> Option<String> {
-    match &endpoint.served {
-        Handshake::Chain(_) => None,
-        Handshake::Unobservable(why) => Some(format!("{}: {why}", endpoint.name)),
-    }
+/// A server that has not read its certificate again, and has not much time left.
+fn not_reloaded(situation: &Situation<'_>) -> Option<Assessment> {
+    let late = endpoints::not_reloaded(situation);
+    let (endpoint, leaf) = late.min_by_key(|(_, leaf)| leaf.validity.not_after)?;
+    let (name, end) = (&endpoint.name, leaf.validity.not_after);
+    let message = match &endpoint.unobservable {
+        None => format!(
+            "{name} has not reloaded the serving certificate, and calls to it fail from {end} on: restart it"
+        ),
+        Some(why) => format!(
+            "cannot see whether {name} has reloaded the serving certificate ({why}): if it has not, calls to it fail from {end} on; restart it, or let the operator connect to it"
+        ),
+    };
+    Some(Assessment::no(Reason::NotReloaded, message))
 }
 
 fn ready(
@@ -191,6 +216,7 @@ fn ready(
             Blocked::Target { .. } => return Assessment::no(Reason::Blocked, problem.to_string()),
             Blocked::Contested { .. }
             | Blocked::Endpoint { .. }
+            | Blocked::Unobservable { .. }
             | Blocked::Unlisted(_)
             | Blocked::Request(_) => {}
         }
@@ -205,14 +231,19 @@ fn ready(
         );
     }
     for verdict in [trusted, served] {
-        if !verdict.status {
+        if verdict.status == ConditionStatus::False {
             return verdict.clone();
         }
     }
-    let message = blocked.first().map_or_else(
-        || "the certificate is served and trusted by every target".to_owned(),
-        Blocked::to_string,
-    );
+    if let Some(late) = not_reloaded(situation) {
+        return late;
+    }
+    let mut partial = [served, trusted].into_iter();
+    let partial = partial.find(|verdict| verdict.reason != Reason::Current);
+    let message = blocked.first().map(Blocked::to_string);
+    let message = message
+        .or_else(|| partial.map(|verdict| verdict.message.clone()))
+        .unwrap_or_else(|| "the certificate is served and trusted by every target".to_owned());
     let is_updating = [trusted, served]
         .iter()
         .any(|verdict| verdict.reason == Reason::Updating);
@@ -222,6 +253,8 @@ fn ready(
         Reason::Contested
     } else if !situation.knows_all_targets() {
         Reason::TargetsUnlisted
+    } else if served.status == ConditionStatus::Unknown {
+        Reason::Unobservable
     } else if is_updating {
         Reason::Updating
     } else {
@@ -230,12 +263,29 @@ fn ready(
     Assessment::yes(reason, message)
 }
 
-// === impl Verdict ===
+// === impl ConditionStatus ===
+
+impl fmt::Display for ConditionStatus {
+    /// As a condition's status is spelled.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+// === impl Assessment ===
 
 impl Assessment {
     fn yes(reason: Reason, message: String) -> Self {
         Self {
-            status: true,
+            status: ConditionStatus::True,
+            reason,
+            message,
+        }
+    }
+
+    fn unknown(reason: Reason, message: String) -> Self {
+        Self {
+            status: ConditionStatus::Unknown,
             reason,
             message,
         }
@@ -243,7 +293,7 @@ impl Assessment {
 
     fn no(reason: Reason, message: String) -> Self {
         Self {
-            status: false,
+            status: ConditionStatus::False,
             reason,
             message,
         }

@@ -1,6 +1,6 @@
 //! Counts of endpoints and targets that are as they should be.
 
-use crate::rotation::{observation::Handshake, situation::Situation};
+use crate::rotation::situation::Situation;
 
 /// How many endpoints, or targets, there are and are as they should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,15 +16,12 @@ pub struct EndpointCounts {
 impl EndpointCounts {
     /// How many ready endpoints serve the certificate in the Secret.
     pub(super) fn of_endpoints(situation: &Situation<'_>) -> Self {
-        let published = situation.leaf().map(|leaf| leaf.fingerprint);
         let ready = || situation.observation.ready_endpoints();
-        let serves = |served: &Handshake| match served {
-            Handshake::Chain(chain) => Some(chain.leaf.fingerprint) == published,
-            Handshake::Unobservable(_) => false,
-        };
         Self {
             total: ready().count(),
-            current: ready().filter(|endpoint| serves(&endpoint.served)).count(),
+            current: ready()
+                .filter(|endpoint| endpoint.serves(situation.leaf()))
+                .count(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What was read before a rotation is planned.
 
+use jiff::Timestamp;
 use windlass_object::ObjectKey;
 
 use crate::rotation::{
@@ -69,6 +70,8 @@ pub struct Target {
     /// What it carries; nothing, if that is absent, or more or less than CA certificates in PEM. An object with
     /// several webhooks carries what all of them do.
     pub bundle: Option<TrustSet>,
+    /// What it was given last, whatever became of that.
+    pub given: Option<TrustSet>,
     /// Why the last write was refused: forbidden, invalid, its kind not served. Nothing once a write succeeded.
     pub refused: Option<String>,
     /// That somebody else has taken the trust bundle from it.
@@ -82,6 +85,9 @@ pub struct ObservedService {
     pub name: String,
     /// Whether there is one of that name.
     pub exists: bool,
+    /// Pods that it selects and that are not among its endpoints yet: each may serve what was in the Secret when it was
+    /// created. Nothing, if pods cannot be listed.
+    pub starting: Option<usize>,
 }
 
 /// An endpoint of the Service.
@@ -91,17 +97,12 @@ pub struct ObservedEndpoint {
     pub name: String,
     /// Whether requests reach it.
     pub ready: bool,
-    /// What a handshake with it showed.
-    pub served: Handshake,
-}
-
-/// What a handshake with an endpoint showed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Handshake {
-    /// The server presented these certificates.
-    Chain(Chain),
-    /// Nothing: no handshake came about, for this reason.
-    Unobservable(String),
+    /// When its pod was created, if that is known.
+    pub created: Option<Timestamp>,
+    /// What it presented, on each of its ports that was seen.
+    pub chains: Vec<Chain>,
+    /// Why a handshake with one of its ports did not come about.
+    pub unobservable: Option<String>,
 }
 
 /// The Deployment behind the Service.
@@ -132,11 +133,36 @@ impl Observation {
             service: ObservedService {
                 name: service.to_owned(),
                 exists: false,
+                starting: Some(0),
             },
             regressed: None,
             endpoints: Vec::new(),
             rollout: None,
             request: None,
+        }
+    }
+
+    /// Whether something may be served that was not seen: by an endpoint that could not be dialled, by a pod that starts,
+    /// or, where there is no endpoint at all, by whatever is called instead.
+    pub(super) fn is_blind(&self) -> bool {
+        self.service.starting != Some(0)
+            || self.endpoints.is_empty()
+            || self
+                .endpoints
+                .iter()
+                .any(|endpoint| endpoint.unobservable.is_some())
+    }
+
+    /// What [is not seen](Self::is_blind), in words.
+    pub(super) fn unseen(&self) -> String {
+        let ObservedService { name, starting, .. } = &self.service;
+        match self.endpoints.iter().find_map(ObservedEndpoint::why_unseen) {
+            Some(why) => format!("cannot see what an endpoint serves: {why}"),
+            None => match starting {
+                None => format!("cannot list the pods of Service {name}"),
+                Some(0) => format!("Service {name} has no endpoints"),
+                Some(starting) => format!("waiting for {starting} pods of Service {name} to start"),
+            },
         }
     }
 
@@ -156,6 +182,19 @@ impl Target {
             .is_none_or(|contested| contested.wait.is_none())
     }
 
+    /// Whether somebody else takes the trust bundle from it as often as it is given.
+    pub(super) fn is_contested(&self) -> bool {
+        self.contested
+            .as_ref()
+            .is_some_and(|contested| contested.repairs > 1)
+    }
+
+    /// Whether it carries that CA or, where somebody else does not leave it that, was given it: more cannot be done.
+    pub(super) fn was_given(&self, authority: &CertificateId) -> bool {
+        let given = self.given.as_ref().filter(|_| self.is_contested());
+        self.trusts(authority) || given.is_some_and(|given| given.contains(authority))
+    }
+
     /// Whether it carries that CA.
     pub fn trusts(&self, authority: &CertificateId) -> bool {
         self.bundle
@@ -167,6 +206,15 @@ impl Target {
 // === impl PublishedSecret ===
 
 impl PublishedSecret {
+    /// Which certificates servers come to send, in words that are compared.
+    pub(super) fn contents(&self) -> String {
+        let chain = self.leaf.iter().chain(&self.cross);
+        let fingerprints: Vec<_> = chain
+            .map(|certificate| certificate.fingerprint.to_string())
+            .collect();
+        fingerprints.join(",")
+    }
+
     /// What servers come to send.
     pub fn chain(&self) -> Option<Chain> {
         self.leaf.map(|leaf| Chain {
@@ -179,11 +227,15 @@ impl PublishedSecret {
 // === impl ObservedEndpoint ===
 
 impl ObservedEndpoint {
-    /// What it serves, if that could be seen.
-    pub fn chain(&self) -> Option<&Chain> {
-        match &self.served {
-            Handshake::Chain(chain) => Some(chain),
-            Handshake::Unobservable(_) => None,
-        }
+    /// Why it is not known what it serves, in words.
+    pub(super) fn why_unseen(&self) -> Option<String> {
+        let why = self.unobservable.as_ref()?;
+        Some(format!("{}: {why}", self.name))
+    }
+
+    /// Whether it was seen, on every port, to serve just that.
+    pub(super) fn serves(&self, leaf: Option<&CertificateId>) -> bool {
+        let is_it = |chain: &Chain| Some(chain.leaf.fingerprint) == leaf.map(|leaf| leaf.fingerprint);
+        self.unobservable.is_none() && !self.chains.is_empty() && self.chains.iter().all(is_it)
     }
 }

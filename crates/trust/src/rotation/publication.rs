@@ -57,11 +57,13 @@ fn issuable(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
         cross: cross(situation),
     };
     let is_pressing = situation.is_last_call() || situation.urgency() == Urgency::Emergency;
-    // A target that takes writes is repaired first, and one that refuses is waited for until the last call.
+    // A target that takes writes is repaired first, and one that refuses is waited for until the last call. Of one that
+    // somebody else overwrites each time, nothing better will come.
     let is_held = situation
         .observation
         .targets
         .iter()
+        .filter(|target| !(target.is_contested() && situation.was_given(target, &chain)))
         .any(|target| situation.harms(target, &chain) && !(is_pressing && target.refused.is_some()));
     (!is_held).then_some((
         Leaf::Issue {

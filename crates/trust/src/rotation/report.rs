@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::rotation::{
     RotationPlan, blocked,
     ca_state::Trust,
-    conditions,
+    change, conditions,
     endpoint_counts::EndpointCounts,
-    endpoints,
+    endpoints::{self, Hold},
     situation::{Situation, Urgency},
     step::Step,
 };
@@ -17,7 +17,7 @@ use crate::rotation::{
 pub enum RotationPhase {
     /// The next CA is trusted everywhere and signs nothing yet.
     Stable,
-    /// The next CA has signed; endpoints are switching to what it signed.
+    /// The next CA has signed; endpoints are switching to what it signed, or it cannot be seen whether all did.
     Signing,
     /// Every endpoint serves what the next CA signed; targets are being updated with the CA after it.
     Retiring,
@@ -37,8 +37,26 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> RotationPla
         authority_renewal: situation.authority_renewal(),
         endpoints: EndpointCounts::of_endpoints(situation),
         targets: EndpointCounts::of_targets(situation),
+        is_carried_out: is_carried_out(situation, &steps),
         steps,
     }
+}
+
+/// Whether nothing that was asked for is left to do but to wait for the end of what cannot be seen.
+fn is_carried_out(situation: &Situation<'_>, steps: &[Step]) -> bool {
+    let is_seen_elsewhere = || endpoints::behind(situation).next().is_some();
+    let EndpointCounts { total, current } = EndpointCounts::of_targets(situation);
+    let authorities = &situation.authorities;
+    let has_signed = authorities.retiring.is_empty() || !endpoints::is_under_way(situation);
+    let is_known = !authorities.retiring.is_empty()
+        || (authorities.next.is_some() && matches!(authorities.trust, Trust::Known(_)));
+    steps.is_empty()
+        && !change::may_record_served(situation)
+        && situation.urgency() == Urgency::NotDue
+        && has_signed
+        && is_known
+        && current == total
+        && !is_seen_elsewhere()
 }
 
 fn phase(situation: &Situation<'_>) -> RotationPhase {
@@ -79,10 +97,17 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         .map(until);
 
     let retiring = situation.authorities.retiring.iter();
-    let holds = retiring.filter_map(|authority| endpoints::hold_left(situation, authority));
+    let look_again = endpoints::look_again(situation);
+    let holds = retiring.filter_map(|authority| match endpoints::hold(situation, authority)? {
+        Hold::Wait(left) => Some(left),
+        Hold::Served => Some(look_again),
+        Hold::Blind(over) => Some(until(over).min(look_again)),
+    });
+    let alarms = endpoints::replaced(situation).map(|leaf| until(timing.last_call(leaf)));
     let rollout = situation.observation.rollout.as_ref();
     let restart = rollout.and_then(|rollout| endpoints::restart_wait(situation, rollout));
-    let behind = endpoints::behind(situation).next().map(|_| timing.poll);
+    let behind = endpoints::behind(situation).next().map(|_| look_again);
+    let recording = change::may_record_served(situation).then(|| endpoints::overlap_left(situation));
     let refusing = situation.refusing_targets().next().map(|_| timing.retry);
     let unlisted = (!situation.knows_all_targets()).then_some(timing.retry);
     let targets = situation.observation.targets.iter();
@@ -94,6 +119,8 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         .chain(holds)
         .chain(restart)
         .chain(behind)
+        .chain(alarms)
+        .chain(recording.flatten())
         .chain(refusing)
         .chain(unlisted)
         .chain(written)

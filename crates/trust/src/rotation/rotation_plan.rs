@@ -28,6 +28,8 @@ pub struct RotationPlan {
     pub wake_up: SignedDuration,
     /// Trusted, Served and Ready.
     pub conditions: Assessments,
+    /// Whether every request was carried out as far as can be seen: what cannot be dialled is not waited for.
+    pub is_carried_out: bool,
     /// What stands in the way, by name.
     pub blocked: Vec<Blocked>,
     /// When the serving certificate is renewed.
@@ -73,9 +75,9 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 /// * Trust before use: the next CA signs once every target that takes writes was read back with it, and
 ///   [`Timing::trust`] is over. Only where the serving certificate ends soon and the current CA can sign no other that
 ///   lasts does it sign earlier.
-/// * Use before retire: a CA stays in the trust bundle while an endpoint is seen on what it signed, or may still come to
-///   serve it ([`Timing::reload`], [`Timing::overlap`], [`Timing::start`]). Only a compromised one goes earlier, after
-///   [`Timing::reload`].
+/// * Use before retire: a CA stays in the trust bundle until every endpoint was seen on what another signed, or the last
+///   serving certificate that it signed has ended: what cannot be dialled, starts, or is not there holds it until then.
+///   Only a compromised one goes earlier, after [`Timing::reload`].
 /// * Waits are measured on a steady clock ([`Mark`](super::Mark)): no jump of the calendar ends one early.
 ///
 /// # Assumptions
@@ -85,8 +87,9 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 ///   target no longer carries what was observed.
 /// * After a change of the CA Secret, the other steps come from another plan of another observation.
 /// * [`Mark::uptime`](super::Mark::uptime) never goes back within one [`Mark::run`](super::Mark::run), and each process has a run of its own.
-/// * API servers see a target within [`Timing::trust`] of its being read back, and servers that read their files again
-///   do so within [`Timing::reload`].
+/// * API servers see a target within [`Timing::trust`] of its being read back.
+/// * A pod that is created [`Timing::overlap`] after a serving certificate was read back is given that one.
+/// * The calendar is not wrong by more than [`Timing::tolerance`], an API server's included.
 pub fn plan(observation: &Observation, timing: &Timing) -> RotationPlan {
     let situation = Situation::new(observation, timing);
     let steps = match change::due(&situation) {

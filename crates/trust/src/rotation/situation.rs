@@ -8,9 +8,9 @@ use crate::rotation::{
     ca_state::{Ca, CaState, Trust},
     certificate::{CertificateId, Chain, TrustSet},
     clock::Mark,
-    observation::{Observation, ObservedEndpoint, PublishedSecret, Target},
+    observation::{Observation, PublishedSecret, Target},
     step::Step,
-    timing::{self, Timing},
+    timing::Timing,
 };
 
 /// An observation with what follows from it.
@@ -146,7 +146,8 @@ impl<'a> Situation<'a> {
         self.observation.unlisted.is_empty()
     }
 
-    /// Whether everything that takes writes carries the next CA, `ca.crt` for those who copy it included.
+    /// Whether everything that takes writes carries the next CA, `ca.crt` for those who copy it included. What somebody
+    /// else takes from a target each time that it is given holds nothing up.
     pub(super) fn next_is_everywhere(&self) -> bool {
         let Some(next) = &self.authorities.next else {
             return false;
@@ -155,14 +156,17 @@ impl<'a> Situation<'a> {
             let bundle = serving.bundle.as_ref();
             bundle.is_some_and(|bundle| bundle.contains(&next.certificate))
         });
-        is_copied && self.open_targets().all(|target| target.trusts(&next.certificate))
+        is_copied
+            && self
+                .open_targets()
+                .all(|target| target.was_given(&next.certificate))
     }
 
     /// When the serving Secret was read back as it is now.
     pub(super) fn published_at(&self) -> Option<Mark> {
         let published = self.authorities.published.as_ref()?;
         let serving = self.observation.serving.as_ref()?;
-        (serving.version == published.version).then_some(published.at)
+        (serving.content.contents() == published.contents).then_some(published.at)
     }
 
     /// What is left of a wait.
@@ -194,18 +198,14 @@ impl<'a> Situation<'a> {
     /// All that is served, as far as it was seen or is in the Secret.
     pub(super) fn served_chains(&self) -> impl Iterator<Item = Chain> {
         let published = self.serving().and_then(PublishedSecret::chain);
-        let observed = self
-            .observation
-            .endpoints
-            .iter()
-            .filter_map(ObservedEndpoint::chain);
+        let endpoints = self.observation.endpoints.iter();
+        let observed = endpoints.flat_map(|endpoint| &endpoint.chains);
         published.into_iter().chain(observed.copied())
     }
 
     /// Whether the leaf is of that CA and has not ended, as far as the calendar can be believed.
     pub(super) fn needs(&self, leaf: &CertificateId, authority: &CertificateId) -> bool {
-        let end = timing::after(leaf.validity.not_after, self.timing.clock_tolerance);
-        leaf.is_signed_by(authority) && self.now() <= end
+        leaf.is_signed_by(authority) && self.now() <= self.timing.surely_over(leaf.validity.not_after)
     }
 
     /// Whether calls through that target succeed now and would not once `chain` is served.
@@ -220,6 +220,14 @@ impl<'a> Situation<'a> {
         works && !bundle.verifies(chain, now)
     }
 
+    /// Whether the target was last given what trusts that chain.
+    pub(super) fn was_given(&self, target: &Target, chain: &Chain) -> bool {
+        target
+            .given
+            .as_ref()
+            .is_some_and(|given| given.verifies(chain, self.now()))
+    }
+
     /// CAs that signed what is served, are trusted somewhere, and are not in the CA Secret.
     pub(super) fn unknown_issuers(&self) -> Vec<CertificateId> {
         let is_lost = self.authorities.is_empty();
@@ -232,11 +240,7 @@ impl<'a> Situation<'a> {
         // What targets carry counts only before there is a CA Secret: later it would be a way to have any CA trusted
         // by every target.
         let trusted = published.into_iter().chain(injected.take_while(|_| is_lost));
-        let is_unseen = self
-            .observation
-            .endpoints
-            .iter()
-            .any(|endpoint| endpoint.chain().is_none());
+        let is_unseen = self.observation.is_blind();
         let is_published =
             |authority: &CertificateId| published.is_some_and(|bundle| bundle.contains(authority));
         let is_served = |authority: &CertificateId| {

@@ -127,7 +127,10 @@ impl fmt::Display for CaChange {
                  compromised CA signed will fail once it is retired"
             ),
             Self::IssueNext(next) => write!(f, "Created next CA {}", next.generation),
-            Self::RecordPublished(_) => f.write_str("Recorded that the serving Secret was read back"),
+            Self::RecordPublished { .. } => f.write_str("Recorded that the serving Secret was read back"),
+            Self::RecordServed(_) => {
+                f.write_str("Recorded that the serving certificate is served everywhere")
+            }
             Self::RecordTrust(_) => f.write_str("Recorded how far the next CA is distributed"),
             Self::Promote { cross: Some(_), .. } => f.write_str("Promoted the next CA to sign"),
             Self::Promote { cross: None, .. } => {

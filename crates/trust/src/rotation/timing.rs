@@ -20,13 +20,9 @@ pub struct Timing {
     pub trust: SignedDuration,
     /// From the moment a certificate is in the Secret to the moment a server that reads its files again serves it.
     pub reload: SignedDuration,
-    /// From the moment a starting pod is given the Secret to the moment it is among the endpoints, ready or not.
+    /// From the moment a certificate is in the Secret to the moment every pod that starts is given that one.
     pub overlap: SignedDuration,
-    /// How long a server may take from reading its certificate to being ready.
-    pub start: SignedDuration,
-    /// By how much certificates begin before they are issued, for clients whose clock is behind.
-    pub backdate: SignedDuration,
-    /// How far the calendar may be off for a while.
+    /// How far a calendar may be off, the operator's or an API server's, at the most; see [`Timing::tolerance`].
     pub clock_tolerance: SignedDuration,
     /// How often to look while waiting for endpoints.
     pub poll: SignedDuration,
@@ -77,8 +73,6 @@ impl Default for Timing {
             trust: SignedDuration::from_secs(30),
             reload: SignedDuration::from_secs(180),
             overlap: SignedDuration::from_secs(30),
-            start: SignedDuration::from_hours(1),
-            backdate: SignedDuration::from_mins(10),
             clock_tolerance: SignedDuration::from_hours(24),
             poll: SignedDuration::from_secs(5),
             retry: SignedDuration::from_secs(30),
@@ -99,7 +93,6 @@ impl Timing {
             trust: self.trust.mul_f64(factor),
             reload: self.reload.mul_f64(factor),
             overlap: self.overlap.mul_f64(factor),
-            start: self.start.mul_f64(factor),
             poll: self.poll.mul_f64(factor),
             retry: self.retry.mul_f64(factor),
             longest_sleep: self.longest_sleep.mul_f64(factor),
@@ -125,6 +118,17 @@ impl Timing {
             });
         }
         problems
+    }
+
+    /// How far a calendar may be off: certificates begin that much before they are issued, and are taken to have ended
+    /// that much after their end. Of a short life it is a sixth.
+    pub fn tolerance(&self) -> SignedDuration {
+        self.clock_tolerance.min(self.leaf_life / 6)
+    }
+
+    /// From when on something that ended then has ended whatever calendar is asked.
+    pub fn surely_over(&self, end: Timestamp) -> Timestamp {
+        after(end, self.tolerance())
     }
 
     /// The shortest life of a serving certificate that leaves servers the time to read the next one.
@@ -198,7 +202,7 @@ impl Timing {
         let longest = self
             .authority_life
             .saturating_mul(2)
-            .saturating_add(self.backdate)
+            .saturating_add(self.tolerance())
             .saturating_add(self.authority_life / 100);
         not_before <= after(now, self.clock_tolerance)
             && not_after >= after(now, self.authority_life)
@@ -209,7 +213,7 @@ impl Timing {
     fn validity(&self, now: Timestamp, life: SignedDuration) -> Validity {
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Validity {
-            not_before: after(now, -self.backdate),
+            not_before: after(now, -self.tolerance()),
             not_after: after(now, life),
         }
     }

@@ -270,7 +270,12 @@ pub(super) async fn a_removed_configuration_comes_back(cluster: &TestCluster) ->
 }
 
 /// Waits until the caBundle at `pointer` is the given one.
-async fn carries(cluster: &TestCluster, path: &str, pointer: &str, trust: &str) -> anyhow::Result<()> {
+pub(super) async fn carries(
+    cluster: &TestCluster,
+    path: &str,
+    pointer: &str,
+    trust: &str,
+) -> anyhow::Result<()> {
     until(
         &format!("{path} carries the trust bundle"),
         PATIENCE,

@@ -25,6 +25,9 @@ const HANDOVER: Duration = Duration::from_secs(5);
 /// that is done.
 const MIDDLE: u64 = 2;
 
+/// Where a CRD has its trust bundle.
+const CA_BUNDLE: &str = "/spec/conversion/webhook/clientConfig/caBundle";
+
 /// Two replicas under load, each behind a proxy of its own.
 struct Replicas {
     leader: Running,
@@ -115,6 +118,31 @@ pub(super) async fn a_leader_that_is_asked_to_end_hands_over_at_once(
     tracing::info!(
         seconds = handover.as_secs_f32(),
         "Another replica leads after SIGTERM"
+    );
+    replicas.standby.stop().await
+}
+
+pub(super) async fn a_target_is_repaired_while_nobody_leads(cluster: &TestCluster) -> anyhow::Result<()> {
+    let replicas = Replicas::start(cluster).await?;
+    traffic::finish(replicas.load).await?;
+    let trusted = sample::trust_bundle(cluster).await?;
+    replicas.leader.crash().await?;
+    let killed = Instant::now();
+    for _ in 0..3 {
+        let overwritten = json!([{"op": "remove", "path": CA_BUNDLE}]);
+        succeed(&cluster.client, "PATCH", sample::DEFINITION, Some(&overwritten)).await?;
+        until("the trust bundle is back", PATIENCE, async || {
+            let crd = sample::crd(cluster).await?;
+            let bundle = crd.pointer(CA_BUNDLE).and_then(Value::as_str);
+            Ok(check(bundle == Some(&trusted), || format!("{bundle:?}")))
+        })
+        .await?;
+    }
+    let (took, leads) = (killed.elapsed(), replicas.standby.leads().await?);
+    anyhow::ensure!(!leads, "the other replica leads already, after {took:?}");
+    tracing::info!(
+        seconds = took.as_secs_f32(),
+        "Repaired three times while nobody led"
     );
     replicas.standby.stop().await
 }

@@ -9,6 +9,7 @@ mod adoption;
 mod blocking;
 mod changes;
 mod claims;
+mod cold_start;
 mod commands;
 mod crash;
 mod crd_upgrade;
@@ -20,6 +21,7 @@ mod fight;
 mod foreign;
 mod gitops;
 mod guard;
+mod halves;
 mod hygiene;
 mod idle;
 mod install;
@@ -202,6 +204,7 @@ scenarios! {
     drift::every_kind_of_target_is_repaired,
     drift::what_others_write_at_the_same_moment_is_kept,
     drift::a_removed_configuration_comes_back,
+    cold_start::a_cold_start_with_every_optional_kind_broken,
     fight::an_older_trust_bundle_costs_no_call,
     fight::an_empty_trust_bundle_costs_calls_only_until_it_is_repaired,
     fight::a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired,
@@ -217,6 +220,7 @@ scenarios! {
     secrets::an_expired_ca_at_start_is_replaced,
     service::a_certificate_follows_its_service,
     service::endpoints_that_do_not_serve_are_named,
+    service::what_cannot_be_seen_keeps_its_ca_trusted,
     service::endpoints_that_kubernetes_forgets_are_refreshed needs Faults,
     crash::an_install_resumes_from_every_write = resumes(Operation::Install),
     crash::an_upgrade_resumes_from_every_write = resumes(Operation::Upgrade),
@@ -251,6 +255,7 @@ scenarios! {
     ownership::replicas_are_left_to_whoever_scales,
     ownership::a_kind_in_another_version_comes_once_and_goes,
     ownership::who_answers_every_repair_of_an_object_is_named_and_slowed_down,
+    halves::certificates_and_bundles_run_in_processes_of_their_own,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
     rights::what_is_armed_is_said_although_the_question_may_not_be_withdrawn,
@@ -272,6 +277,7 @@ scenarios! {
     namespace::what_is_deleted_while_the_operator_is_down_goes_when_it_is_back,
     leader::the_next_leader_finishes_the_rotation_of_one_that_was_killed,
     leader::a_paused_leader_writes_nothing_when_it_goes_on,
+    leader::a_target_is_repaired_while_nobody_leads,
     leader::a_leader_that_is_asked_to_end_hands_over_at_once,
     leader::two_leaders_rotate_without_a_failed_call,
     leader::leases_that_make_no_sense_are_refused,

@@ -1,6 +1,7 @@
 //! What an operator of bundles does, as something that can be done again and looked at when it is done.
 
 use serde_json::{Value, json};
+use windlass_object::names;
 
 use super::{
     changes::BundleChange,
@@ -300,7 +301,8 @@ async fn is_settled(cluster: &TestCluster) -> anyhow::Result<bool> {
     let object = get(&cluster.client, sample::SERVING_CERTIFICATE)
         .await?
         .unwrap_or_default();
-    Ok(steps::is_settled(&object))
+    let request = &object["metadata"]["annotations"][names::ROTATE];
+    Ok(steps::is_settled(&object) && object["status"]["rotated"] == *request)
 }
 
 /// The objects in a namespace that is none of the sample's business.

@@ -14,7 +14,7 @@ use super::traffic;
 use crate::{
     request::text,
     sample::{self, CERTIFICATE},
-    steps::{PATIENCE, check, delete, get, ready, serving_certificates, succeed, until},
+    steps::{self, PATIENCE, check, delete, get, ready, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -45,7 +45,15 @@ pub(super) async fn a_certificate_follows_its_service(cluster: &TestCluster) -> 
 
     let slices = slices(NAMESPACE);
     succeed(&cluster.client, "POST", &slices, Some(&slice("hook", "https"))).await?;
-    says(cluster, &path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
+    says(
+        cluster,
+        &path,
+        "Served",
+        "Unknown",
+        Reason::Unobservable,
+        NOWHERE[0],
+    )
+    .await?;
     delete(&cluster.client, &format!("{slices}/nowhere")).await?;
     is_not_ready(Reason::NoReadyEndpoints, "Service hook").await?;
 
@@ -70,8 +78,16 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(cluster: &TestCluster)
     let nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
     succeed(&cluster.client, "POST", &slices, Some(&nowhere)).await?;
     let path = sample::SERVING_CERTIFICATE;
-    says(cluster, path, "Ready", "True", Reason::Updating, "").await?;
-    says(cluster, path, "Served", "True", Reason::Updating, NOWHERE[0]).await?;
+    says(cluster, path, "Ready", "True", Reason::Unobservable, "").await?;
+    says(
+        cluster,
+        path,
+        "Served",
+        "Unknown",
+        Reason::Unobservable,
+        NOWHERE[0],
+    )
+    .await?;
     let certificate = get(&cluster.client, path)
         .await?
         .context("no ServingCertificate")?;
@@ -86,6 +102,55 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(cluster: &TestCluster)
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
+    Ok(())
+}
+
+/// An endpoint that nobody can connect to may serve what a previous CA signed: that stays trusted, and further rotations go
+/// on all the same.
+pub(super) async fn what_cannot_be_seen_keeps_its_ca_trusted(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
+    let authorities = async || {
+        let bundle = STANDARD.decode(sample::trust_bundle(cluster).await?)?;
+        Ok::<_, anyhow::Error>(pem::parse(&bundle)?)
+    };
+    let first = authorities().await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    let service = get(&cluster.client, sample::SERVICE)
+        .await?
+        .context("no Service")?;
+    let mut nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
+    for endpoint in nowhere["endpoints"].as_array_mut().into_iter().flatten() {
+        // No call goes there.
+        endpoint["conditions"]["ready"] = json!(false);
+    }
+    let slices = slices("sample-system");
+    succeed(&cluster.client, "POST", &slices, Some(&nowhere)).await?;
+    for held in 1..=2 {
+        let (client, path) = (&cluster.client, sample::SERVING_CERTIFICATE);
+        let request = steps::ask_for_rotation(client, "sample-system", CERTIFICATE, "ca").await?;
+        until("the CA has rotated", PATIENCE, async || {
+            let certificate = get(client, path).await?.unwrap_or_default();
+            let is_done = certificate["status"]["rotated"] == *request;
+            Ok(check(is_done, || certificate["status"].to_string()))
+        })
+        .await?;
+        let now = authorities().await?;
+        anyhow::ensure!(
+            first.iter().all(|authority| now.contains(authority)) && now.len() == held + 1,
+            "{} CAs are trusted after {held} rotations",
+            now.len()
+        );
+    }
+    load.at_least(50).await?;
+    delete(&cluster.client, &format!("{slices}/nowhere")).await?;
+    sample::settled(cluster).await?;
+    load.at_least(50).await?;
+    traffic::finish(load).await?;
+    let last = authorities().await?;
+    anyhow::ensure!(last.len() == 2, "{} CAs are trusted at the end", last.len());
     Ok(())
 }
 

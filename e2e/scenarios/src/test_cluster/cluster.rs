@@ -85,6 +85,7 @@ impl TestCluster {
                     arguments: options.arguments(),
                     program: options.program,
                     kubeconfig,
+                    half: None,
                     bundle_dir: bundles,
                     log: directory.path().join("operator.log"),
                     log_filter: None,

@@ -6,6 +6,7 @@ use http::{Request, Response, StatusCode};
 use kube::{Client, client::Body};
 use serde_json::json;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tower::{BoxError, service_fn};
 
 use super::{
@@ -132,9 +133,12 @@ async fn a_busy_api_server_is_asked_again() {
 #[tokio::test]
 async fn events_are_held_back_too() {
     let server = Server::new(|_| StatusCode::OK);
-    let events = Events::new(server.cluster.clone(), None);
+    let (events, publisher) = Events::new(server.cluster.clone(), None);
     let about = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}});
-    events.note(&about, "Try", "Tried", "a note").await;
+    events.note(&about, "Try", "Tried", "a note");
+    let stop = CancellationToken::new();
+    stop.cancel();
+    publisher.run(stop).await;
     assert_eq!(server.asked(), Vec::<String>::new());
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{BoxError, service_fn};
 
 use super::{
-    super::{Candidate, Elector, LeaderElectionConfig, Leadership, LeadershipLost},
+    super::{Candidate, Elector, LEASE, LeaderElectionConfig, Leadership, LeadershipLost},
     *,
 };
 use crate::{events::Events, requests::Cluster};
@@ -90,10 +90,14 @@ impl Server {
         let service = service_fn(move |request| server.clone().answer(request));
         let client = Client::new(service, "default");
         let cluster = Cluster::new(client, SHORT.renew_deadline);
-        let (elector, leadership) =
-            Elector::new(cluster.clone(), "n", Candidate::new(name.to_owned(), SHORT));
+        let (elector, leadership) = Elector::new(
+            cluster.clone(),
+            "n",
+            LEASE,
+            Candidate::new(name.to_owned(), SHORT),
+        );
         let released = CancellationToken::new();
-        let task = tokio::spawn(elector.run(Events::new(cluster, None), released.clone()));
+        let task = tokio::spawn(elector.run(Events::new(cluster, None).0, released.clone()));
         Replica {
             leadership,
             released,

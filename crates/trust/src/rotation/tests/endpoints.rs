@@ -3,9 +3,10 @@
 use jiff::SignedDuration;
 
 use crate::rotation::{
-    Blocked, CaChange, ClockReading, Digest, Mark, ObservedDeployment, Reason, RotationPhase, Step,
+    Blocked, CaChange, ClockReading, ConditionStatus, Digest, Mark, ObservedDeployment, Reason,
+    RotationPhase, Step, plan,
     tests::{
-        HOUR, changes, settled, step, until,
+        HOUR, changes, generation, settled, step, until,
         world::{self, World, timing},
     },
 };
@@ -22,11 +23,25 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
     assert_eq!(plan.phase, RotationPhase::Signing);
     assert!(matches!(plan.blocked.as_slice(), [Blocked::Endpoint { endpoint, .. }] if endpoint == "0"));
     assert_eq!(plan.conditions.ready.reason, Reason::Updating);
-    assert_eq!(plan.wake_up, timing().poll);
+    assert!(plan.wake_up >= timing().poll && plan.wake_up <= timing().longest_sleep);
+    assert!(!plan.is_carried_out);
     assert!(world.is_trusted());
 
+    // It is looked at less and less often, and not ready from the last sixth of what it serves on.
+    let leaf = world.pods[0].chain.unwrap().leaf;
+    world.now = timing().last_call(&leaf) - HOUR;
+    assert_eq!(
+        world.plan(&timing()).conditions.ready.status,
+        ConditionStatus::True
+    );
+    world.now = timing().last_call(&leaf);
+    let late = world.plan(&timing()).conditions;
+    assert_eq!(late.ready.status, ConditionStatus::False);
+    assert_eq!(late.ready.reason, Reason::NotReloaded);
+    assert_eq!(late.served.status, ConditionStatus::True);
+
     // What it serves ends, and nobody can verify it any more.
-    world.now += timing().leaf_life + timing().clock_tolerance + HOUR;
+    world.now = timing().surely_over(leaf.validity.not_after) + HOUR;
     until(&mut world, RotationPhase::Retiring);
     let retired = world.authorities.clone().unwrap().generation;
     for _ in 0..10 {
@@ -37,23 +52,212 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
     assert_eq!(world.authorities.unwrap().generation, retired);
 }
 
-#[test]
-fn an_endpoint_that_cannot_be_dialled_is_given_the_reload_time() {
-    let mut world = World::settled(1, &[false], &timing());
+/// A world in the middle of a rotation, after every server had its time.
+fn rotated(pods: &[bool]) -> World {
+    let mut world = World::settled(1, pods, &timing());
     world.request = Some("ca:1".to_owned());
-    until(&mut world, RotationPhase::Signing);
-    while !world.plan(&timing()).steps.is_empty() {
+    for _ in 0..20 {
         step(&mut world);
+        world.targets[0].propagate();
+        world.tick();
     }
-    assert_eq!(world.plan(&timing()).wake_up, timing().reload);
+    world
+}
+
+fn retiring(world: &World) -> usize {
+    let authorities = world.authorities.as_ref();
+    authorities.map_or(0, |authorities| authorities.retiring.len())
+}
+
+#[test]
+fn what_cannot_be_dialled_holds_the_ca_until_its_last_signature_has_ended() {
+    let mut world = rotated(&[false]);
+    let last = world.pods[0].chain.unwrap().leaf.validity.not_after;
     world.reload(0);
-    world.tick();
-    assert_eq!(world.plan(&timing()).steps, []);
-    world.tick();
+    let plan = world.plan(&timing());
+    assert_eq!(plan.steps, []);
+    assert!(matches!(plan.blocked.as_slice(), [Blocked::Unobservable { until, .. }] if *until >= last));
+    assert_eq!(plan.conditions.ready.reason, Reason::Unobservable);
+    assert!(plan.is_carried_out, "nothing more can be seen");
+
+    world.now = last + HOUR;
+    step(&mut world);
+    assert_eq!(retiring(&world), 1, "a calendar may be wrong");
+    world.now = timing().surely_over(last) + HOUR;
+    for _ in 0..5 {
+        step(&mut world);
+        world.tick();
+    }
+    assert_eq!(retiring(&world), 0);
+}
+
+#[test]
+fn what_cannot_be_dialled_does_not_keep_the_next_rotation_from_beginning() {
+    let mut world = rotated(&[false]);
+    assert_eq!((retiring(&world), generation(&world)), (1, 2));
+    for request in 2_usize..8 {
+        world.request = Some(format!("ca:{request}"));
+        for _ in 0..20 {
+            step(&mut world);
+            world.targets[0].propagate();
+            world.tick();
+        }
+        assert_eq!(
+            retiring(&world),
+            request.min(3),
+            "a trust bundle does not grow for ever"
+        );
+    }
+}
+
+#[test]
+fn a_port_that_cannot_be_dialled_does_not_hide_behind_one_that_can() {
+    let mut world = rotated(&[true]);
+    world.reload(0);
+    let mut observation = world.observe();
+    observation.endpoints[0].unobservable = Some("port 8443: connection refused".to_owned());
+    let plan = plan(&observation, &timing());
+    assert!(
+        matches!(plan.blocked.as_slice(), [Blocked::Unobservable { .. }]),
+        "{:?}",
+        plan.blocked
+    );
+    assert!(changes(&plan).is_none());
+    assert_eq!(plan.endpoints.current, 0);
     assert!(matches!(
         changes(&world.plan(&timing())),
         Some(CaChange::Retire { .. })
     ));
+}
+
+#[test]
+fn pods_that_start_and_services_without_endpoints_hold_the_ca() {
+    let mut world = rotated(&[true]);
+    world.reload(0);
+    let mut observation = world.observe();
+    observation.service.starting = Some(1);
+    assert!(changes(&plan(&observation, &timing())).is_none());
+    observation.service.starting = None;
+    assert!(changes(&plan(&observation, &timing())).is_none());
+    observation.service.starting = Some(0);
+    observation.endpoints.clear();
+    let held = plan(&observation, &timing());
+    assert!(changes(&held).is_none());
+    assert!(
+        matches!(held.blocked.as_slice(), [Blocked::Unobservable { message, .. }] if message.contains("no endpoints"))
+    );
+}
+
+#[test]
+fn an_unknown_write_of_the_serving_secret_begins_no_wait_anew() {
+    let mut world = rotated(&[true]);
+    let published = world.authorities.as_ref().unwrap().published.clone();
+    for _ in 0..5 {
+        world.touches += 1;
+        step(&mut world);
+        world.tick();
+    }
+    assert_eq!(world.authorities.unwrap().published, published);
+}
+
+#[test]
+fn it_is_looked_less_and_less_often_at_what_does_not_change() {
+    let mut world = stubborn(false);
+    world.rollout = None;
+    let mut sleeps = Vec::new();
+    for _ in 0..12 {
+        let sleep = world.plan(&timing()).wake_up;
+        sleeps.push(sleep);
+        world.uptime += sleep.as_secs();
+    }
+    assert!(sleeps.is_sorted(), "{sleeps:?}");
+    assert_eq!(sleeps.last(), Some(&timing().longest_sleep));
+}
+
+#[test]
+fn what_was_replaced_is_forgotten_once_everything_serves_the_new_one() {
+    let mut world = settled();
+    world.request = Some("leaf:1".to_owned());
+    for _ in 0..10 {
+        step(&mut world);
+        world.tick();
+    }
+    assert_eq!(world.authorities.as_ref().unwrap().leaves.len(), 2);
+    world.reload(0);
+    for _ in 0..2 {
+        step(&mut world);
+    }
+    assert!(world.plan(&timing()).is_carried_out);
+    let leaves = world.authorities.as_ref().unwrap().leaves.clone();
+    assert_eq!(leaves, [world.serving.as_ref().unwrap().leaf.unwrap()]);
+
+    // Nobody is alarmed later, when an endpoint is not reached for a moment.
+    world.pods[0].observable = false;
+    world.now = timing().last_third(&leaves[0]) - HOUR;
+    assert_eq!(
+        world.plan(&timing()).conditions.ready.status,
+        ConditionStatus::True
+    );
+}
+
+#[test]
+fn a_rotation_is_over_when_no_pod_can_start_on_what_was_replaced() {
+    let mut world = settled();
+    world.request = Some("leaf:1".to_owned());
+    while !world.plan(&timing()).steps.is_empty() {
+        step(&mut world);
+    }
+    world.reload(0);
+    let plan = world.plan(&timing());
+    assert_eq!((plan.endpoints.current, plan.endpoints.total), (1, 1));
+    assert!(!plan.is_carried_out);
+    assert_eq!(plan.wake_up, timing().overlap);
+}
+
+#[test]
+fn an_endpoint_that_nobody_sees_is_not_ready_when_what_it_may_serve_ends_soon() {
+    let mut world = World::settled(1, &[false], &timing());
+    let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
+    world.request = Some("leaf:1".to_owned());
+    for _ in 0..10 {
+        step(&mut world);
+        world.tick();
+    }
+    let ready = |world: &World| world.plan(&timing()).conditions.ready;
+    world.now = timing().last_call(&replaced) - HOUR;
+    assert_eq!(ready(&world).reason, Reason::Unobservable);
+    world.now = timing().last_call(&replaced) + HOUR;
+    assert_eq!(ready(&world).status, ConditionStatus::False);
+    assert_eq!(ready(&world).reason, Reason::NotReloaded);
+
+    // A pod that was created since has read nothing else.
+    let mut observation = world.observe();
+    observation.endpoints[0].created = Some(world.now - HOUR);
+    assert_eq!(
+        plan(&observation, &timing()).conditions.ready.reason,
+        Reason::Unobservable
+    );
+}
+
+#[test]
+fn of_many_serving_certificates_the_first_and_the_last_are_remembered() {
+    let mut authorities = settled().authorities.unwrap();
+    let signer = authorities.current.unwrap().certificate;
+    let first = authorities.leaves[0];
+    for number in 100..200 {
+        let validity = timing().leaf_validity(world::new_year() + HOUR * i32::from(number), &signer);
+        let leaf = world::certificate(number, None, Some(signer.key_id), validity);
+        let change = CaChange::RecordPublished {
+            published: authorities.published.clone().unwrap(),
+            leaf,
+        };
+        let Ok(after) = authorities.after(&change, &mut world::Numbered(200));
+        authorities = after;
+        assert_eq!(authorities.leaves.first(), Some(&first));
+        assert_eq!(authorities.leaves.last(), Some(&leaf));
+        assert_eq!(authorities.signatures_end(&signer), leaf.validity.not_after);
+    }
+    assert!(authorities.leaves.len() < 10);
 }
 
 #[test]
@@ -155,6 +359,26 @@ fn a_compromised_ca_has_its_laggards_restarted_even_where_that_costs_requests() 
         world.tick();
     }
     assert_eq!(restarts, 1);
+}
+
+#[test]
+fn what_nobody_sees_is_restarted_where_that_costs_nothing_before_it_ends() {
+    for costs_requests in [false, true] {
+        let mut world = stubborn(costs_requests);
+        world.pods[0].observable = false;
+        world.tick();
+        world.tick();
+        assert!(!restarts(&world), "it may have reloaded");
+        let replaced = world.authorities.as_ref().unwrap().leaves[0];
+        world.now = timing().last_third(&replaced) + HOUR;
+        let restarts = |world: &World| {
+            let steps = world.plan(&timing()).steps;
+            steps
+                .iter()
+                .any(|step| matches!(step, Step::RestartRollout { .. }))
+        };
+        assert_eq!(restarts(&world), !costs_requests);
+    }
 }
 
 #[test]

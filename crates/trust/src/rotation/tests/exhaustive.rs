@@ -8,7 +8,7 @@ use crate::rotation::{
     Timing,
     tests::{
         model::{Chances, Scenario, TRUSTED, tell},
-        world::{self, World},
+        world::{self, Overlooked, World},
     },
 };
 
@@ -184,8 +184,8 @@ fn holds_with_compromised_keys() {
 fn holds_with_a_calendar_that_jumps() {
     let days = |days: i64| SignedDuration::from_hours(24 * days);
     let timing = Timing {
-        leaf_life: days(3),
-        authority_life: days(6),
+        leaf_life: days(6),
+        authority_life: days(12),
         ..world::timing()
     };
     let scenario = Scenario::new(
@@ -198,6 +198,16 @@ fn holds_with_a_calendar_that_jumps() {
         },
     );
     holds(Scenario { timing, ..scenario });
+}
+
+#[test]
+fn holds_with_a_tool_that_puts_a_stale_trust_bundle_back_for_ever() {
+    for (name, request) in [("a stale bundle", "ca:1"), ("a stale bundle, twice", "ca:2")] {
+        let mut world = World::settled(1, &[true], &world::timing());
+        let target = &mut world.targets[0];
+        target.stale.clone_from(&target.bundle);
+        holds(Scenario::new(name, world, rotations(&[request])));
+    }
 }
 
 /// Each wait is there for a reason: without it, the check finds what goes wrong.
@@ -214,46 +224,59 @@ fn does_not_hold_without_the_waits() {
                 ..patient()
             },
             "ca:compromised-all",
-            true,
         ),
         (
-            "servers",
-            Timing {
-                reload: none,
-                ..patient()
-            },
-            "ca:1",
-            false,
-        ),
-        (
-            "created pods",
+            "kubelets",
             Timing {
                 overlap: none,
                 ..patient()
             },
             "ca:1",
-            true,
-        ),
-        (
-            "starting pods",
-            Timing {
-                start: none,
-                ..patient()
-            },
-            "ca:1",
-            true,
         ),
     ];
-    for (name, timing, request, is_observable) in impatient {
+    for (name, timing, request) in impatient {
         let chances = Chances {
             starts: 1,
             ..rotations(&[request])
         };
-        let scenario = Scenario::new(name, World::settled(1, &[is_observable], &patient()), chances);
+        let scenario = Scenario::new(name, World::settled(1, &[true], &patient()), chances);
         let found = Scenario { timing, ..scenario }.check();
         assert!(
             found.is_err_and(|story| story.contains(TRUSTED)),
             "no wait for {name}, and nothing was found"
+        );
+    }
+}
+
+/// Everything that is looked at is looked at for a reason.
+#[test]
+fn does_not_hold_where_something_is_overlooked() {
+    let overlooked = [
+        (Overlooked::Unobservable, false, rotations(&["ca:1"])),
+        (
+            Overlooked::StartingPods,
+            true,
+            Chances {
+                starts: 1,
+                ..rotations(&["ca:1"])
+            },
+        ),
+        (
+            Overlooked::Leadership,
+            true,
+            Chances {
+                crashes: 1,
+                ..rotations(&["ca:compromised-all"])
+            },
+        ),
+    ];
+    for (overlooked, is_observable, chances) in overlooked {
+        let mut world = World::settled(1, &[is_observable], &world::timing());
+        world.overlooked = Some(overlooked);
+        let found = Scenario::new("something overlooked", world, chances).check();
+        assert!(
+            found.is_err_and(|story| story.contains(TRUSTED)),
+            "{overlooked:?}, and nothing was found"
         );
     }
 }

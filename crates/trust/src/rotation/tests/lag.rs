@@ -2,7 +2,10 @@
 
 use windlass_object::ObjectKey;
 
-use crate::rotation::{Chain, Handshake, ObservedEndpoint, Target, TrustSet};
+use crate::rotation::{Chain, Contested, ObservedEndpoint, Target, TrustSet};
+
+/// How often a target is repaired before it is fought over; more makes no difference.
+const FOUGHT_OVER: u64 = 2;
 
 /// A target, and the API servers that read it late.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,6 +15,11 @@ pub(super) struct WebhookConfiguration {
     pub(super) effective: Option<TrustSet>,
     /// What a tool that is behind would write again.
     pub(super) before: Option<TrustSet>,
+    /// What a tool that never learns writes whenever it is not there.
+    pub(super) stale: Option<TrustSet>,
+    /// What the operator gave it last, and how often again.
+    given: Option<TrustSet>,
+    repairs: u64,
     pub(super) refuses: bool,
     pub(super) refused: bool,
 }
@@ -23,14 +31,12 @@ pub(super) struct Pod {
     pub(super) stage: Stage,
     /// Whether the operator can dial it.
     pub(super) observable: bool,
-    /// For how many seconds the Secret has held something else than it serves.
-    pub(super) behind: i64,
 }
 
 /// How far a pod has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
-    /// It was given the Secret, and is not among the endpoints.
+    /// It was given the Secret, and is not among the endpoints yet, for however long.
     Created,
     /// It is among the endpoints, and not ready.
     Starting,
@@ -41,12 +47,15 @@ pub(super) enum Stage {
 // === impl WebhookConfiguration ===
 
 impl WebhookConfiguration {
-    /// Somebody writes it.
+    /// The operator writes it.
     pub(super) fn write(&mut self, bundle: &TrustSet) {
         self.refused = self.refuses;
         if self.refuses || self.bundle.as_ref() == Some(bundle) {
             return;
         }
+        let is_repair = self.given.as_ref() == Some(bundle);
+        self.repairs = (self.repairs + u64::from(is_repair)).min(FOUGHT_OVER);
+        self.given = Some(bundle.clone());
         self.before = self
             .bundle
             .replace(bundle.clone())
@@ -67,8 +76,13 @@ impl WebhookConfiguration {
                 name: index.to_string(),
             },
             bundle: self.bundle.clone(),
+            given: self.given.clone(),
             refused: self.refused.then(|| "forbidden".to_owned()),
-            contested: None,
+            contested: (self.repairs == FOUGHT_OVER).then_some(Contested {
+                by: None,
+                repairs: self.repairs,
+                wait: None,
+            }),
         }
     }
 }
@@ -76,19 +90,14 @@ impl WebhookConfiguration {
 // === impl Pod ===
 
 impl Pod {
-    pub(super) fn is_behind(&self, served: Option<&Chain>) -> bool {
-        served.is_some_and(|served| self.chain.map(|chain| chain.leaf) != Some(served.leaf))
-    }
-
     pub(super) fn observe(&self, index: usize) -> ObservedEndpoint {
         let is_dialled = self.observable && self.stage == Stage::Ready;
         ObservedEndpoint {
             name: index.to_string(),
             ready: self.stage == Stage::Ready,
-            served: match self.chain {
-                Some(chain) if is_dialled => Handshake::Chain(chain),
-                _ => Handshake::Unobservable("connection refused".to_owned()),
-            },
+            created: None,
+            chains: self.chain.filter(|_| is_dialled).into_iter().collect(),
+            unobservable: (!is_dialled).then(|| "connection refused".to_owned()),
         }
     }
 }

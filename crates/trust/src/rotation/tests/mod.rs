@@ -5,6 +5,7 @@ mod exhaustive;
 mod faults;
 mod lag;
 mod model;
+mod numbered;
 mod observations;
 mod renewal;
 mod requests;

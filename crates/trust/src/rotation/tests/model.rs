@@ -14,9 +14,10 @@ use jiff::SignedDuration;
 use stateright::{Checker, Model, Property};
 
 use crate::rotation::{
-    PublishedSecret, RotationPhase, Step, Timing,
+    PublishedSecret, Step, Timing,
+    endpoints::MOST_BLIND,
     tests::{
-        lag::{Pod, Stage, WebhookConfiguration},
+        lag::{Stage, WebhookConfiguration},
         world::{self, Intent, World},
     },
 };
@@ -51,7 +52,7 @@ pub(super) struct Chances {
     pub(super) repairs: u8,
     /// A pod starts.
     pub(super) starts: u8,
-    /// A day passes.
+    /// Three days pass.
     pub(super) days: u8,
     /// The calendar jumps by a day, from right to wrong or back.
     pub(super) jumps: u8,
@@ -77,8 +78,6 @@ pub(super) struct State {
     repairs: Vec<Intent>,
     /// What a cut-off operator had planned.
     stray: Vec<Intent>,
-    /// By how many days the calendar is wrong.
-    skew: i8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,8 +94,10 @@ pub(super) enum Action {
     Reload(usize),
     Advance(usize),
     StartPod,
+    StartPodOnOutdated,
     Regress(usize),
     Empty(usize),
+    PutBack(usize),
     ToggleRefusal,
     LoseLeaf,
     DeleteServing,
@@ -158,6 +159,14 @@ impl Scenario {
         for target in &mut world.targets {
             target.refuses = false;
         }
+        // So many CAs are held for what nobody sees that the next one waits until it can be seen, or has ended.
+        if world
+            .authorities
+            .as_ref()
+            .is_some_and(|state| state.retiring.len() >= MOST_BLIND)
+        {
+            world.pods.iter_mut().for_each(|pod| pod.observable = true);
+        }
         world.settle(&self.timing) && world.is_trusted()
     }
 
@@ -174,6 +183,11 @@ impl Scenario {
             }
             if pod.stage != Stage::Ready {
                 actions.push(Action::Advance(index));
+            }
+        }
+        for (index, target) in world.targets.iter().enumerate() {
+            if target.stale.is_some() && target.stale != target.bundle {
+                actions.push(Action::PutBack(index));
             }
         }
         if world.may_tick() {
@@ -221,6 +235,9 @@ impl Scenario {
         }
         if chances.starts > 0 && world.serving.is_some() {
             actions.push(Action::StartPod);
+            if world.outdated > 0 && world.served_before.is_some() {
+                actions.push(Action::StartPodOnOutdated);
+            }
         }
         if !chances.requests.is_empty() {
             actions.push(Action::Request);
@@ -230,7 +247,7 @@ impl Scenario {
             actions.push(Action::NextDay);
         }
         if chances.jumps > 0 {
-            let jumps: &[i8] = if state.skew == 0 { &[-1, 1] } else { &[0] };
+            let jumps: &[i8] = if world.skew.is_zero() { &[-1, 1] } else { &[0] };
             actions.extend(jumps.iter().map(|skew| Action::Jump(*skew)));
         }
     }
@@ -247,7 +264,6 @@ impl Model for Scenario {
             intents: Vec::new(),
             repairs: Vec::new(),
             stray: Vec::new(),
-            skew: 0,
         }]
     }
 
@@ -270,7 +286,6 @@ impl Model for Scenario {
             intents,
             repairs,
             stray,
-            skew: wrong_by,
         } = &mut state;
         match action {
             Action::Plan => *intents = world.intents(&self.timing),
@@ -308,13 +323,16 @@ impl Model for Scenario {
             Action::Advance(pod) => world.advance(pod),
             Action::StartPod => {
                 chances.starts -= 1;
-                let chain = world.serving.as_ref()?.chain()?;
-                world.pods.push(Pod {
-                    chain: Some(chain),
-                    stage: Stage::Created,
-                    observable: true,
-                    behind: 0,
-                });
+                world.serving.as_ref()?.chain()?;
+                world.start_pod(true, false);
+            }
+            Action::StartPodOnOutdated => {
+                chances.starts -= 1;
+                world.start_pod(true, true);
+            }
+            Action::PutBack(target) => {
+                let target = &mut world.targets[target];
+                target.bundle.clone_from(&target.stale);
             }
             Action::Regress(target) => {
                 chances.regressions -= 1;
@@ -352,12 +370,13 @@ impl Model for Scenario {
             Action::Request => world.request = chances.requests.pop().map(str::to_owned),
             Action::NextDay => {
                 chances.days -= 1;
-                world.now += SignedDuration::from_hours(24);
+                world.now += SignedDuration::from_hours(72);
             }
             Action::Jump(skew) => {
                 chances.jumps -= 1;
-                world.now += SignedDuration::from_hours(24 * i64::from(skew - *wrong_by));
-                *wrong_by = skew;
+                let skew = SignedDuration::from_hours(24 * i64::from(skew));
+                world.now += skew - world.skew;
+                world.skew = skew;
             }
         }
         (state != *last).then_some(state)
@@ -385,7 +404,7 @@ impl Model for Scenario {
                 };
                 generation(&state.world) > generation(&model.start)
                     && state.intents.is_empty()
-                    && state.world.plan(&model.timing).phase == RotationPhase::Stable
+                    && state.world.plan(&model.timing).is_carried_out
             }),
         ]
     }

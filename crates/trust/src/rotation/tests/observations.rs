@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::{
     pki::Validity,
     rotation::{
-        CaState, CertificateId, Digest, Handshake, KeyId, Leaf, ManualRotation, Observation, Reason,
+        CaState, CertificateId, ConditionStatus, Digest, KeyId, Leaf, ManualRotation, Observation, Reason,
         RotationPhase, Step, Timing, plan,
         tests::{
             HOUR,
@@ -144,14 +144,18 @@ fn every_step_can_be_told_in_an_event() {
 }
 
 #[test]
-fn an_endpoint_that_serves_nothing_known_holds_nothing() {
+fn an_endpoint_that_cannot_be_dialled_is_unknown_and_nothing_else() {
     let mut observation = settled().observe();
-    observation.endpoints[0].served = Handshake::Unobservable("timed out".to_owned());
+    observation.endpoints[0].chains.clear();
+    observation.endpoints[0].unobservable = Some("timed out".to_owned());
     let plan = plan(&observation, &timing());
     assert_eq!(plan.steps, []);
     assert_eq!((plan.endpoints.current, plan.endpoints.total), (0, 1));
-    assert_eq!(plan.conditions.served.reason, Reason::Updating);
+    assert_eq!(plan.conditions.served.status, ConditionStatus::Unknown);
+    assert_eq!(plan.conditions.served.reason, Reason::Unobservable);
     assert!(plan.conditions.served.message.ends_with("; 0: timed out"));
+    assert_eq!(plan.conditions.ready.status, ConditionStatus::True);
+    assert_eq!(plan.conditions.ready.reason, Reason::Unobservable);
 }
 
 #[test]
@@ -173,6 +177,12 @@ fn a_service_that_is_missing_or_has_no_endpoints_is_named() {
         served(&observation)
             .message
             .contains("Service hook has no endpoints")
+    );
+    observation.service.starting = Some(2);
+    assert!(
+        served(&observation)
+            .message
+            .ends_with("waiting for 2 of its pods to start")
     );
     observation.service.exists = false;
     let verdict = served(&observation);

@@ -1,7 +1,7 @@
 //! The annotation `windlass.dev/rotate`.
 
 use crate::rotation::{
-    Blocked, ManualRotation, Reason, Step,
+    Blocked, ConditionStatus, ManualRotation, Reason, Step,
     tests::{generation, lag::WebhookConfiguration, settled, step, world::timing},
 };
 
@@ -53,7 +53,7 @@ fn a_value_that_asks_for_nothing_is_said_and_changes_nothing() {
     assert!(
         matches!(plan.blocked.as_slice(), [Blocked::Request(message)] if message.contains("rotate please"))
     );
-    assert!(plan.conditions.ready.status);
+    assert_eq!(plan.conditions.ready.status, ConditionStatus::True);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Targets that lag, regress and refuse.
 
 use crate::rotation::{
-    Blocked, Contested, Observation, Reason, Step, plan, repairs,
+    Blocked, ConditionStatus, Contested, Observation, Reason, Step, plan, repairs,
     tests::{
         DAY, generation,
         lag::WebhookConfiguration,
@@ -138,7 +138,7 @@ fn a_contested_target_is_named_with_who_contests_it_and_repaired_when_its_time_h
     // While it carries the trust bundle, calls work, and it is still said.
     observation.targets[0].bundle = observation.targets[1].bundle.clone();
     let repaired = plan(&observation, &timing());
-    assert!(repaired.conditions.ready.status);
+    assert_eq!(repaired.conditions.ready.status, ConditionStatus::True);
     assert_eq!(repaired.conditions.ready.reason, Reason::Contested);
     assert!(matches!(repaired.blocked.as_slice(), [Blocked::Contested { target, .. }] if target.name == "0"));
 }
@@ -163,7 +163,7 @@ fn while_a_kind_of_targets_is_unlisted_no_ca_is_replaced_and_everything_else_goe
     assert!(world.targets[0].bundle.is_some(), "what is known is repaired");
     let plan = world.plan(&timing());
     assert_eq!(plan.blocked, [Blocked::Unlisted("ExtensionConfig".to_owned())]);
-    assert!(plan.conditions.ready.status);
+    assert_eq!(plan.conditions.ready.status, ConditionStatus::True);
     assert_eq!(plan.conditions.ready.reason, Reason::TargetsUnlisted);
     assert!(plan.wake_up <= timing().retry);
     world.request = Some("leaf:1".to_owned());
@@ -203,4 +203,31 @@ fn a_compromised_ca_goes_whatever_cannot_be_listed() {
     assert_eq!(generation(&world), 2);
     let authorities = world.authorities.as_ref().unwrap();
     assert_eq!(authorities.retiring.len(), 0);
+}
+
+/// A tool that writes each second what the target carried before.
+fn rotates_under_a_stale_bundle(request: &str) -> World {
+    let mut world = settled();
+    world.targets[0].stale = world.targets[0].bundle.clone();
+    world.request = Some(request.to_owned());
+    for _ in 0..40 {
+        step(&mut world);
+        world.targets.iter_mut().for_each(WebhookConfiguration::propagate);
+        world.reload(0);
+        world.tick();
+        let target = &mut world.targets[0];
+        target.bundle.clone_from(&target.stale);
+    }
+    world
+}
+
+#[test]
+fn a_tool_that_puts_a_stale_bundle_back_each_second_holds_no_promotion_up() {
+    for request in ["ca:1", "ca:compromised", "ca:compromised-all"] {
+        let world = rotates_under_a_stale_bundle(request);
+        assert!(generation(&world) > 1, "{request}");
+        assert!(world.is_trusted() || request == "ca:compromised-all", "{request}");
+        let authorities = world.authorities.unwrap();
+        assert_eq!(authorities.retiring, [], "{request}");
+    }
 }

@@ -2,31 +2,43 @@
 
 use std::{
     collections::BTreeSet,
-    convert::Infallible,
     hash::{DefaultHasher, Hash, Hasher},
 };
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_object::ObjectKey;
 
-use crate::{
-    pki::Validity,
-    rotation::{
-        CaChange, CaState, CaTemplate, CertificateId, Chain, ClockReading, Digest, Issuer, KeyId, Leaf, Mark,
-        Observation, ObservedDeployment, ObservedService, Publication, PublishedSecret, RotationPhase,
-        RotationPlan, Step, Timing, Trust, TrustSet, Versioned, has_regressed, plan, repairs,
-        tests::lag::{Pod, Stage, WebhookConfiguration},
-    },
+use crate::rotation::{
+    CaChange, CaState, CertificateId, Chain, ClockReading, KeyId, Leaf, Mark, Observation,
+    ObservedDeployment, ObservedEndpoint, ObservedService, Publication, PublishedSecret, RotationPlan, Step,
+    Timing, Trust, TrustSet, Versioned, has_regressed, plan, repairs,
+    tests::lag::{Pod, Stage, WebhookConfiguration},
 };
 
+pub(super) use super::numbered::{Numbered, certificate};
+
 /// The steady clock goes no further than this many seconds before an event is just long ago.
-const LONG_AGO: i64 = 4;
+const LONG_AGO: i64 = 3;
+
+/// What an operator does not see or heed, to show that it has to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Overlooked {
+    /// That an endpoint could not be dialled.
+    Unobservable,
+    /// Pods that are not among the endpoints yet.
+    StartingPods,
+    /// That it leads only since the other does not: a standby that has been up for long.
+    Leadership,
+}
 
 /// Everything that exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World {
     /// What the operator believes to be the time.
     pub(super) now: Timestamp,
+    /// How far that is ahead of the true time.
+    pub(super) skew: SignedDuration,
+    pub(super) overlooked: Option<Overlooked>,
     /// The operator's steady clock, in seconds.
     pub(super) uptime: i64,
     /// Which process the operator is.
@@ -39,6 +51,8 @@ pub(super) struct World {
     pub(super) touches: u8,
     /// What the serving Secret held before its leaf changed last.
     pub(super) served_before: Option<PublishedSecret>,
+    /// For how many seconds a pod that starts may still be given that.
+    pub(super) outdated: i64,
     pub(super) targets: Vec<WebhookConfiguration>,
     /// Kinds of targets that cannot be listed.
     pub(super) unlisted: Vec<String>,
@@ -60,16 +74,12 @@ pub(super) struct Intent {
     read: Option<TrustSet>,
 }
 
-/// Numbers certificates.
-pub(super) struct Numbered(pub(super) u8);
-
 /// Durations in seconds that a test can step through one by one.
 pub(super) fn timing() -> Timing {
     Timing {
         trust: SignedDuration::from_secs(1),
         overlap: SignedDuration::from_secs(1),
         reload: SignedDuration::from_secs(2),
-        start: SignedDuration::from_secs(3),
         ..Timing::default()
     }
 }
@@ -86,6 +96,8 @@ impl World {
     pub(super) fn new(targets: usize, pods: &[bool]) -> Self {
         Self {
             now: new_year(),
+            skew: SignedDuration::ZERO,
+            overlooked: None,
             uptime: 0,
             run: 1,
             regressed: None,
@@ -93,6 +105,7 @@ impl World {
             serving: None,
             touches: 0,
             served_before: None,
+            outdated: 0,
             targets: vec![WebhookConfiguration::default(); targets],
             unlisted: Vec::new(),
             pods: pods
@@ -101,7 +114,6 @@ impl World {
                     chain: None,
                     stage: Stage::Ready,
                     observable: *observable,
-                    behind: 0,
                 })
                 .collect(),
             rollout: None,
@@ -144,6 +156,7 @@ impl World {
             service: ObservedService {
                 name: "hook".to_owned(),
                 exists: true,
+                starting: Some(self.starting()),
             },
             regressed: self.regressed,
             endpoints: self
@@ -151,10 +164,27 @@ impl World {
                 .iter()
                 .filter(|pod| pod.stage != Stage::Created && pod.chain.is_some())
                 .enumerate()
-                .map(|(index, pod)| pod.observe(index))
+                .map(|(index, pod)| self.dial(index, *pod))
                 .collect(),
             rollout: self.rollout.clone(),
             request: self.request.clone(),
+        }
+    }
+
+    fn starting(&self) -> usize {
+        let starting = |pod: &&Pod| pod.stage == Stage::Created && pod.chain.is_some();
+        match self.overlooked {
+            Some(Overlooked::StartingPods) => 0,
+            _ => self.pods.iter().filter(starting).count(),
+        }
+    }
+
+    fn dial(&self, index: usize, pod: Pod) -> ObservedEndpoint {
+        let endpoint = pod.observe(index);
+        let is_overlooked = self.overlooked == Some(Overlooked::Unobservable);
+        ObservedEndpoint {
+            unobservable: endpoint.unobservable.filter(|_| !is_overlooked),
+            ..endpoint
         }
     }
 
@@ -227,8 +257,9 @@ impl World {
 
     /// Whether every ready endpoint's certificates verify under every target's trust bundle, as written and as the
     /// slowest API server has it. A target that somebody emptied fails whatever is done; a compromised CA's
-    /// certificates are meant to fail.
+    /// certificates are meant to fail, and so is what has ended.
     pub(super) fn is_trusted(&self) -> bool {
+        let true_now = self.now - self.skew;
         let bundles = || {
             let targets = self.targets.iter();
             targets.flat_map(|target| target.bundle.iter().chain(&target.effective))
@@ -236,6 +267,7 @@ impl World {
         let ready = self.pods.iter().filter(|pod| pod.stage == Stage::Ready);
         ready
             .filter_map(|pod| pod.chain)
+            .filter(|chain| true_now <= chain.leaf.validity.not_after)
             .filter(|chain| !self.compromised.contains(&chain.leaf.issuer_key_id))
             .all(|chain| bundles().all(|bundle| verifies(bundle, &chain)))
     }
@@ -246,7 +278,7 @@ impl World {
         for _ in 0..60 {
             let plan = self.plan(timing);
             let waits = plan.wake_up.as_secs() <= LONG_AGO;
-            if plan.steps.is_empty() && plan.phase == RotationPhase::Stable && !waits {
+            if plan.steps.is_empty() && plan.is_carried_out && !waits {
                 return true;
             }
             for intent in self.intents(timing) {
@@ -267,45 +299,42 @@ impl World {
     /// One second.
     pub(super) fn tick(&mut self) {
         self.uptime += 1;
-        let served = self.served();
-        for pod in &mut self.pods {
-            let seconds = i64::from(pod.is_behind(served.as_ref()));
-            pod.behind = (pod.behind + seconds).min(LONG_AGO);
-        }
+        self.outdated = (self.outdated - 1).max(0);
         self.forget_the_past();
     }
 
     /// The operator's process ends, and another takes over.
     pub(super) fn restart_operator(&mut self) {
-        self.uptime = 0;
+        self.uptime = match self.overlooked {
+            Some(Overlooked::Leadership) => LONG_AGO,
+            _ => 0,
+        };
         self.run = 2;
         self.regressed = None;
         self.forget_the_past();
     }
 
-    /// Whether a second may pass: nobody lags longer than the timing says.
+    /// Whether a second may pass: no API server lags longer than the timing says. Servers may lag for ever.
     pub(super) fn may_tick(&self) -> bool {
-        let served = self.served();
-        let in_time = |pod: &Pod| match pod.stage {
-            Stage::Created => false,
-            Stage::Starting => pod.behind < 2,
-            Stage::Ready => pod.observable || pod.behind < 1,
-        };
-        self.targets
-            .iter()
-            .all(|target| target.bundle == target.effective)
-            && self
-                .pods
-                .iter()
-                .all(|pod| !pod.is_behind(served.as_ref()) || in_time(pod))
+        let mut targets = self.targets.iter();
+        targets.all(|target| target.bundle == target.effective)
+    }
+
+    /// A pod is created, and given what is in the Secret or, shortly after that changed, what was.
+    pub(super) fn start_pod(&mut self, observable: bool, outdated: bool) {
+        let before = self.served_before.as_ref().and_then(PublishedSecret::chain);
+        let chain = if outdated { before } else { self.served() };
+        self.pods.push(Pod {
+            chain,
+            stage: Stage::Created,
+            observable,
+        });
     }
 
     /// The pod reads the Secret, if it can.
     pub(super) fn reload(&mut self, pod: usize) {
         if let Some(chain) = self.served() {
-            let pod = &mut self.pods[pod];
-            pod.chain = Some(chain);
-            pod.behind = 0;
+            self.pods[pod].chain = Some(chain);
         }
     }
 
@@ -356,6 +385,7 @@ impl World {
             Leaf::Keep => before.as_ref().and_then(|serving| serving.leaf),
             Leaf::Issue { by, validity } => {
                 self.served_before.clone_from(&before);
+                self.outdated = 1;
                 self.issued += 1;
                 Some(certificate(self.issued, None, Some(by), validity))
             }
@@ -408,44 +438,6 @@ impl World {
         }
         self.uptime = uptime;
         self.run = 1;
-    }
-}
-
-// === impl Numbered ===
-
-impl Issuer for Numbered {
-    type Error = Infallible;
-
-    fn authority(&mut self, template: &CaTemplate) -> Result<CertificateId, Infallible> {
-        self.0 += 1;
-        Ok(certificate(self.0, None, None, template.validity))
-    }
-
-    fn cross(
-        &mut self,
-        subject: &CertificateId,
-        issuer: &CertificateId,
-        validity: Validity,
-    ) -> Result<CertificateId, Infallible> {
-        self.0 += 1;
-        let (key, issuer) = (subject.key_id, issuer.key_id);
-        Ok(certificate(self.0, Some(key), Some(issuer), validity))
-    }
-}
-
-/// The certificate of that number, with a key of its own and signed by itself unless told otherwise.
-pub(super) fn certificate(
-    number: u8,
-    key: Option<KeyId>,
-    issuer: Option<KeyId>,
-    validity: Validity,
-) -> CertificateId {
-    let key_id = key.unwrap_or(Digest([number; 20]));
-    CertificateId {
-        fingerprint: Digest([number; 32]),
-        key_id,
-        issuer_key_id: issuer.unwrap_or(key_id),
-        validity,
     }
 }
 

@@ -1,0 +1,296 @@
+//! The time as the API servers have it: they, not this machine, judge whether a certificate is valid.
+//!
+//! Every answer says in its `Date` when it was sent. In between, the steady clock of this machine goes on.
+//!
+//! # Which clock, if there are several
+//!
+//! Answers come from several API servers, and nothing says from which. What counts is the slowest clock that was heard
+//! lately. Certificates begin ten minutes before they are issued: that is all there is between a new certificate and an
+//! API server which holds it to be of the future. They end weeks after they are renewed: an API server whose clock is
+//! ahead sees a little less of that. So a time that is too early costs next to nothing, and one that is too late fails
+//! calls.
+//!
+//! For the same reason an answer is taken to be as old as it can be: it was sent at its `Date` or up to a second later,
+//! and received now.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, Request, header};
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
+use kube::{Client, client::Body};
+use parking_lot::Mutex;
+use tower::{BoxError, service_fn};
+
+use crate::{clock::Clock, lease::Moment};
+
+/// The clock of the slowest API server that was heard lately; this machine's own, before any was heard.
+#[derive(Debug, Default)]
+pub struct ApiServerClock {
+    heard: Mutex<Option<Heard>>,
+}
+
+/// What was heard lately: in the span of time that lasts, and in the one before.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    now: Span,
+    before: Option<Span>,
+}
+
+/// What was heard in a span of time.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// When it began, on the steady clock.
+    began: Duration,
+    /// By how much the steady clock and the calendar of this machine differed then.
+    calendar: Timestamp,
+    /// What the slowest API server's calendar said when the steady clock began.
+    slowest: Timestamp,
+    /// What the fastest one's said.
+    fastest: Timestamp,
+}
+
+/// Answers that took longer say too little about the time at which they were sent.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// How long a span lasts. Every watch is begun anew within that time, at whichever API server.
+const SPAN: Duration = Duration::from_secs(300);
+
+/// By how much the clocks of this machine drift apart at the most before one of them must have been set or stood still.
+const DRIFT: SignedDuration = SignedDuration::from_secs(5);
+
+// === impl ApiServerClock ===
+
+impl ApiServerClock {
+    /// A clock that has heard nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A client that sends through `client`, and sets this clock by what is answered.
+    pub fn listening(self: &Arc<Self>, client: Client) -> Client {
+        let namespace = client.default_namespace().to_owned();
+        let clock = self.clone();
+        let listening = service_fn(move |request: Request<Body>| {
+            let (client, clock) = (client.clone(), clock.clone());
+            async move {
+                let sent = Moment::now();
+                let answer = client.send(request).await.map_err(BoxError::from)?;
+                // What a load balancer says in the place of an API server is never a success.
+                if answer.status().is_success()
+                    && let Some(date) = date(answer.headers())
+                {
+                    clock.hear(date, sent, Moment::now());
+                }
+                Ok::<_, BoxError>(answer)
+            }
+        });
+        Client::new(listening, namespace)
+    }
+
+    /// An API server has sent an answer at `date`.
+    fn hear(&self, date: Timestamp, sent: Moment, received: Moment) {
+        if received.since_boot.saturating_sub(sent.since_boot) > SLOW {
+            return;
+        }
+        let said = Span {
+            began: received.since_boot,
+            calendar: before(received.wall, received.since_boot),
+            slowest: before(date, received.since_boot),
+            fastest: before(date, received.since_boot),
+        };
+        let mut heard = self.heard.lock();
+        *heard = Some(match *heard {
+            Some(known) if known.now.is_of_the_same_clocks(&said) => known.with(said),
+            _ => Heard {
+                now: said,
+                before: None,
+            },
+        });
+    }
+
+    /// What the API servers' clocks show at a moment: the slowest, and the fastest.
+    fn at(&self, moment: Moment) -> Option<(Timestamp, Timestamp)> {
+        let heard = (*self.heard.lock())?;
+        let (slowest, fastest) = heard.extremes();
+        let later = |origin: Timestamp| origin.checked_add(moment.since_boot).unwrap_or(Timestamp::MAX);
+        Some((later(slowest), later(fastest)))
+    }
+
+    fn now_at(&self, moment: Moment) -> Timestamp {
+        self.at(moment).map_or(moment.wall, |(slowest, _)| slowest)
+    }
+
+    fn ahead_at(&self, moment: Moment) -> Option<SignedDuration> {
+        let (slowest, fastest) = self.at(moment)?;
+        let ahead = [slowest, fastest].map(|theirs| moment.wall.duration_since(theirs));
+        ahead.into_iter().max_by_key(|ahead| ahead.abs())
+    }
+}
+
+impl Clock for ApiServerClock {
+    fn now(&self) -> Timestamp {
+        self.now_at(Moment::now())
+    }
+
+    fn ahead(&self) -> Option<SignedDuration> {
+        self.ahead_at(Moment::now())
+    }
+}
+
+// === impl Heard ===
+
+impl Heard {
+    fn with(self, said: Span) -> Self {
+        if said.began.saturating_sub(self.now.began) > SPAN {
+            return Self {
+                now: said,
+                before: Some(self.now),
+            };
+        }
+        let now = Span {
+            slowest: self.now.slowest.min(said.slowest),
+            fastest: self.now.fastest.max(said.fastest),
+            ..self.now
+        };
+        Self { now, ..self }
+    }
+
+    fn extremes(&self) -> (Timestamp, Timestamp) {
+        let Self { now, before } = *self;
+        let before = before.unwrap_or(now);
+        (now.slowest.min(before.slowest), now.fastest.max(before.fastest))
+    }
+}
+
+// === impl Span ===
+
+impl Span {
+    /// Whether the clocks of this machine still go as they did. A virtual machine that was paused as a whole finds its
+    /// steady clock where it left it: what was heard before is worth nothing then.
+    fn is_of_the_same_clocks(&self, later: &Self) -> bool {
+        self.calendar.duration_until(later.calendar).abs() <= DRIFT
+    }
+}
+
+fn before(moment: Timestamp, duration: Duration) -> Timestamp {
+    moment.checked_sub(duration).unwrap_or(Timestamp::MIN)
+}
+
+/// When an answer was sent (RFC 9110, 6.6.1).
+fn date(headers: &HeaderMap) -> Option<Timestamp> {
+    let date = headers.get(header::DATE)?;
+    DateTimeParser::new().parse_timestamp(date).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn start() -> Moment {
+        Moment {
+            since_boot: Duration::from_secs(1000),
+            wall: "2026-11-22T08:00:00Z".parse().unwrap(),
+        }
+    }
+
+    /// An answer at `moment` from an API server whose clock is off by so many seconds.
+    fn answered(clock: &ApiServerClock, moment: Moment, off: i64) {
+        clock.hear(moment.wall + SignedDuration::from_secs(off), moment, moment);
+    }
+
+    #[test]
+    fn the_machines_own_clock_counts_until_an_api_server_is_heard() {
+        let clock = ApiServerClock::new();
+        assert_eq!(
+            (clock.now_at(start()), clock.ahead_at(start())),
+            (start().wall, None)
+        );
+        answered(&clock, start(), -2400);
+        let later = start().after(MINUTE);
+        assert_eq!(clock.now_at(later), later.wall - SignedDuration::from_mins(40));
+        assert_eq!(clock.ahead_at(later), Some(SignedDuration::from_mins(40)));
+    }
+
+    #[test]
+    fn the_slowest_of_several_api_servers_counts_while_it_is_heard() {
+        let clock = ApiServerClock::new();
+        let off = |moment: Moment| moment.wall.duration_until(clock.now_at(moment)).as_secs();
+        for seconds in [3, -90, 5] {
+            answered(&clock, start(), seconds);
+        }
+        assert_eq!(off(start()), -90);
+        assert_eq!(clock.ahead_at(start()), Some(SignedDuration::from_secs(90)));
+        // Its clock was set, or it is gone.
+        let mut moment = start();
+        for _ in 0..12 {
+            moment = moment.after(MINUTE);
+            answered(&clock, moment, 4);
+        }
+        assert_eq!(off(moment), 4);
+        answered(&clock, moment, -3600);
+        assert_eq!(off(moment), -3600, "one that is slower counts at once");
+    }
+
+    #[test]
+    fn nothing_that_was_heard_is_forgotten_because_nobody_answers() {
+        let clock = ApiServerClock::new();
+        answered(&clock, start(), -2400);
+        let later = start().after(MINUTE * 600);
+        assert_eq!(clock.ahead_at(later), Some(SignedDuration::from_mins(40)));
+    }
+
+    #[test]
+    fn an_answer_that_took_long_says_nothing() {
+        let clock = ApiServerClock::new();
+        let received = start().after(SLOW * 2);
+        clock.hear(start().wall, start(), received);
+        assert_eq!(clock.now_at(received), received.wall);
+        let received = start().after(SLOW);
+        clock.hear(start().wall, start(), received);
+        assert_eq!(clock.now_at(received), start().wall, "as old as it can be");
+    }
+
+    #[test]
+    fn a_machine_that_was_paused_as_a_whole_asks_anew() {
+        let clock = ApiServerClock::new();
+        answered(&clock, start(), 0);
+        let resumed = Moment {
+            wall: start().wall + SignedDuration::from_hours(1),
+            ..start()
+        };
+        answered(&clock, resumed, 0);
+        assert_eq!(clock.now_at(resumed), resumed.wall);
+    }
+
+    #[tokio::test]
+    async fn what_an_api_server_answers_sets_the_clock_and_what_others_answer_does_not() {
+        let server = service_fn(|request: Request<Body>| async move {
+            let (status, date) = match request.uri().path() {
+                "/api" => (200, Some("Sun, 22 Nov 2026 08:00:00 GMT")),
+                "/apis" => (503, Some("Thu, 01 Jan 1970 00:00:00 GMT")),
+                _ => (200, None),
+            };
+            let mut answer = Response::builder().status(status);
+            if let Some(date) = date {
+                answer = answer.header(header::DATE, date);
+            }
+            Ok::<_, BoxError>(answer.body(Body::empty())?)
+        });
+        let clock = Arc::new(ApiServerClock::new());
+        let client = clock.listening(Client::new(server, "default"));
+        let ask = async |path| {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            client.send(request).await.unwrap();
+        };
+        ask("/version").await;
+        assert_eq!(clock.ahead(), None, "no Date, no word");
+        ask("/api").await;
+        ask("/apis").await;
+        let date: Timestamp = "2026-11-22T08:00:00Z".parse().unwrap();
+        assert!(date.duration_until(clock.now()).abs() < SignedDuration::from_mins(10));
+    }
+}

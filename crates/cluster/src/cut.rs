@@ -1,0 +1,238 @@
+//! What is read of objects that are not kept whole, by their kind.
+
+use serde_json::{Map, Value, json};
+use windlass_object::{
+    ObjectKey, names,
+    secret_keys::{CA_CERTIFICATES, TLS_CERTIFICATE, TLS_PRIVATE_KEY},
+};
+use windlass_trust::injection::KINDS;
+
+use crate::{
+    kind::{Kind, kinds},
+    shelf::SERVICE_NAME,
+};
+
+/// What is read of an EndpointSlice beside its endpoints.
+const SLICE: [&str; 6] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "addressType",
+    "ports",
+    "endpoints",
+];
+
+/// What is read of each endpoint.
+const ENDPOINT: [&str; 3] = ["addresses", "conditions", "targetRef"];
+
+/// What is read of the spec of a Service that no install applied.
+const SERVICE: [&str; 5] = ["ports", "selector", "clusterIP", "clusterIPs", "type"];
+
+/// What tells an object from others, and whether it is going.
+const IDENTITY: [&str; 9] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "labels",
+    "annotations",
+];
+
+/// The longest label or annotation that is kept of an object that is only known by name, in bytes.
+const LONGEST_MARK: usize = 1 << 10;
+
+/// How many labels, and how many annotations, are kept of an object that is only known by name. Windlass has fewer.
+const MARKS: usize = 32;
+
+/// Whether everything of a kind matters: where it has CA bundles, and what users want of Windlass.
+pub(crate) fn is_indivisible(kind: &Kind) -> bool {
+    let (group, _) = kind.group_version();
+    let is_target = KINDS
+        .iter()
+        .any(|target| target.group == group && target.kind == kind.kind);
+    is_target || group == names::GROUP || *kind == kinds::NAMESPACE
+}
+
+/// Leaves what is read of an object. `served` is the Secret whose private key is.
+pub(crate) fn cut(object: &mut Value, kind: &Kind, served: &ObjectKey) {
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    if *kind == kinds::ENDPOINT_SLICE {
+        cut_slice(fields);
+    } else if *kind == kinds::SERVICE {
+        fields.retain(|name, _| ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str()));
+        keep(fields.get_mut("spec"), &SERVICE);
+    } else if *kind == kinds::SECRET {
+        let is_served = ObjectKey::of(&Value::Object(fields.clone())).is_some_and(|key| key == *served);
+        let keys: &[&str] = if is_served {
+            &[CA_CERTIFICATES, TLS_CERTIFICATE, TLS_PRIVATE_KEY]
+        } else {
+            &[CA_CERTIFICATES]
+        };
+        fields.retain(|name, _| ["apiVersion", "kind", "metadata", "type", "data"].contains(&name.as_str()));
+        keep(fields.get_mut("data"), keys);
+    } else if *kind == kinds::CONFIG_MAP {
+        fields.retain(|name, _| !["data", "binaryData"].contains(&name.as_str()));
+    } else if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
+        && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
+    {
+        for version in versions.iter_mut().filter_map(Value::as_object_mut) {
+            version.remove("schema");
+        }
+    }
+}
+
+fn cut_slice(fields: &mut Map<String, Value>) {
+    fields.retain(|name, _| SLICE.contains(&name.as_str()));
+    if let Some(metadata) = fields.get_mut("metadata") {
+        keep(
+            Some(&mut *metadata),
+            &["name", "namespace", "uid", "resourceVersion", "labels"],
+        );
+        if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
+            labels.retain(|name, _| name == SERVICE_NAME || is_ours(name));
+        }
+    }
+    if let Some(Value::Array(endpoints)) = fields.get_mut("endpoints") {
+        for endpoint in endpoints {
+            keep(Some(&mut *endpoint), &ENDPOINT);
+            keep(endpoint.get_mut("targetRef"), &["kind", "name", "uid"]);
+        }
+    }
+}
+
+/// An object by its name, and what Windlass has marked on it.
+pub(crate) fn bare(mut object: Value) -> Value {
+    let mut metadata = object["metadata"].take();
+    keep(Some(&mut metadata), &IDENTITY);
+    for marks in ["labels", "annotations"] {
+        if let Some(Value::Object(marks)) = metadata.get_mut(marks) {
+            let mut left = MARKS;
+            marks.retain(|name, value| {
+                let is_short = value.as_str().is_none_or(|text| text.len() <= LONGEST_MARK);
+                let is_kept = is_ours(name) && is_short && left > 0;
+                left -= usize::from(is_kept);
+                is_kept
+            });
+        }
+    }
+    json!({"apiVersion": object["apiVersion"].take(), "kind": object["kind"].take(), "metadata": metadata})
+}
+
+/// Leaves only the fields `names` of an object.
+fn keep(object: Option<&mut Value>, names: &[&str]) {
+    if let Some(Value::Object(fields)) = object {
+        fields.retain(|name, _| names.contains(&name.as_str()));
+    }
+}
+
+/// Whether a label or an annotation is one of Windlass.
+pub(crate) fn is_ours(name: &str) -> bool {
+    name.split_once('/')
+        .is_some_and(|(prefix, _)| prefix == names::GROUP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(mut object: Value, kind: &Kind) -> Value {
+        object["apiVersion"] = kind.api_version.as_ref().into();
+        object["kind"] = kind.kind.as_ref().into();
+        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
+        cut(&mut object, kind, &served);
+        object
+    }
+
+    #[test]
+    fn of_a_slice_is_kept_where_its_endpoints_are_and_how() {
+        let slice = left(
+            json!({
+                "metadata": {
+                    "namespace": "n", "name": "s-1", "generateName": "s-", "annotations": {"a": "b"},
+                    "labels": {SERVICE_NAME: "s", names::BUNDLE_DEPLOYMENT: "a", "app": "a"},
+                },
+                "addressType": "IPv4", "ports": [{"name": "443", "port": 9443}],
+                "endpoints": [{
+                    "addresses": ["10.0.0.1"], "conditions": {"ready": true}, "nodeName": "node", "zone": "z",
+                    "targetRef": {"kind": "Pod", "namespace": "n", "name": "a", "uid": "1", "fieldPath": "x"},
+                }],
+            }),
+            &kinds::ENDPOINT_SLICE,
+        );
+        let expected = json!({
+            "metadata": {
+                "namespace": "n", "name": "s-1", "labels": {SERVICE_NAME: "s", names::BUNDLE_DEPLOYMENT: "a"},
+            },
+            "addressType": "IPv4", "ports": [{"name": "443", "port": 9443}],
+            "endpoints": [{
+                "addresses": ["10.0.0.1"], "conditions": {"ready": true},
+                "targetRef": {"kind": "Pod", "name": "a", "uid": "1"},
+            }],
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        });
+        assert_eq!(slice, expected);
+    }
+
+    #[test]
+    fn of_a_service_is_kept_whom_it_leads_to() {
+        let service = left(
+            json!({
+                "metadata": {"namespace": "n", "name": "s"}, "status": {"loadBalancer": {}},
+                "spec": {"ports": [{"port": 443}], "selector": {"a": "b"}, "clusterIP": "10.0.0.1",
+                    "externalIPs": ["1.2.3.4"], "type": "ClusterIP"},
+            }),
+            &kinds::SERVICE,
+        );
+        let spec = json!({
+            "ports": [{"port": 443}], "selector": {"a": "b"}, "clusterIP": "10.0.0.1", "type": "ClusterIP",
+        });
+        assert_eq!((&service["spec"], service.get("status")), (&spec, None));
+    }
+
+    #[test]
+    fn of_secrets_only_the_one_that_is_served_keeps_its_key() {
+        let secret = |namespace: &str, name: &str| {
+            let secret = left(
+                json!({
+                    "metadata": {"namespace": namespace, "name": name},
+                    "data": {"ca.crt": "1", "tls.crt": "2", "tls.key": "3", "current.key": "4", "other": "5"},
+                    "stringData": {"a": "b"}, "type": "kubernetes.io/tls",
+                }),
+                &kinds::SECRET,
+            );
+            assert_eq!(secret.get("stringData"), None);
+            secret["data"].clone()
+        };
+        for (namespace, name) in [("n", "s"), ("n", "windlass-cert"), ("windlass-system", "n.s")] {
+            assert_eq!(secret(namespace, name), json!({"ca.crt": "1"}));
+        }
+        let served = json!({"ca.crt": "1", "tls.crt": "2", "tls.key": "3"});
+        assert_eq!(secret("windlass-system", "windlass-cert"), served);
+    }
+
+    #[test]
+    fn the_content_of_a_config_map_is_not_kept() {
+        let config_map = left(
+            json!({"immutable": true, "data": {"a": "b"}, "binaryData": {"part": "H4sI"}}),
+            &kinds::CONFIG_MAP,
+        );
+        assert_eq!(config_map.get("data").or(config_map.get("binaryData")), None);
+        assert_eq!(config_map["immutable"], true);
+    }
+
+    #[test]
+    fn what_has_ca_bundles_is_indivisible() {
+        let hooks = kinds::MUTATING_WEBHOOK_CONFIGURATION;
+        for kind in [hooks, kinds::BUNDLE_DEPLOYMENT, kinds::API_SERVICE] {
+            assert!(is_indivisible(&kind), "{kind}");
+        }
+        for kind in [kinds::SECRET, kinds::SERVICE, kinds::DEPLOYMENT] {
+            assert!(!is_indivisible(&kind), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! An event as an object: where `kubectl describe` looks for it, and what it says there.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde_json::{Value, json};
+use windlass_object::{ObjectKey, object};
+
+use crate::kind::kinds;
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct EventSubject {
+    pub(crate) about: ObjectKey,
+    uid: String,
+    related: Option<ObjectKey>,
+    event_type: &'static str,
+    action: String,
+    pub(crate) reason: String,
+    note: String,
+}
+
+/// Who publishes, as `kubectl describe` shows it below From.
+pub(crate) const CONTROLLER: &str = "windlass.dev/operator";
+
+/// Where events about objects without a namespace go; the API server takes them nowhere else.
+const NAMESPACE_OF_CLUSTER_SCOPED: &str = "default";
+
+/// The most bytes that the API server takes as a note.
+const LONGEST_NOTE: usize = 1024;
+
+/// The longest name of an object, in characters.
+const LONGEST_NAME: usize = 253;
+
+// === impl EventSubject ===
+
+impl EventSubject {
+    /// What is said about an object; `None` of one without a name.
+    pub(crate) fn new(
+        event_type: &'static str,
+        about: &Value,
+        related: Option<&ObjectKey>,
+        action: &str,
+        reason: &str,
+        note: &str,
+    ) -> Option<Self> {
+        Some(Self {
+            about: ObjectKey::of(about)?,
+            uid: object::text(about, "/metadata/uid")
+                .unwrap_or_default()
+                .to_owned(),
+            related: related.cloned(),
+            event_type,
+            action: action.to_owned(),
+            reason: reason.to_owned(),
+            note: shorten(note, LONGEST_NOTE),
+        })
+    }
+}
+
+/// An event of `events.k8s.io/v1`.
+pub(crate) fn event(subject: &EventSubject, instance: &str, now: Timestamp) -> Value {
+    let about = &subject.about;
+    let suffix = format!(".{:x}", now.as_nanosecond());
+    let name = about.name.chars().take(LONGEST_NAME - suffix.len());
+    let key = kinds::EVENT.object(
+        Some(about.namespace.as_deref().unwrap_or(NAMESPACE_OF_CLUSTER_SCOPED)),
+        &(name.collect::<String>() + &suffix),
+    );
+    let mut regarding = json!({
+        "apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": subject.uid,
+    });
+    // Whoever looks for the events of an object without a namespace asks for those without one.
+    if let Some(namespace) = &about.namespace {
+        regarding["namespace"] = namespace.as_str().into();
+    }
+    let related = subject.related.as_ref().map(|related| {
+        json!({
+            "apiVersion": related.api_version, "kind": related.kind, "name": related.name,
+            "namespace": related.namespace,
+        })
+    });
+    json!({
+        "apiVersion": key.api_version,
+        "kind": key.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "eventTime": MicroTime(now),
+        "type": subject.event_type,
+        "action": subject.action,
+        "reason": subject.reason,
+        "note": subject.note,
+        "regarding": regarding,
+        "related": related,
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance,
+    })
+}
+
+fn shorten(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let end = (0..=longest - '…'.len_utf8())
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn subject(namespace: Option<&str>, name: &str) -> EventSubject {
+        EventSubject {
+            about: kinds::SERVING_CERTIFICATE.object(namespace, name),
+            uid: "1".to_owned(),
+            related: None,
+            event_type: "Normal",
+            action: "Rotate".to_owned(),
+            reason: "RotationStarted".to_owned(),
+            note: "Started the rotation".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_event_is_where_describe_looks_for_it() {
+        let about = |namespace| event(&subject(namespace, "a"), "pod", Timestamp::UNIX_EPOCH);
+        let namespaced = about(Some("n"));
+        assert_eq!(namespaced["metadata"]["namespace"], "n");
+        assert_eq!(namespaced["regarding"]["namespace"], "n");
+        let cluster_scoped = about(None);
+        assert_eq!(cluster_scoped["metadata"]["namespace"], "default");
+        assert_eq!(cluster_scoped["regarding"].get("namespace"), None);
+    }
+
+    #[test]
+    fn the_name_of_an_event_fits_however_long_that_of_its_object_is() {
+        let event = event(&subject(Some("n"), &"a".repeat(253)), "pod", Timestamp::MAX);
+        assert_eq!(object::text(&event, "/metadata/name").map(str::len), Some(253));
+    }
+
+    proptest! {
+        #[test]
+        fn a_note_never_exceeds_what_the_api_server_takes(note in "\\PC{0,600}") {
+            prop_assert!(shorten(&note, LONGEST_NOTE).len() <= LONGEST_NOTE);
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! One watch, followed for ever.
+//!
+//! The API server is asked to end each watch after a while ([`Watch::config`]), and kube's watcher goes on from where it was.
+//! So a connection that brings nothing for longer is dead, and the watcher begins another.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use http::{Request, Response};
+use kube::{
+    Api, Client,
+    api::DynamicObject,
+    client::Body,
+    runtime::{WatchStreamExt, watcher},
+};
+use serde_json::Value;
+use thiserror::Error;
+use tokio::sync::broadcast;
+use tower::{BoxError, service_fn};
+use tracing::{debug, info, warn};
+use windlass_object::{ObjectKey, object};
+
+use crate::{
+    index::{Change, Index},
+    kind::{Kind, kinds},
+    requests::{Cluster, RequestError},
+    slim::slim,
+    telemetry::chain,
+    watch::Watch,
+};
+
+/// Is told why a watch could not be listed or followed, and when it is.
+type Note<'a> = dyn Fn(Option<String>) + Send + Sync + 'a;
+
+/// A list was not there in time, or a watch did not start.
+#[derive(Debug, Error)]
+#[error("no answer from the API server within {}s", .0.as_secs_f32())]
+struct Unanswered(Duration);
+
+/// How soon discovery is asked again about a kind that is not served; twice as late each time, until something that
+/// defines the kind changes.
+const FIRST_RECHECK: Duration = Duration::from_secs(1);
+
+/// How long the absence of a kind is believed at the most: that it is served comes with a CRD, which its own watch
+/// sees.
+const LAST_RECHECK: Duration = Duration::from_secs(600);
+
+/// How long it is waited at the most where discovery does not answer.
+const OUTAGE: Duration = Duration::from_secs(30);
+
+/// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
+const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
+
+/// Follows one kind for ever, and notes what keeps it from that. Its CustomResourceDefinition may come and go. `served` is
+/// the Secret whose private key is kept.
+pub(crate) async fn follow(
+    cluster: &Cluster,
+    index: &Index,
+    watch: &Watch,
+    served: &ObjectKey,
+    note: &Note<'_>,
+) {
+    let client = limited(cluster);
+    let mut said = false;
+    let mut pause = FIRST_RECHECK;
+    let mut doubt = FIRST_RECHECK;
+    loop {
+        // Before the question, so that no CRD is missed that comes after it.
+        let mut changes = index.subscribe();
+        let longest = match cluster.served(&watch.kind).await {
+            Ok(resource) => {
+                // Whoever does not read keeps every change in memory.
+                drop(changes);
+                let api = match &watch.namespace {
+                    Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource.resource),
+                    None => Api::all_with(client.clone(), &resource.resource),
+                };
+                (said, pause) = (false, FIRST_RECHECK);
+                let was_listed = follow_served(index, watch, api, served, note).await;
+                cluster.forget(&watch.kind);
+                if was_listed {
+                    doubt = FIRST_RECHECK;
+                } else {
+                    // Discovery may go on saying otherwise: of another API server, or while the definition is deleted.
+                    tokio::time::sleep(doubt).await;
+                    doubt = (doubt * 2).min(OUTAGE);
+                }
+                continue;
+            }
+            Err(RequestError::UnknownKind { .. }) => {
+                if !std::mem::replace(&mut said, true) {
+                    if *watch.kind.api_version == *windlass_object::names::API_VERSION {
+                        info!(kind = %watch.kind, "Waiting for the CustomResourceDefinitions of Windlass: apply `windlass manifests`");
+                    } else {
+                        debug!(kind = %watch.kind, "The cluster does not serve this kind; waiting for it");
+                    }
+                }
+                index.mark_absent(watch);
+                if DEFINITIONS.contains(&watch.kind) {
+                    FIRST_RECHECK
+                } else {
+                    LAST_RECHECK
+                }
+            }
+            Err(error) => {
+                warn!(%error, "Cannot determine whether the kind is served");
+                note(Some(chain(&error)));
+                OUTAGE
+            }
+        };
+        pause = pause.min(longest);
+        tokio::select! {
+            // What is defined is served a moment later.
+            () = crd_changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
+            () = tokio::time::sleep(pause) => pause *= 2,
+        }
+    }
+}
+
+/// Follows a kind until the API server does not serve it any more. Whether it was ever listed.
+async fn follow_served(
+    index: &Index,
+    watch: &Watch,
+    api: Api<DynamicObject>,
+    served: &ObjectKey,
+    note: &Note<'_>,
+) -> bool {
+    let mut was_listed = false;
+    let mut events = std::pin::pin!(watcher(api, watch.config()).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(watcher::Event::Init) => index.begin_relist(watch),
+            Ok(watcher::Event::InitApply(object)) => {
+                if let Some(object) = slim(object, &watch.kind, served) {
+                    index.relist(watch, object);
+                }
+            }
+            Ok(watcher::Event::InitDone) => {
+                was_listed = true;
+                note(None);
+                index.finish_relist(watch);
+            }
+            Ok(watcher::Event::Apply(object)) => {
+                if let Some(object) = slim(object, &watch.kind, served) {
+                    index.apply(watch, object);
+                }
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                if let Some(key) = slim(object, &watch.kind, served).as_ref().and_then(ObjectKey::of) {
+                    index.delete(watch, &key);
+                }
+            }
+            Err(error) if is_gone(&error) => {
+                debug!("The kind is no longer served");
+                break;
+            }
+            Err(error) => {
+                warn!(%error, "Watch failed; restarting it");
+                note(Some(chain(&error)));
+            }
+        }
+    }
+    was_listed
+}
+
+/// The client of `cluster`, which gives up on a list that is not there in time, and on a watch that does not start: kube's
+/// watcher waits for both as long as the connection lives. It goes on by itself from where it was.
+fn limited(cluster: &Cluster) -> Client {
+    let (client, limit) = (cluster.client().clone(), cluster.timeout());
+    let namespace = client.default_namespace().to_owned();
+    let asking = service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        let answer = async move {
+            let is_watch = is_watch(&request);
+            let answer = client.send(request).await?;
+            if is_watch {
+                return Ok(answer);
+            }
+            let (head, body) = answer.into_parts();
+            Ok(Response::from_parts(
+                head,
+                Body::from(body.collect_bytes().await?),
+            ))
+        };
+        async move {
+            let answer: Result<_, BoxError> = tokio::time::timeout(limit, answer)
+                .await
+                .map_err(|_| Unanswered(limit))?;
+            answer
+        }
+    });
+    Client::new(asking, namespace)
+}
+
+fn is_watch(request: &Request<Body>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|parameter| parameter == "watch=true")
+}
+
+/// Waits until a CRD of `kind` comes, changes or goes.
+async fn crd_changed(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
+    loop {
+        match changes.recv().await {
+            Ok(change) => {
+                let crd = change.after.or(change.before);
+                if crd.is_some_and(|crd| defines(&crd, kind)) {
+                    return;
+                }
+            }
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Whether an object says that `kind` is served.
+fn defines(crd: &Value, kind: &Kind) -> bool {
+    let is_of = |of: &Kind| object::text(crd, "/kind") == Some(&*of.kind);
+    let says = |pointer, what| object::text(crd, pointer) == Some(what);
+    let (group, version) = kind.group_version();
+    (is_of(&kinds::CUSTOM_RESOURCE_DEFINITION)
+        && says("/spec/group", group)
+        && says("/spec/names/kind", &kind.kind))
+        || (is_of(&kinds::API_SERVICE) && says("/spec/group", group) && says("/spec/version", version))
+}
+
+/// A kind that is not served answers 404 to lists.
+fn is_gone(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::{
+        StreamExt,
+        stream::{self, BoxStream},
+    };
+    use http_body_util::StreamBody;
+    use hyper::body::{Bytes, Frame};
+    use parking_lot::Mutex;
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// How an API server answers.
+    enum Answer {
+        /// Not at all.
+        Never,
+        /// With the head alone.
+        Head,
+        /// With all of this.
+        Whole(u16, Value),
+        /// With this, and then nothing.
+        Then(Value),
+    }
+
+    type Body = StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>;
+
+    /// What an API server was asked, and when.
+    type Asked = Arc<Mutex<Vec<(Duration, String)>>>;
+
+    /// Follows Secrets for `time`, of an API server that answers lists and watches as `answer` says: to the path and
+    /// how often it was asked like that before.
+    async fn follow_for(
+        time: Duration,
+        answer: impl Fn(&str, usize) -> Answer + Clone + Send + 'static,
+    ) -> (Arc<Index>, Vec<(Duration, String)>) {
+        let started = Instant::now();
+        let asked = Asked::default();
+        let log = asked.clone();
+        let service = service_fn(move |request: Request<kube::client::Body>| {
+            let (answer, log) = (answer.clone(), log.clone());
+            async move {
+                let uri = request.uri().to_string();
+                if request.uri().path() == "/api/v1" {
+                    let secrets = json!({"name": "secrets", "kind": "Secret", "namespaced": true});
+                    return Ok(response(200, vec![json!({"resources": [secrets]})], false));
+                }
+                let before = {
+                    let mut log = log.lock();
+                    let same = |(_, other): &&(Duration, String)| is_watch_of(other) == is_watch_of(&uri);
+                    let before = log.iter().filter(same).count();
+                    log.push((started.elapsed(), uri.clone()));
+                    before
+                };
+                match answer(&uri, before) {
+                    Answer::Never => std::future::pending().await,
+                    Answer::Head => Ok(response(200, vec![], true)),
+                    Answer::Whole(code, body) => Ok(response(code, vec![body], false)),
+                    Answer::Then(event) => Ok::<_, BoxError>(response(200, vec![event], true)),
+                }
+            }
+        });
+        let cluster = Cluster::new(Client::new(service, "default"), Duration::from_secs(30));
+        let index = Arc::new(Index::new());
+        let watch = Watch::all(kinds::SECRET);
+        let served = kinds::SECRET.object(Some("n"), "windlass-cert");
+        let _ = tokio::time::timeout(time, follow(&cluster, &index, &watch, &served, &|_| {})).await;
+        let asked = asked.lock().clone();
+        (index, asked)
+    }
+
+    fn is_watch_of(uri: &str) -> bool {
+        uri.contains("watch=true")
+    }
+
+    fn response(code: u16, parts: Vec<Value>, stays_open: bool) -> Response<Body> {
+        let lines = parts.into_iter().map(|part| format!("{part}\n"));
+        let frames = stream::iter(lines.map(|line| Ok(Frame::data(Bytes::from(line)))));
+        let body = if stays_open {
+            frames.chain(stream::pending()).boxed()
+        } else {
+            frames.boxed()
+        };
+        Response::builder()
+            .status(code)
+            .body(StreamBody::new(body))
+            .unwrap()
+    }
+
+    fn secret(version: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"namespace": "n", "name": "s", "resourceVersion": version},
+        })
+    }
+
+    fn list() -> Answer {
+        let list = json!({
+            "apiVersion": "v1", "kind": "SecretList", "metadata": {"resourceVersion": "7"}, "items": [secret("6")],
+        });
+        Answer::Whole(200, list)
+    }
+
+    fn not_found() -> Answer {
+        let status =
+            json!({"kind": "Status", "status": "Failure", "message": "", "reason": "NotFound", "code": 404});
+        Answer::Whole(404, status)
+    }
+
+    fn lists(asked: &[(Duration, String)]) -> usize {
+        asked.iter().filter(|(_, uri)| !is_watch_of(uri)).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_falls_silent_is_begun_again_from_where_it_was() {
+        let (_, asked) = follow_for(Duration::from_secs(100), |uri, _| match is_watch_of(uri) {
+            true => Answer::Then(json!({"type": "MODIFIED", "object": secret("8")})),
+            false => list(),
+        })
+        .await;
+        assert_eq!(lists(&asked), 1, "{asked:?}");
+        let watches: Vec<_> = asked.iter().filter(|(_, uri)| is_watch_of(uri)).collect();
+        assert_eq!(watches.len(), 3, "{asked:?}");
+        assert!(watches[0].1.contains("resourceVersion=7"), "{asked:?}");
+        assert!(watches[1].1.contains("resourceVersion=8"), "{asked:?}");
+        assert!(watches[1].0 <= Duration::from_secs(46), "{asked:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_does_not_come_is_asked_for_again() {
+        for first in [|| Answer::Never, || Answer::Head] {
+            let (index, asked) = follow_for(Duration::from_secs(60), move |uri, before| {
+                match (is_watch_of(uri), before) {
+                    (false, 0) => first(),
+                    (false, _) => list(),
+                    (true, _) => Answer::Head,
+                }
+            })
+            .await;
+            assert_eq!(lists(&asked), 2, "{asked:?}");
+            assert!(index.is_complete(&Watch::all(kinds::SECRET)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_does_not_start_is_started_again() {
+        let (_, asked) = follow_for(Duration::from_secs(60), |uri, before| {
+            match (is_watch_of(uri), before) {
+                (false, _) => list(),
+                (true, 0) => Answer::Never,
+                (true, _) => Answer::Head,
+            }
+        })
+        .await;
+        assert_eq!((lists(&asked), asked.len()), (1, 3), "{asked:?}");
+        assert!(asked[2].1.contains("resourceVersion=7"), "{asked:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_served_and_cannot_be_listed_is_asked_for_with_pauses() {
+        let (_, asked) = follow_for(Duration::from_secs(60), |_, _| not_found()).await;
+        assert!((4..=10).contains(&asked.len()), "{asked:?}");
+    }
+
+    #[test]
+    fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
+        let kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
+        let crd = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
+        let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});
+        for (object, expected) in [
+            (crd("runtime.cluster.x-k8s.io", "ExtensionConfig"), true),
+            (crd("runtime.cluster.x-k8s.io", "Other"), false),
+            (crd("example.com", "ExtensionConfig"), false),
+            (service("v1beta2"), true),
+            (service("v1alpha1"), false),
+            (json!({"kind": "ConfigMap"}), false),
+        ] {
+            assert_eq!(defines(&object, &kind), expected, "{object}");
+        }
+    }
+}

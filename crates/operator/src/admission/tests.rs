@@ -1,0 +1,175 @@
+//! Over the wire: clients that mean no good, and one that does.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use futures::future::join_all;
+use kube::Client;
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig,
+    crypto::ring,
+    pki_types::{PrivateKeyDer, ServerName},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpSocket, TcpStream},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_util::sync::CancellationToken;
+use tower::{BoxError, service_fn};
+use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
+
+use super::{
+    bodies::{Bodies, LONGEST_BODY},
+    connections::{self, CONNECTIONS},
+    server::{Guard, IDENTIFICATION, PATH, router},
+};
+
+const NAME: &str = "windlass.windlass-system.svc";
+
+/// A guard that is served, and how to reach it.
+struct Served {
+    address: SocketAddr,
+    connector: TlsConnector,
+}
+
+impl Served {
+    async fn start() -> Self {
+        let issued = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+        let certificate = issued.cert.der().clone();
+        let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let server = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key)
+            .unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let client = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(connections::serve(
+            listener,
+            server,
+            router(guard()),
+            CancellationToken::new(),
+        ));
+        Self {
+            address,
+            connector: TlsConnector::from(Arc::new(client)),
+        }
+    }
+
+    /// A connection from 127.0.0.`client`.
+    async fn connect(&self, client: u8) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, client], 0))).unwrap();
+        socket.connect(self.address).await.unwrap()
+    }
+
+    /// One over which `sent` was sent, of a body of `length` bytes.
+    async fn begin(&self, client: u8, length: usize, sent: &[u8]) -> TlsStream<TcpStream> {
+        let name = ServerName::try_from(NAME).unwrap();
+        let mut stream = self
+            .connector
+            .connect(name, self.connect(client).await)
+            .await
+            .unwrap();
+        let head = format!("POST {PATH} HTTP/1.1\r\nhost: {NAME}\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // One that is refused before the end need not take the rest.
+        let _ = stream.write_all(sent).await;
+        let _ = stream.flush().await;
+        stream
+    }
+
+    /// The status of the answer to `question`.
+    async fn ask(&self, client: u8, question: &[u8]) -> String {
+        let mut stream = self.begin(client, question.len(), question).await;
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.unwrap();
+        String::from_utf8(status.to_vec()).unwrap()
+    }
+}
+
+fn guard() -> Guard {
+    let answering = service_fn(move |_: http::Request<kube::client::Body>| async move {
+        let user = json!({"metadata": {}, "status": {"userInfo": {"username": "windlass"}}});
+        let body = kube::client::Body::from(user.to_string().into_bytes());
+        Ok::<_, BoxError>(http::Response::new(body))
+    });
+    let index = Index::new();
+    let watch = Watch::all(kinds::BUNDLE_DEPLOYMENT);
+    index.begin_relist(&watch);
+    index.finish_relist(&watch);
+    Guard {
+        index: Arc::new(index),
+        cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
+        certificates: String::new(),
+        bodies: Bodies::new(),
+    }
+}
+
+fn question(of: &Value) -> Vec<u8> {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1", "operation": "DELETE", "userInfo": {"username": "somebody"}, "oldObject": of,
+            "resource": {"group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions"},
+        },
+    });
+    review.to_string().into_bytes()
+}
+
+#[tokio::test]
+async fn who_idles_leaves_for_others() {
+    let served = Served::start().await;
+    let mut idle = join_all((0..CONNECTIONS + 10).map(|_| served.connect(2))).await;
+    assert_eq!(served.ask(3, &question(&json!({}))).await, "HTTP/1.1 200");
+    // Ends where the server keeps no more than it should.
+    for stream in &mut idle[..10] {
+        assert!(!matches!(stream.read(&mut [0]).await, Ok(1..)));
+    }
+    assert_eq!(
+        served.ask(2, &question(&json!({}))).await,
+        "HTTP/1.1 200",
+        "so does who holds all others"
+    );
+}
+
+#[tokio::test]
+async fn who_is_slow_waits_for_itself_only() {
+    let served = Served::start().await;
+    let slow = join_all((0..20).map(|_| served.begin(2, 1000, b"{"))).await;
+    for _ in 0..3 {
+        assert_eq!(served.ask(3, &question(&json!({}))).await, "HTTP/1.1 200");
+    }
+    for mut stream in slow {
+        let mut said = String::new();
+        let _ = stream.read_to_string(&mut said).await;
+        let refused = ["HTTP/1.1 408", "HTTP/1.1 503"]
+            .iter()
+            .any(|status| said.starts_with(status));
+        assert!(refused, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_and_two_large_objects_are_not() {
+    let served = Served::start().await;
+    let large = "a".repeat(6 << 20);
+    assert_eq!(
+        served.ask(2, &question(&json!({"spec": {"names": large}}))).await,
+        "HTTP/1.1 200"
+    );
+    let longer = vec![b' '; LONGEST_BODY + 1];
+    assert_eq!(served.ask(2, &longer).await, "HTTP/1.1 413");
+    let many = json!({"spec": {"conversion": vec![0; 1 << 20]}});
+    assert_eq!(served.ask(2, &question(&many)).await, "HTTP/1.1 400");
+}

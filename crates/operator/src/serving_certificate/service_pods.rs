@@ -1,0 +1,97 @@
+//! The pods that Services select, whether they are endpoints yet or not.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_cluster::{Cluster, RequestError, kinds};
+use windlass_object::object;
+
+/// A pod that may serve, now or later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServicePod {
+    /// Its name.
+    pub(super) name: String,
+    /// When it was created.
+    pub(super) created: Option<Timestamp>,
+}
+
+/// Lists the pods that Services of a namespace select, each once. It is the API server that is asked: no watch may be
+/// late where a CA goes by what it shows.
+pub(super) async fn list(
+    cluster: &Cluster,
+    namespace: &str,
+    services: &[Arc<Value>],
+) -> Result<Vec<ServicePod>, RequestError> {
+    let mut pods: Vec<ServicePod> = Vec::new();
+    for selector in services.iter().filter_map(|service| selector(service)) {
+        let listed = cluster
+            .list_as(&kinds::POD, Some(namespace), Some(&selector), |pod| {
+                ServicePod::of(&pod)
+            })
+            .await?;
+        pods.extend(listed);
+    }
+    pods.sort_by(|one, other| one.name.cmp(&other.name));
+    pods.dedup_by(|one, other| one.name == other.name);
+    Ok(pods)
+}
+
+/// The label selector of a Service; nothing, if its endpoints come from elsewhere.
+fn selector(service: &Value) -> Option<String> {
+    let labels = service.pointer("/spec/selector")?.as_object()?;
+    let terms: Vec<_> = labels
+        .iter()
+        .filter_map(|(label, value)| Some(format!("{label}={}", value.as_str()?)))
+        .collect();
+    (!terms.is_empty()).then(|| terms.join(","))
+}
+
+// === impl ServicePod ===
+
+impl ServicePod {
+    /// Nothing of a pod that has ended or is about to.
+    fn of(pod: &Value) -> Option<Self> {
+        let has_ended = matches!(object::text(pod, "/status/phase"), Some("Succeeded" | "Failed"));
+        if has_ended || object::is_terminating(pod) {
+            return None;
+        }
+        let created = object::text(pod, "/metadata/creationTimestamp");
+        Some(Self {
+            name: object::text(pod, "/metadata/name")?.to_owned(),
+            created: created.and_then(|created| created.parse().ok()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_that_have_ended_serve_nothing() {
+        let pod = |phase: &str, deleted: Option<&str>| {
+            json!({"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": deleted},
+                "status": {"phase": phase}})
+        };
+        for (pod, counts) in [
+            (pod("Pending", None), true),
+            (pod("Running", None), true),
+            (pod("Failed", None), false),
+            (pod("Succeeded", None), false),
+            (pod("Running", Some("2026-01-01T00:00:00Z")), false),
+        ] {
+            assert_eq!(ServicePod::of(&pod).is_some(), counts, "{pod}");
+        }
+    }
+
+    #[test]
+    fn a_service_without_a_selector_selects_no_pod() {
+        assert_eq!(selector(&json!({"spec": {}})), None);
+        assert_eq!(selector(&json!({"spec": {"selector": {}}})), None);
+        let both = json!({"spec": {"selector": {"app": "a", "tier": "b"}}});
+        assert_eq!(selector(&both).as_deref(), Some("app=a,tier=b"));
+    }
+}

@@ -1,0 +1,175 @@
+//! `state.json` of the CA Secret: what is noted of the CAs, and what can be known of them where it cannot be read.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::certificate_store::summary;
+use crate::{
+    pki::{Certificate, CertificateAuthority},
+    rotation::{Ca, CaState, CertificateId},
+};
+
+/// What `state.json` says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum StoredState {
+    /// This.
+    Read(Box<CaState>),
+    /// Something that only a newer Windlass knows to read.
+    Newer(Value),
+    /// Nothing, or nothing that makes sense.
+    Unreadable,
+}
+
+/// The certificates beside it, as far as they can be read.
+#[derive(Debug)]
+pub(super) struct StoredCertificates {
+    pub(super) current: Vec<Certificate>,
+    pub(super) next: Vec<Certificate>,
+    pub(super) retiring: Vec<Certificate>,
+    pub(super) cross: Vec<Certificate>,
+}
+
+/// What is written. It grows when what was written before would be misread.
+const VERSION: u64 = 1;
+
+#[derive(Serialize)]
+struct Versioned<'a> {
+    version: u64,
+    #[serde(flatten)]
+    authorities: &'a CaState,
+}
+
+// === impl StoredState ===
+
+impl StoredState {
+    /// Reads `state.json`. Without a version, it is of before there was one.
+    pub(super) fn read(json: Option<&[u8]>) -> Self {
+        let Some(Ok(stored)) = json.map(serde_json::from_slice::<Value>) else {
+            return Self::Unreadable;
+        };
+        if let Some(version) = stored.get("version")
+            && version.as_u64().is_none_or(|version| version > VERSION)
+        {
+            return Self::Newer(version.clone());
+        }
+        match serde_json::from_value::<Box<CaState>>(stored) {
+            Ok(authorities) if !authorities.is_empty() => Self::Read(authorities),
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+/// `state.json` for these CAs.
+pub(super) fn write(authorities: &CaState) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&Versioned {
+        version: VERSION,
+        authorities,
+    })
+}
+
+// === impl StoredCertificates ===
+
+impl StoredCertificates {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Certificate> {
+        let Self {
+            current,
+            next,
+            retiring,
+            cross,
+        } = self;
+        [current, next, retiring, cross].into_iter().flatten()
+    }
+
+    /// What the certificates tell by themselves. Who else may have their keys, and what was carried out, is not known any
+    /// more: targets are read back again, and a request that is still there is carried out again.
+    pub(super) fn state(&self) -> CaState {
+        let authority = |certificates: &[Certificate]| {
+            let root = certificates.first().filter(|root| is_root(root))?;
+            Some(Ca {
+                generation: CertificateAuthority::generation(root).unwrap_or_default(),
+                certificate: summary(root),
+                // That of its certificate is not later.
+                signs_since: None,
+                has_key: false,
+                as_asked: false,
+            })
+        };
+        let (current, next) = (authority(&self.current), authority(&self.next));
+        let of_current = |cross: &CertificateId| {
+            current.is_some_and(|current: Ca| current.certificate.key_id == cross.key_id)
+        };
+        let generation = self.iter().filter_map(CertificateAuthority::generation).max();
+        CaState {
+            retiring: self
+                .retiring
+                .iter()
+                .filter(|root| is_root(root))
+                .map(summary)
+                .collect(),
+            cross: self.cross.first().map(summary).filter(of_current),
+            generation: generation.unwrap_or_default(),
+            current,
+            next,
+            ..CaState::default()
+        }
+    }
+}
+
+fn is_root(certificate: &Certificate) -> bool {
+    certificate.is_authority() && certificate.is_signed_by(certificate)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::pki::sample;
+
+    fn authorities() -> CaState {
+        let stored = |generation| vec![sample::authority(generation).certificate().clone()];
+        StoredCertificates {
+            current: stored(3),
+            next: stored(4),
+            retiring: stored(2),
+            cross: Vec::new(),
+        }
+        .state()
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_what_was_written_before_there_were_versions() {
+        let authorities = authorities();
+        let json = write(&authorities).unwrap();
+        let mut stored: Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(stored["version"], 1);
+        let read = StoredState::read(Some(&json));
+        assert_eq!(read, StoredState::Read(Box::new(authorities.clone())));
+        stored.as_object_mut().unwrap().remove("version");
+        let json = stored.to_string();
+        let before = StoredState::read(Some(json.as_bytes()));
+        assert_eq!(before, StoredState::Read(Box::new(authorities)));
+    }
+
+    #[test]
+    fn what_a_newer_version_wrote_is_told_from_what_is_broken() {
+        let read = |json: &str| StoredState::read(Some(json.as_bytes()));
+        let mut newer: Value = serde_json::from_slice(&write(&authorities()).unwrap()).unwrap();
+        for version in [json!(2), json!("v2"), json!(null)] {
+            newer["version"] = version.clone();
+            assert_eq!(read(&newer.to_string()), StoredState::Newer(version));
+        }
+        for broken in ["", "{", "{}", "[]", "{\"current\": 1}"] {
+            assert_eq!(read(broken), StoredState::Unreadable, "{broken}");
+        }
+        assert_eq!(StoredState::read(None), StoredState::Unreadable);
+    }
+
+    #[test]
+    fn certificates_tell_which_cas_there_are() {
+        let state = authorities();
+        let generations = [state.current, state.next].map(|authority| authority.unwrap().generation);
+        assert_eq!((generations, state.generation), ([3, 4], 4));
+        assert_eq!(state.retiring.len(), 1);
+    }
+}

@@ -1,0 +1,127 @@
+//! Two processes, each with one half of the controllers: certificates without the rights that bundles take.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use windlass_object::names;
+
+use super::traffic;
+use crate::{
+    operator::{self, Half},
+    request::text,
+    sample,
+    steps::{PATIENCE, VALIDATING, check, get, gone, rotate, serving_certificates, succeed, until},
+    test_cluster::{TestCluster, apply},
+};
+
+/// The namespace of what no bundle brings.
+const NAMESPACE: &str = "platform";
+
+pub(super) async fn certificates_and_bundles_run_in_processes_of_their_own(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    for object in windlass::commands::manifests::certificates_objects() {
+        if object["kind"] != "Deployment" {
+            apply(&cluster.client, &object).await?;
+        }
+    }
+    let account = cluster
+        .backing
+        .service_account(operator::NAMESPACE, operator::CERTIFICATES_ACCOUNT);
+    let kubeconfig = cluster.write("certificates.kubeconfig", &account.await?)?;
+    let certificates = cluster
+        .operator
+        .replica(operator::CERTIFICATES_ACCOUNT)
+        .with_kubeconfig(&kubeconfig)
+        .with_half(Half::Certificates);
+    let _certificates = certificates.start()?;
+    let bundles = cluster
+        .operator
+        .replica("windlass-bundles")
+        .with_half(Half::Bundles);
+    let _bundles = bundles.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    rotate(
+        &cluster.client,
+        sample::NAMESPACE,
+        sample::CERTIFICATE,
+        "ca",
+        PATIENCE,
+    )
+    .await?;
+    traffic::finish(load).await?;
+    annotations_are_obeyed(cluster).await
+}
+
+/// What asks by annotations gets what it asks for, and loses it.
+async fn annotations_are_obeyed(cluster: &TestCluster) -> anyhow::Result<()> {
+    traffic::namespace(cluster, NAMESPACE).await?;
+    let client = &cluster.client;
+    let services = format!("/api/v1/namespaces/{NAMESPACE}/services");
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "hook", "annotations": {names::SERVING_CERT_SECRET: "hook-cert"}},
+        "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 9443, "protocol": "TCP"}]},
+    });
+    succeed(client, "POST", &services, Some(&service)).await?;
+    let secrets = format!("/api/v1/namespaces/{NAMESPACE}/secrets");
+    let trust = until("the Secret is there", PATIENCE, async || {
+        let secret = get(client, &format!("{secrets}/hook-cert"))
+            .await?
+            .unwrap_or_default();
+        Ok(secret["data"]["ca.crt"]
+            .as_str()
+            .map(str::to_owned)
+            .ok_or_else(|| secret["metadata"].to_string()))
+    })
+    .await?;
+    let copy = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"ca.crt": trust},
+        "metadata": {
+            "name": "copy", "labels": {names::SERVING_CERTIFICATE: "hook"},
+            "annotations": {names::ALLOW_DIRECT_INJECTION: "true"},
+        },
+    });
+    succeed(client, "POST", &secrets, Some(&copy)).await?;
+    succeed(client, "POST", VALIDATING, Some(&asking())).await?;
+    let path = format!("{VALIDATING}/halves");
+    until("the copy is injected", PATIENCE, async || {
+        let target = get(client, &path).await?.unwrap_or_default();
+        let carried = STANDARD.decode(text(&target, "/webhooks/0/clientConfig/caBundle"))?;
+        let wanted = STANDARD.decode(&trust)?;
+        Ok(check(carried.trim_ascii() == wanted.trim_ascii(), || {
+            target.to_string()
+        }))
+    })
+    .await?;
+    let no_annotation = json!({"metadata": {"annotations": {names::SERVING_CERT_SECRET: null}}});
+    succeed(client, "PATCH", &format!("{services}/hook"), Some(&no_annotation)).await?;
+    gone(client, &format!("{}/hook", serving_certificates(NAMESPACE))).await?;
+    gone(
+        client,
+        &format!(
+            "/api/v1/namespaces/{}/secrets/{NAMESPACE}.hook",
+            operator::NAMESPACE
+        ),
+    )
+    .await
+}
+
+/// A webhook that nothing calls.
+fn asking() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "halves", "annotations": {names::INJECT_CA_FROM_SECRET: format!("{NAMESPACE}/copy")}},
+        "webhooks": [{
+            "name": "halves.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "failurePolicy": "Ignore",
+            "clientConfig": {"service": {"namespace": NAMESPACE, "name": "hook"}},
+            "rules": [{
+                "apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["nothings"],
+            }],
+        }],
+    })
+}
