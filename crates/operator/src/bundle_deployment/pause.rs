@@ -7,7 +7,7 @@ use windlass_cluster::{lease::NotLeading, worker::Action};
 use windlass_object::{names, object};
 
 use super::{
-    halt::{BundleDeploymentError, Halt},
+    halt::{BundleDeploymentError, Halt, LAG},
     reconciler::BundleReconciler,
     report::PAUSED,
 };
@@ -36,7 +36,9 @@ impl BundleReconciler {
         let known = deployment.status.clone().unwrap_or_default();
         let now = self.context.clock.now();
         let status = paused(known, deployment.metadata.generation, why, now);
-        self.write_status(object, deployment, status).await?;
+        if !self.write_status(object, deployment, status).await? {
+            return Ok(Action::Requeue(LAG));
+        }
         match restored {
             Err(Halt::Error(error)) if NotLeading::caused(&error) => Err(error),
             Err(Halt::Error(error)) => {

@@ -1,7 +1,7 @@
 //! What a reconciliation found, as status and events.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_api::{
     BundleDeployment, BundleDeploymentStatus, BundleRevision, BundleStatus, CertificateStatus,
     ConversionStatus, InstalledRevision, NextRevision, WebhookState, WebhookStatus,
@@ -207,15 +207,16 @@ pub(super) fn webhook_status(configuration: &Value, state: WebhookState) -> Webh
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Writes the status if it differs, and an event where the reason for being ready or not has changed.
+    /// Writes the status as [`BundleReconciler::write_status`] does, and an event where the reason for being ready or not has
+    /// changed.
     pub(super) async fn report(
         &self,
         object: &Value,
         deployment: &BundleDeployment,
         report: &InstallReport,
         outcome: &InstallOutcome,
-    ) -> Result<(), BundleDeploymentError> {
-        let known = self.known_status(object, deployment);
+    ) -> Result<bool, BundleDeploymentError> {
+        let known = deployment.status.clone().unwrap_or_default();
         let generation = deployment.metadata.generation;
         let mut status = BundleDeploymentStatus {
             observed_generation: generation,
@@ -258,34 +259,38 @@ impl BundleReconciler {
         self.write_status(object, deployment, status).await
     }
 
-    /// Writes `status` if it differs from what is known, and announces what is news in it.
+    /// Writes `status`, which was concluded from `object`, if it differs from what is known, and announces what is news in it.
+    /// `false` where the status is another one meanwhile, as after a write of ours that a watch had not shown yet: what is
+    /// concluded from the one before would forget what is installed.
     pub(super) async fn write_status(
         &self,
         object: &Value,
         deployment: &BundleDeployment,
         status: BundleDeploymentStatus,
-    ) -> Result<(), BundleDeploymentError> {
+    ) -> Result<bool, BundleDeploymentError> {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
         self.reported.note(&key.name, &status);
-        // What was written last time may have shown up meanwhile.
-        let known = self.known_status(object, deployment);
-        if status == known {
-            return Ok(());
+        let seen = self.context.index.find(&key);
+        let seen = seen.as_deref().unwrap_or(object);
+        let known = deployment.status.clone().unwrap_or_default();
+        let shown = status_of(seen).unwrap_or_else(|| known.clone());
+        if status == shown {
+            return Ok(true);
         }
-        let patch = merge_patch(&known, &status).map_err(BundleDeploymentError::Encode)?;
-        self.context
-            .cluster
-            .patch_status(&key, &patch, names::STATUS)
-            .await?;
-        self.announce(object, &known, &status);
-        Ok(())
-    }
-
-    /// The status as the watch shows it by now; what `deployment` says may be older.
-    fn known_status(&self, object: &Value, deployment: &BundleDeployment) -> BundleDeploymentStatus {
-        let seen = ObjectKey::of(object).and_then(|key| self.context.index.find(&key));
-        let seen = seen.as_deref().and_then(status_of);
-        seen.unwrap_or_else(|| deployment.status.clone().unwrap_or_default())
+        if shown != known {
+            return Ok(false);
+        }
+        let patch = json!({
+            "metadata": {"resourceVersion": seen["metadata"]["resourceVersion"]},
+            "status": merge_patch(&known, &status).map_err(BundleDeploymentError::Encode)?,
+        });
+        let cluster = &self.context.cluster;
+        match cluster.patch_status_guarded(&key, &patch, names::STATUS).await {
+            Ok(_) => self.announce(object, &known, &status),
+            Err(error) if error.is_conflict() => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
     }
 
     fn announce(&self, object: &Value, known: &BundleDeploymentStatus, status: &BundleDeploymentStatus) {

@@ -17,7 +17,7 @@ use windlass_object::object;
 
 use super::{
     finalizer,
-    halt::{BundleDeploymentError, Halt},
+    halt::{BundleDeploymentError, Halt, LAG},
     memory::{
         Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
         status_of,
@@ -145,7 +145,9 @@ impl BundleReconciler {
             // Everything is armed, and that is said.
             Err(error) => (retrying(&report, &error), Err(error)),
         };
-        self.report(&object, &deployment, &report, &outcome).await?;
+        if !self.report(&object, &deployment, &report, &outcome).await? {
+            return Ok(Action::Requeue(LAG));
+        }
         // Where an error says nothing of what is needed, what is asked stays for the next try.
         if !is_first && result.is_ok() {
             self.withdraw_probes(&name).await?;
@@ -176,8 +178,10 @@ impl BundleReconciler {
         );
         let outcome = InstallOutcome::failed(Milestone::Accepted, "SpecUnreadable", message);
         let report = InstallReport::new(&deployment);
-        self.report(object, &deployment, &report, &outcome).await?;
-        Ok(Action::AwaitChange)
+        match self.report(object, &deployment, &report, &outcome).await? {
+            true => Ok(Action::AwaitChange),
+            false => Ok(Action::Requeue(LAG)),
+        }
     }
 }
 

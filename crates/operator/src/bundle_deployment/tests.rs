@@ -7,6 +7,7 @@ use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
+use windlass_api::{BundleDeployment, BundleDeploymentStatus};
 use windlass_bundle::render::ServingDefaults;
 use windlass_cluster::{
     Cluster, Index, Kind, SystemClock,
@@ -42,6 +43,10 @@ use crate::{
 struct Server {
     index: Arc<Index>,
     statuses: Mutex<Vec<Value>>,
+    /// The resourceVersions that statuses were to replace.
+    guards: Mutex<Vec<Value>>,
+    /// What every write of a status is answered with.
+    refusal: Mutex<Option<StatusCode>>,
     /// How what was deleted was to go.
     deletions: Mutex<Vec<Value>>,
     deployment: Value,
@@ -56,6 +61,8 @@ impl Server {
         Arc::new(Self {
             index: Arc::new(index),
             statuses: Mutex::default(),
+            guards: Mutex::default(),
+            refusal: Mutex::default(),
             deletions: Mutex::default(),
             deployment,
         })
@@ -67,7 +74,16 @@ impl Server {
         let path = parts.uri.path();
         let (code, body) = if path.ends_with("/status") {
             self.statuses.lock().push(sent["status"].clone());
-            (StatusCode::OK, sent)
+            self.guards
+                .lock()
+                .push(sent["metadata"]["resourceVersion"].clone());
+            let refusal = *self.refusal.lock();
+            refusal.map_or((StatusCode::OK, sent), |code| {
+                let status = json!({
+                    "kind": "Status", "status": "Failure", "message": "", "reason": "Conflict", "code": code.as_u16(),
+                });
+                (code, status)
+            })
         } else if path == "/apis/windlass.dev/v1alpha1" {
             let kind = json!({"name": "bundledeployments", "kind": "BundleDeployment", "namespaced": false});
             (StatusCode::OK, json!({"resources": [kind]}))
@@ -196,6 +212,41 @@ async fn a_finalizer_that_is_refused_is_reported() {
         message.as_str().unwrap().contains("the policy engine says no"),
         "{message}"
     );
+}
+
+#[tokio::test]
+async fn what_is_concluded_from_an_older_status_is_not_written() {
+    let before = deployment(json!({"namespace": "a", "source": {}}));
+    let server = Server::new(before.clone());
+    let reconciler = server.reconciler().await;
+    let read: BundleDeployment = serde_json::from_value(before.clone()).unwrap();
+    let concluded = BundleDeploymentStatus {
+        observed_generation: Some(3),
+        ..read.status.clone().unwrap()
+    };
+    let shown = |version: &str, status: &Value| {
+        let mut after = before.clone();
+        after["metadata"]["resourceVersion"] = version.into();
+        after["status"] = status.clone();
+        server.index.apply(&Watch::all(kinds::BUNDLE_DEPLOYMENT), after);
+    };
+    let write = async || reconciler.write_status(&before, &read, concluded.clone()).await;
+
+    let mut installed = before["status"].clone();
+    installed["installed"] = json!({
+        "revision": 1, "package": "a", "name": "a", "version": "1.0.0", "digest": "d", "healthy": true,
+    });
+    shown("8", &installed);
+    assert!(!write().await.unwrap(), "a write that the watch shows only now");
+    assert!(server.statuses.lock().is_empty());
+
+    // Somebody changes something else: what was concluded holds.
+    shown("9", &before["status"]);
+    assert!(write().await.unwrap());
+    assert_eq!(*server.guards.lock(), ["9"]);
+
+    *server.refusal.lock() = Some(StatusCode::CONFLICT);
+    assert!(!write().await.unwrap(), "a write that no watch shows yet");
 }
 
 #[tokio::test]
