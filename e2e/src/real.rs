@@ -66,6 +66,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let can = |disruption: &Disruption| match disruption {
         Disruption::Restart | Disruption::Pause => clusters.iter().all(Existing::may_be_killed),
         Disruption::Faults => false,
+        Disruption::Controllers => true,
         Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
     };
     let pool = Arc::new(ClusterPool::new(clusters.clone()));
@@ -141,6 +142,7 @@ fn why_not(disruption: Disruption) -> &'static str {
             "nothing says where the etcd and kube-apiserver of this cluster run: --control-planes does"
         }
         Disruption::Faults => "only the sandbox misbehaves when it is told to",
+        Disruption::Controllers => "this cluster runs no controllers",
         Disruption::ControllerRuntime => {
             "E2E_WEBHOOK_SERVER names no program: e2e/webhook-server/build builds it"
         }

@@ -144,7 +144,8 @@ pub enum PrivateKeyAlgorithm {
 pub struct Reload {
     /// Reload strategy.
     pub strategy: ReloadStrategy,
-    /// Name of the Deployment of the server; required to restart a server that does not reload its certificate.
+    /// Name of the Deployment of the server: nothing else is restarted then. Without it, whatever keeps the pods of the
+    /// Service running is: a Deployment, StatefulSet or DaemonSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = crate::schemas::SUBDOMAIN))]
     pub deployment_name: Option<String>,

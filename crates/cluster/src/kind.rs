@@ -53,6 +53,10 @@ pub mod kinds {
     pub const EVENT: Kind = Kind::new("events.k8s.io/v1", "Event");
     /// ReplicaSets.
     pub const REPLICA_SET: Kind = Kind::new("apps/v1", "ReplicaSet");
+    /// StatefulSets.
+    pub const STATEFUL_SET: Kind = Kind::new("apps/v1", "StatefulSet");
+    /// DaemonSets.
+    pub const DAEMON_SET: Kind = Kind::new("apps/v1", "DaemonSet");
     /// Leases.
     pub const LEASE: Kind = Kind::new("coordination.k8s.io/v1", "Lease");
     /// CustomResourceDefinitions.

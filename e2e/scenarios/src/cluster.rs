@@ -35,6 +35,8 @@ pub enum Disruption {
     Faults,
     /// Its pods run a program of controller-runtime: see [`crate::sample::CONTROLLER_RUNTIME_IMAGE`].
     ControllerRuntime,
+    /// Its StatefulSets and DaemonSets have pods.
+    Controllers,
 }
 
 /// A cluster that was there before, as it is named on a command line.

@@ -13,26 +13,21 @@ const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
 /// The ServiceAccount, its roles and their bindings.
 pub(super) fn documents() -> Vec<Document> {
-    account(NAME, &[Controllers::All, Controllers::Bundles], ROLE, rules())
+    account(NAME, Controllers::All, ROLE, rules())
 }
 
 /// The same for a process that runs the controllers of certificates only.
 pub(super) fn certificates_documents() -> Vec<Document> {
     account(
         CERTIFICATES_ACCOUNT,
-        &[Controllers::Certificates],
+        Controllers::Certificates,
         CERTIFICATES_ROLE,
         certificates_rules(),
     )
 }
 
-/// A ServiceAccount for these choices of controllers, which may do what `rules` say, and have their Leases.
-fn account(
-    name: &str,
-    controllers: &[Controllers],
-    comment: &'static str,
-    rules: Vec<Value>,
-) -> Vec<Document> {
+/// A ServiceAccount for these controllers, which may do what `rules` say, and have their Lease.
+fn account(name: &str, controllers: Controllers, comment: &'static str, rules: Vec<Value>) -> Vec<Document> {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
@@ -48,17 +43,13 @@ fn account(
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
         "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": NAMESPACE }],
     });
-    let leases: Vec<_> = controllers
-        .iter()
-        .map(|controllers| controllers.lease())
-        .collect();
     let election = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
         "rules": [
             {
                 "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-                "resourceNames": leases, "verbs": ["get", "update"],
+                "resourceNames": [controllers.lease()], "verbs": ["get", "update"],
             },
             { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] },
         ],
@@ -94,13 +85,14 @@ After an upgrade has changed the storage version of a CRD, its stored objects ar
 and for the resources of that CRD only, the operator grants itself `get` and `patch` by a separate ClusterRole.
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
 Pods are created only as canaries of upgrades, and only these are deleted.
+StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.
 ReplicaSets are deleted only where the selector of a bundle's Deployment changes: its old pods serve until the new ones do.";
 
 /// What the role is for of a process that runs the controllers of certificates only.
 const CERTIFICATES_ROLE: &str = "Every verb that the controllers of certificates use: as cainjector and service-ca have together.
 RBAC cannot restrict Secrets by label: only those of ServingCertificates are read and written, and those that targets of
 inject-ca-from-secret name are read.
-Deployments are patched only to restart them where a ServingCertificate says so.";
+Deployments, StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.";
 
 /// What the controllers of certificates use: a part of [`rules`].
 fn certificates_rules() -> Vec<Value> {
@@ -119,7 +111,12 @@ fn certificates_rules() -> Vec<Value> {
         rule(&[""], &["services"], &["list", "watch"]),
         rule(&[""], &["pods"], &["list"]),
         rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
-        rule(&["apps"], &["deployments"], &["get", "patch"]),
+        rule(
+            &["apps"],
+            &["deployments", "statefulsets", "daemonsets"],
+            &["get", "patch"],
+        ),
+        rule(&["apps"], &["replicasets"], &["get"]),
         rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
         rule(&["coordination.k8s.io"], &["leases"], &["list"]),
     ];
@@ -148,7 +145,8 @@ fn rules() -> Vec<Value> {
     rules.extend(core);
     rules.extend([
         rule(&["apps"], &["deployments"], &KEEP),
-        rule(&["apps"], &["replicasets"], &["list", "delete"]),
+        rule(&["apps"], &["statefulsets", "daemonsets"], &["get", "patch"]),
+        rule(&["apps"], &["replicasets"], &["get", "list", "delete"]),
         rule(&[""], &["pods"], &["get", "list", "watch", "create", "delete"]),
         rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
     ]);

@@ -291,6 +291,7 @@ mod tests {
         let pod = |name: &str| ServicePod {
             name: name.to_owned(),
             created: Some(Timestamp::UNIX_EPOCH),
+            controller: None,
         };
         assert_eq!(add_pods(&mut endpoints, &[pod("pod"), pod("other")]), 1);
         assert_eq!(endpoints[0].created, Some(Timestamp::UNIX_EPOCH));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures::future::join_all;
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{RequestError, keys};
+use windlass_cluster::keys;
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     injection::{self, Injection},
@@ -66,12 +66,11 @@ impl CertificateReconciler {
                     injections.push((target, bundle));
                     continue;
                 }
-                Step::RestartRollout { leaf, .. } => {
-                    let Some(deployment) = &gathered.deployment else {
+                Step::RestartRollout { workload, leaf } => {
+                    let Some((seen, _)) = gathered.workloads.get(workload) else {
                         continue;
                     };
-                    let patch = restart_patch(deployment, leaf);
-                    self.patch_deployment(deployment, &patch).await
+                    self.patch_workload(workload, &restart_patch(seen, leaf)).await
                 }
             };
             match done {
@@ -279,13 +278,12 @@ impl CertificateReconciler {
         Ok(())
     }
 
-    async fn patch_deployment(
+    async fn patch_workload(
         &self,
-        deployment: &Value,
+        key: &ObjectKey,
         patch: &json_patch::Patch,
     ) -> Result<WriteOutcome, ServingCertificateError> {
-        let key = ObjectKey::of(deployment).ok_or(RequestError::Nameless)?;
-        match self.context.cluster.patch(&key, patch, names::CERTIFICATES).await {
+        match self.context.cluster.patch(key, patch, names::CERTIFICATES).await {
             Ok(_) => {
                 info!(object = %key, "Restarted the rollout");
                 Ok(WriteOutcome::Written)

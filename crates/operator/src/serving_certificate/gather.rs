@@ -1,18 +1,18 @@
 //! Looking at everything that a plan is made from.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::warn;
 use windlass_api::ReloadStrategy;
-use windlass_cluster::{kinds, telemetry::chain};
+use windlass_cluster::{Kind, kinds, telemetry::chain};
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
     injection::asks_for,
-    objects::{CaSecret, CertificateStore, ServingSecret, limit_adoption, read_deployment, read_target},
+    objects::{CaSecret, CertificateStore, ServingSecret, limit_adoption, read_target, read_workload},
     pki::DnsNames,
-    rotation::{ClockReading, Mark, Observation, ObservedEndpoint, Timing, TrustSet},
+    rotation::{CertificateId, ClockReading, Mark, Observation, ObservedEndpoint, Timing, TrustSet},
 };
 
 use super::{
@@ -22,10 +22,11 @@ use super::{
     obstacle::{Unobservable, in_way_of_authorities, in_way_of_serving},
     reconciler::CertificateReconciler,
     secrets::Secrets,
-    service_pods,
+    service_pods::{self, ServicePod},
     targets::{SeenTargets, requesting_targets},
+    workloads::{self, Workload},
 };
-use crate::{bundle_deployment::rollout_status::RolloutStatus, injection::TARGET_KINDS};
+use crate::injection::TARGET_KINDS;
 
 /// What was seen, and what is needed to act on a plan.
 pub(super) struct Gathered {
@@ -41,8 +42,8 @@ pub(super) struct Gathered {
     pub(super) serving: Option<ServingSecret>,
     /// The targets as they were seen.
     pub(super) targets: SeenTargets,
-    /// The Deployment that may be restarted.
-    pub(super) deployment: Option<Value>,
+    /// Those that may be restarted.
+    pub(super) workloads: BTreeMap<ObjectKey, Workload>,
 }
 
 // === impl CertificateReconciler ===
@@ -74,14 +75,17 @@ impl CertificateReconciler {
                 &mut gathered.certificates,
             )
             .await;
-            self.look_at_pods(desired, &services, &mut gathered.observation)
+            let pods = self
+                .look_at_pods(desired, &services, &mut gathered.observation)
                 .await;
+            gathered.workloads = self
+                .look_at_workloads(desired, &pods, &gathered.observation)
+                .await;
+            let workloads = gathered.workloads.values();
+            gathered.observation.workloads = workloads
+                .filter_map(|(workload, pods)| read_workload(workload, pods.clone()))
+                .collect();
         }
-        gathered.deployment = self.look_at_deployment(desired).await?;
-        gathered.observation.rollout = gathered.deployment.as_ref().map(|deployment| {
-            let progressing = RolloutStatus::of(deployment) != RolloutStatus::Complete;
-            read_deployment(deployment, progressing)
-        });
         Ok(Ok(gathered))
     }
 
@@ -127,12 +131,12 @@ impl CertificateReconciler {
             authority,
             serving,
             targets,
-            deployment: None,
+            workloads: BTreeMap::new(),
         }))
     }
 
-    /// Looks at one target, and at nothing else. Its Secrets are read only if the watch has seen them change since a
-    /// reconciliation read them: a target is written only where it still carries what was seen, and a plan that knows more
+    /// Looks at one target, and at nothing else. Its Secrets are read only if the watch has seen them change since they were
+    /// read last: a target is written only where it still carries what was seen, and a plan that knows more
     /// puts right what an older one wrote. Nothing, where something is in the way, or the target asks for nothing.
     pub(super) async fn gather_target(
         &self,
@@ -175,7 +179,7 @@ impl CertificateReconciler {
             authority: None,
             serving: None,
             targets: SeenTargets::from([(target.clone(), object)]),
-            deployment: None,
+            workloads: BTreeMap::new(),
         }))
     }
 
@@ -248,50 +252,64 @@ impl CertificateReconciler {
         }
     }
 
-    /// Looks at the pods of the Services where endpoints alone do not tell what is or will be served.
+    /// Looks at the pods of the Services where endpoints alone do not tell what is or will be served; none, where they do.
     async fn look_at_pods(
         &self,
         desired: &DesiredCertificate,
         services: &[Arc<Value>],
         observation: &mut Observation,
-    ) {
+    ) -> Vec<ServicePod> {
         let authorities = observation.authorities.as_ref().map(|secret| &secret.content);
         let is_settled =
             authorities.is_some_and(|state| state.retiring.is_empty() && state.leaves.len() <= 1);
-        let is_seen = |endpoint: &ObservedEndpoint| endpoint.ready && endpoint.unobservable.is_none();
+        let published = published(observation).copied();
+        let is_seen = |endpoint: &ObservedEndpoint| endpoint.ready && endpoint.serves(published.as_ref());
         let endpoints = &mut observation.endpoints;
         if is_settled && endpoints.iter().any(|endpoint| endpoint.ready) && endpoints.iter().all(is_seen) {
-            return;
+            return Vec::new();
         }
-        observation.service.starting = match service_pods::list(
-            &self.context.cluster,
-            desired.namespace(),
-            services,
-        )
-        .await
-        {
-            Ok(pods) => Some(endpoints::add_pods(endpoints, &pods)),
+        match service_pods::list(&self.context.cluster, desired.namespace(), services).await {
+            Ok(pods) => {
+                observation.service.starting = Some(endpoints::add_pods(endpoints, &pods));
+                pods
+            }
             Err(error) => {
                 warn!(certificate = %desired.key, error = chain(&error), "Cannot list the pods of the Service");
-                None
+                observation.service.starting = None;
+                Vec::new()
             }
-        };
+        }
     }
 
-    async fn look_at_deployment(
+    /// Looks at what keeps the pods running that get requests and may not serve the certificate in the Secret.
+    async fn look_at_workloads(
         &self,
         desired: &DesiredCertificate,
-    ) -> Result<Option<Value>, ServingCertificateError> {
+        pods: &[ServicePod],
+        observation: &Observation,
+    ) -> BTreeMap<ObjectKey, Workload> {
         let reload = &desired.spec.reload;
-        let Some(name) = &reload.deployment_name else {
-            return Ok(None);
-        };
         if reload.strategy == ReloadStrategy::Never {
-            return Ok(None);
+            return BTreeMap::new();
         }
-        let key = kinds::DEPLOYMENT.object(Some(desired.namespace()), name);
-        Ok(self.context.cluster.read(&key).await?)
+        let published = published(observation);
+        let endpoints = &observation.endpoints;
+        let late = pods.iter().filter(|pod| {
+            let is_late = |endpoint: &ObservedEndpoint| endpoint.ready && !endpoint.serves(published);
+            let mut endpoints = endpoints.iter();
+            endpoints.any(|endpoint| endpoint.name == pod.name && is_late(endpoint))
+        });
+        let mut workloads = workloads::read(&self.context.cluster, late).await;
+        if let Some(name) = &reload.deployment_name {
+            workloads.retain(|workload, _| Kind::of(workload) == kinds::DEPLOYMENT && workload.name == *name);
+        }
+        workloads
     }
+}
+
+/// The serving certificate in the Secret.
+fn published(observation: &Observation) -> Option<&CertificateId> {
+    observation.serving.as_ref()?.content.leaf.as_ref()
 }
 
 /// What targets are to carry.

@@ -33,6 +33,7 @@ mod targets;
 mod tests;
 mod triggers;
 mod turns;
+mod workloads;
 
 pub use error::{ReadCertificateError, ServingCertificateError};
 pub use run::run;

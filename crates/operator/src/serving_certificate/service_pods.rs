@@ -5,7 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, kinds};
-use windlass_object::object;
+use windlass_object::{ObjectKey, object};
+
+use super::workloads::controller;
 
 /// A pod that may serve, now or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub(super) struct ServicePod {
     pub(super) name: String,
     /// When it was created.
     pub(super) created: Option<Timestamp>,
+    /// What keeps it running, if anything does.
+    pub(super) controller: Option<ObjectKey>,
 }
 
 /// Lists the pods that Services of a namespace select, each once. It is the API server that is asked: no watch may be
@@ -60,6 +64,7 @@ impl ServicePod {
         Some(Self {
             name: object::text(pod, "/metadata/name")?.to_owned(),
             created: created.and_then(|created| created.parse().ok()),
+            controller: controller(pod),
         })
     }
 }

@@ -239,6 +239,13 @@ impl CaState {
         }
     }
 
+    /// Forgets the serving certificates of CAs that are gone: nothing serves them, unless a compromised one signed them.
+    fn forget_leaves(&mut self) {
+        let mut leaves = std::mem::take(&mut self.leaves);
+        leaves.retain(|leaf| self.knows(leaf.issuer_key_id) || self.distrusted.contains(&leaf.issuer_key_id));
+        self.leaves = leaves;
+    }
+
     /// What the CA Secret holds after a change.
     ///
     /// # Errors
@@ -290,6 +297,7 @@ impl CaState {
                 authorities
                     .retiring
                     .retain(|authority| !key_ids.contains(&authority.key_id));
+                authorities.forget_leaves();
                 if let Some(template) = next {
                     authorities.next = Some(authorities.issue(template, None, issuer)?);
                     authorities.trust = Trust::Retiring;

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::rotation::{
     certificate::{CertificateId, KeyId},
-    observation::{ObservedDeployment, ObservedEndpoint},
+    observation::{ObservedEndpoint, ObservedWorkload},
     situation::Situation,
     step::Step,
     timing,
@@ -144,28 +144,35 @@ pub(super) fn behind<'a>(
     })
 }
 
-/// The restart of a server that does not read its certificate again, once for each certificate.
-pub(super) fn restart(situation: &Situation<'_>) -> Option<Step> {
-    let rollout = situation.observation.rollout.as_ref()?;
-    let wait = restart_wait(situation, rollout)?;
-    let leaf = situation.leaf()?;
-    (!wait.is_positive()).then(|| Step::RestartRollout {
-        deployment: rollout.deployment.clone(),
-        leaf: leaf.fingerprint,
+/// The restarts of servers that do not read their certificate again, once for each certificate.
+pub(super) fn restarts<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item = Step> + 'a {
+    let leaf = situation.leaf().map(|leaf| leaf.fingerprint);
+    let due = restart_waits(situation).filter(|(_, wait)| !wait.is_positive());
+    due.filter_map(move |(workload, _)| {
+        Some(Step::RestartRollout {
+            workload: workload.id.clone(),
+            leaf: leaf?,
+        })
     })
 }
 
-/// How long until a restart is due; nothing, if none is needed or it was done.
-pub(super) fn restart_wait(
-    situation: &Situation<'_>,
-    rollout: &ObservedDeployment,
-) -> Option<SignedDuration> {
+/// How long until restarts are due: of what needs one that was not done yet.
+pub(super) fn restart_waits<'a>(
+    situation: &'a Situation<'_>,
+) -> impl Iterator<Item = (&'a ObservedWorkload, SignedDuration)> {
+    let workloads = situation.observation.workloads.iter();
+    workloads.filter_map(move |workload| Some((workload, restart_wait(situation, workload)?)))
+}
+
+fn restart_wait(situation: &Situation<'_>, workload: &ObservedWorkload) -> Option<SignedDuration> {
     let leaf = situation.leaf()?;
-    if rollout.restarted_for == Some(leaf.fingerprint) || rollout.progressing {
+    if workload.restarted_for == Some(leaf.fingerprint) || workload.progressing {
         return None;
     }
+    let has = |endpoint: &ObservedEndpoint| workload.pods.contains(&endpoint.name);
     // Certificates of others are none of our business: a proxy in front of the server serves its own.
     let old: Vec<_> = behind(situation)
+        .filter(|(endpoint, _)| has(endpoint))
         .map(|(_, leaf)| leaf)
         .filter(|leaf| is_ours(situation, leaf))
         .collect();
@@ -178,7 +185,8 @@ pub(super) fn restart_wait(
     let Some(seen) = old.iter().map(until_last_third).min() else {
         // What nobody sees may have reloaded: it is restarted only where that costs nothing.
         let mut ready = situation.observation.ready_endpoints();
-        let is_free = !rollout.costs_requests && ready.any(|endpoint| may_serve(situation, endpoint));
+        let may_serve = |endpoint| has(endpoint) && may_serve(situation, endpoint);
+        let is_free = !workload.costs_requests && ready.any(may_serve);
         let replaced = replaced(situation).map(|leaf| match is_distrusted(leaf) {
             true => reload,
             false => until_last_third(leaf),
@@ -186,7 +194,7 @@ pub(super) fn restart_wait(
         return replaced.min().filter(|_| is_free);
     };
     let is_emergency = !is_distrusted(leaf) && old.iter().any(is_distrusted);
-    if !rollout.costs_requests || is_emergency {
+    if !workload.costs_requests || is_emergency {
         return Some(reload);
     }
     Some(seen)

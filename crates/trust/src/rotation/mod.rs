@@ -46,8 +46,7 @@ pub use self::{
     conditions::{Assessment, Assessments, ConditionStatus, Reason},
     endpoint_counts::EndpointCounts,
     observation::{
-        Observation, ObservedDeployment, ObservedEndpoint, ObservedService, PublishedSecret, Target,
-        Versioned,
+        Observation, ObservedEndpoint, ObservedService, ObservedWorkload, PublishedSecret, Target, Versioned,
     },
     repair_limiter::{Contested, RepairLimiter},
     report::RotationPhase,

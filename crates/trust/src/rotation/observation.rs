@@ -1,5 +1,7 @@
 //! What was read before a rotation is planned.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use windlass_object::ObjectKey;
 
@@ -32,8 +34,8 @@ pub struct Observation {
     pub regressed: Option<Mark>,
     /// The endpoints of the Service, ready or not.
     pub endpoints: Vec<ObservedEndpoint>,
-    /// The Deployment that may be restarted; nothing with strategy `Never`, or if there is none.
-    pub rollout: Option<ObservedDeployment>,
+    /// Those that keep pods running which may not serve the certificate in the Secret; none with strategy `Never`.
+    pub workloads: Vec<ObservedWorkload>,
     /// The value of `windlass.dev/rotate`.
     pub request: Option<String>,
 }
@@ -105,11 +107,13 @@ pub struct ObservedEndpoint {
     pub unobservable: Option<String>,
 }
 
-/// The Deployment behind the Service.
+/// A Deployment, StatefulSet or DaemonSet that keeps pods of the Service running.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ObservedDeployment {
-    /// Its name, in the namespace of the Service.
-    pub deployment: String,
+pub struct ObservedWorkload {
+    /// Names it.
+    pub id: ObjectKey,
+    /// The names of its pods, of those that may not serve the certificate in the Secret.
+    pub pods: BTreeSet<String>,
     /// Whether a restart leaves a moment without a ready pod: strategy Recreate, or one replica that cannot surge.
     pub costs_requests: bool,
     /// Whether pods are being replaced.
@@ -137,7 +141,7 @@ impl Observation {
             },
             regressed: None,
             endpoints: Vec::new(),
-            rollout: None,
+            workloads: Vec::new(),
             request: None,
         }
     }
@@ -234,7 +238,7 @@ impl ObservedEndpoint {
     }
 
     /// Whether it was seen, on every port, to serve just that.
-    pub(super) fn serves(&self, leaf: Option<&CertificateId>) -> bool {
+    pub fn serves(&self, leaf: Option<&CertificateId>) -> bool {
         let is_it = |chain: &Chain| Some(chain.leaf.fingerprint) == leaf.map(|leaf| leaf.fingerprint);
         self.unobservable.is_none() && !self.chains.is_empty() && self.chains.iter().all(is_it)
     }

@@ -104,8 +104,7 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         Hold::Blind(over) => Some(until(over).min(look_again)),
     });
     let alarms = endpoints::replaced(situation).map(|leaf| until(timing.last_call(leaf)));
-    let rollout = situation.observation.rollout.as_ref();
-    let restart = rollout.and_then(|rollout| endpoints::restart_wait(situation, rollout));
+    let restarts = endpoints::restart_waits(situation).map(|(_, wait)| wait);
     let behind = endpoints::behind(situation).next().map(|_| look_again);
     let recording = change::may_record_served(situation).then(|| endpoints::overlap_left(situation));
     let refusing = situation.refusing_targets().next().map(|_| timing.retry);
@@ -117,7 +116,7 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         .chain(situation.trust_wait())
         .chain(contested)
         .chain(holds)
-        .chain(restart)
+        .chain(restarts)
         .chain(behind)
         .chain(alarms)
         .chain(recording.flatten())

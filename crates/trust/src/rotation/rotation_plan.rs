@@ -103,7 +103,7 @@ pub fn plan(observation: &Observation, timing: &Timing) -> RotationPlan {
         None => publication::due(&situation)
             .into_iter()
             .chain(situation.injections())
-            .chain(endpoints::restart(&situation))
+            .chain(endpoints::restarts(&situation))
             .collect(),
     };
     report::report(&situation, steps)

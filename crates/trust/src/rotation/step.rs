@@ -31,10 +31,11 @@ pub enum Step {
         /// What it is to carry.
         bundle: TrustSet,
     },
-    /// Restart the Deployment's pods, and note in their template for which serving certificate.
+    /// Restart the pods of a Deployment, StatefulSet or DaemonSet, and note in their template for which serving
+    /// certificate.
     RestartRollout {
-        /// The Deployment, in the namespace of the Service.
-        deployment: String,
+        /// Whose pods.
+        workload: ObjectKey,
         /// The serving certificate that its pods do not read.
         leaf: Fingerprint,
     },
@@ -86,9 +87,9 @@ impl fmt::Display for Step {
                 }
             },
             Self::InjectTarget { target, .. } => write!(f, "Injected the trust bundle into {target}"),
-            Self::RestartRollout { deployment, .. } => write!(
+            Self::RestartRollout { workload, .. } => write!(
                 f,
-                "Restarted Deployment {deployment} because its pods did not reload the serving certificate"
+                "Restarted {workload} because its pods did not reload the serving certificate"
             ),
         }
     }

@@ -139,6 +139,8 @@ async fn inflict(
             faults.clear();
             outcome
         }
-        Disruption::ControllerRuntime => anyhow::bail!("a program inflicts nothing on a cluster"),
+        Disruption::ControllerRuntime | Disruption::Controllers => {
+            anyhow::bail!("a program inflicts nothing on a cluster")
+        }
     }
 }

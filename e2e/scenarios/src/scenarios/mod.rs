@@ -47,6 +47,7 @@ mod self_managed;
 mod service;
 mod traffic;
 mod upgrade;
+mod workloads;
 
 use std::pin::Pin;
 
@@ -200,6 +201,7 @@ scenarios! {
     rotation::the_leaf_rotates_under_load,
     rotation::the_ca_rotates_under_load,
     rotation::a_server_that_never_reloads_is_restarted_without_a_failed_call,
+    workloads::a_server_that_never_reloads_is_restarted_whatever_keeps_it_running needs Controllers,
     rotation::a_target_that_refuses_is_named_and_the_others_go_on,
     drift::every_kind_of_target_is_repaired,
     drift::what_others_write_at_the_same_moment_is_kept,

@@ -1,10 +1,13 @@
 //! Endpoints that lag, and servers that are restarted.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
+use windlass_object::ObjectKey;
 
 use crate::rotation::{
-    Blocked, CaChange, ClockReading, ConditionStatus, Digest, Mark, ObservedDeployment, Reason,
-    RotationPhase, Step, plan,
+    Blocked, CaChange, ClockReading, ConditionStatus, Digest, Mark, ObservedWorkload, Reason, RotationPhase,
+    Step, plan,
     tests::{
         HOUR, changes, generation, settled, step, until,
         world::{self, World, timing},
@@ -163,7 +166,7 @@ fn an_unknown_write_of_the_serving_secret_begins_no_wait_anew() {
 #[test]
 fn it_is_looked_less_and_less_often_at_what_does_not_change() {
     let mut world = stubborn(false);
-    world.rollout = None;
+    world.workloads.clear();
     let mut sleeps = Vec::new();
     for _ in 0..12 {
         let sleep = world.plan(&timing()).wake_up;
@@ -294,16 +297,26 @@ fn mark(run: u64, uptime: i64) -> Mark {
 fn stubborn(costs_requests: bool) -> World {
     let mut world = settled();
     world.request = Some("leaf:1".to_owned());
-    world.rollout = Some(ObservedDeployment {
-        deployment: "server".to_owned(),
-        costs_requests,
-        progressing: false,
-        restarted_for: None,
-    });
+    world.workloads = vec![workload("server", "0", costs_requests)];
     for _ in 0..4 {
         step(&mut world);
     }
     world
+}
+
+fn workload(name: &str, pod: &str, costs_requests: bool) -> ObservedWorkload {
+    ObservedWorkload {
+        id: ObjectKey {
+            api_version: "apps/v1".to_owned(),
+            kind: "StatefulSet".to_owned(),
+            namespace: Some("n".to_owned()),
+            name: name.to_owned(),
+        },
+        pods: BTreeSet::from([pod.to_owned()]),
+        costs_requests,
+        progressing: false,
+        restarted_for: None,
+    }
 }
 
 fn restarts(world: &World) -> bool {
@@ -323,6 +336,18 @@ fn a_server_that_does_not_reload_is_restarted_once() {
     assert!(restarts(&world));
     step(&mut world);
     assert_eq!(world.plan(&timing()).steps, []);
+}
+
+#[test]
+fn of_several_workloads_only_the_one_whose_pods_do_not_reload_is_restarted() {
+    let mut world = stubborn(false);
+    world.workloads.insert(0, workload("other", "1", false));
+    world.tick();
+    world.tick();
+    let [Step::RestartRollout { workload, .. }] = &world.plan(&timing()).steps[..] else {
+        panic!("{:#?}", world.plan(&timing()).steps);
+    };
+    assert_eq!(workload.name, "server");
 }
 
 #[test]
@@ -386,10 +411,10 @@ fn nothing_is_restarted_while_pods_are_replaced_or_for_what_others_signed() {
     let mut world = stubborn(false);
     world.tick();
     world.tick();
-    world.rollout.as_mut().unwrap().progressing = true;
+    world.workloads[0].progressing = true;
     assert!(!restarts(&world));
 
-    world.rollout.as_mut().unwrap().progressing = false;
+    world.workloads[0].progressing = false;
     let chain = world.pods[0].chain.as_mut().unwrap();
     chain.leaf.issuer_key_id = Digest([200; 20]);
     assert!(!restarts(&world));

@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use windlass_object::ObjectKey;
 
 use crate::rotation::{
-    CaChange, CaState, CertificateId, Chain, ClockReading, KeyId, Leaf, Mark, Observation,
-    ObservedDeployment, ObservedEndpoint, ObservedService, Publication, PublishedSecret, RotationPlan, Step,
-    Timing, Trust, TrustSet, Versioned, has_regressed, plan, repairs,
+    CaChange, CaState, CertificateId, Chain, ClockReading, KeyId, Leaf, Mark, Observation, ObservedEndpoint,
+    ObservedService, ObservedWorkload, Publication, PublishedSecret, RotationPlan, Step, Timing, Trust,
+    TrustSet, Versioned, has_regressed, plan, repairs,
     tests::lag::{Pod, Stage, WebhookConfiguration},
 };
 
@@ -57,7 +57,7 @@ pub(super) struct World {
     /// Kinds of targets that cannot be listed.
     pub(super) unlisted: Vec<String>,
     pub(super) pods: Vec<Pod>,
-    pub(super) rollout: Option<ObservedDeployment>,
+    pub(super) workloads: Vec<ObservedWorkload>,
     pub(super) request: Option<String>,
     /// How many certificates were made.
     pub(super) issued: u8,
@@ -116,7 +116,7 @@ impl World {
                     observable: *observable,
                 })
                 .collect(),
-            rollout: None,
+            workloads: Vec::new(),
             request: None,
             issued: 0,
             compromised: BTreeSet::new(),
@@ -166,7 +166,7 @@ impl World {
                 .enumerate()
                 .map(|(index, pod)| self.dial(index, *pod))
                 .collect(),
-            rollout: self.rollout.clone(),
+            workloads: self.workloads.clone(),
             request: self.request.clone(),
         }
     }
@@ -248,9 +248,10 @@ impl World {
                     target.write(bundle);
                 }
             }
-            Step::RestartRollout { leaf, .. } => {
-                let rollout = self.rollout.as_mut().unwrap();
-                rollout.restarted_for = Some(*leaf);
+            Step::RestartRollout { workload, leaf } => {
+                let mut workloads = self.workloads.iter_mut();
+                let workload = workloads.find(|known| known.id == *workload).unwrap();
+                workload.restarted_for = Some(*leaf);
             }
         }
     }

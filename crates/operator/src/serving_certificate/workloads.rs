@@ -1,0 +1,161 @@
+//! The Deployments, StatefulSets and DaemonSets that keep pods running, as the owners of the pods name them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use tracing::warn;
+use windlass_cluster::{Cluster, Kind, kinds, telemetry::chain};
+use windlass_object::{ObjectKey, object};
+
+use super::service_pods::ServicePod;
+
+/// The kinds of which another pod template restarts pods.
+const KINDS: [Kind; 3] = [kinds::DEPLOYMENT, kinds::STATEFUL_SET, kinds::DAEMON_SET];
+
+/// A workload as it was read, and the names of its pods.
+pub(super) type Workload = (Value, BTreeSet<String>);
+
+/// Reads who keeps `pods` running. What cannot be read is left out: it is not restarted, and an alarm names its pods.
+pub(super) async fn read<'a>(
+    cluster: &Cluster,
+    pods: impl Iterator<Item = &'a ServicePod>,
+) -> BTreeMap<ObjectKey, Workload> {
+    let mut owners: BTreeMap<ObjectKey, BTreeSet<String>> = BTreeMap::new();
+    for pod in pods {
+        if let Some(owner) = &pod.controller {
+            owners.entry(owner.clone()).or_default().insert(pod.name.clone());
+        }
+    }
+    let mut workloads: BTreeMap<ObjectKey, Workload> = BTreeMap::new();
+    for (mut owner, pods) in owners {
+        if Kind::of(&owner) == kinds::REPLICA_SET {
+            let set = find(cluster, &owner).await;
+            match set.as_ref().and_then(controller) {
+                Some(deployment) => owner = deployment,
+                None => continue,
+            }
+        }
+        if !KINDS.contains(&Kind::of(&owner)) {
+            continue;
+        }
+        if let Some((_, known)) = workloads.get_mut(&owner) {
+            known.extend(pods);
+        } else if let Some(workload) = find(cluster, &owner).await {
+            workloads.insert(owner, (workload, pods));
+        }
+    }
+    workloads
+}
+
+async fn find(cluster: &Cluster, key: &ObjectKey) -> Option<Value> {
+    match cluster.read(key).await {
+        Ok(found) => found,
+        Err(error) => {
+            warn!(object = %key, error = chain(&error), "Cannot read who keeps a pod running");
+            None
+        }
+    }
+}
+
+/// The owner that controls an object, in the namespace of this.
+pub(super) fn controller(object: &Value) -> Option<ObjectKey> {
+    let owners = object::items(object, "/metadata/ownerReferences");
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    let text = |field: &str| object::text(owner, field).map(str::to_owned);
+    Some(ObjectKey {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        namespace: object::text(object, "/metadata/namespace").map(str::to_owned),
+        name: text("/name")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response, StatusCode};
+    use kube::{Client, client::Body};
+    use serde_json::json;
+    use std::time::Duration;
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    fn owned(kind: &str, name: &str, owner: Value) -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": kind,
+            "metadata": {"namespace": "n", "name": name, "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": "no controller"}, owner,
+            ]},
+        })
+    }
+
+    fn owner(kind: &str, name: &str) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": true})
+    }
+
+    /// An API server with a ReplicaSet `a` of a Deployment, one that nobody owns, and every other object that is asked for
+    /// but `gone`.
+    async fn answer(request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let path = request.uri().path().to_owned();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let resource = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true});
+        let (code, body) = match name {
+            "v1" => {
+                let resources = [
+                    resource("deployments", "Deployment"),
+                    resource("replicasets", "ReplicaSet"),
+                    resource("statefulsets", "StatefulSet"),
+                    resource("daemonsets", "DaemonSet"),
+                ];
+                (StatusCode::OK, json!({ "resources": resources }))
+            }
+            "a" | "b" => (
+                StatusCode::OK,
+                owned("ReplicaSet", name, owner("Deployment", "d")),
+            ),
+            "orphan" => (StatusCode::OK, owned("ReplicaSet", name, json!({}))),
+            "gone" => (StatusCode::NOT_FOUND, json!({"kind": "Status", "code": 404})),
+            _ => (StatusCode::OK, json!({"metadata": {"name": name}})),
+        };
+        Ok(Response::builder()
+            .status(code)
+            .body(Body::from(body.to_string().into_bytes()))?)
+    }
+
+    #[tokio::test]
+    async fn pods_lead_to_what_restarts_them() {
+        let cluster = Cluster::new(Client::new(service_fn(answer), "default"), Duration::from_secs(5));
+        let pod = |name: &str, controller: Option<Value>| ServicePod {
+            name: name.to_owned(),
+            created: None,
+            controller: controller.and_then(|owner| super::controller(&owned("Pod", name, owner))),
+        };
+        let pods = [
+            pod("d-1", Some(owner("ReplicaSet", "a"))),
+            pod("d-2", Some(owner("ReplicaSet", "b"))),
+            pod("s-0", Some(owner("StatefulSet", "s"))),
+            pod("s-1", Some(owner("StatefulSet", "s"))),
+            pod("e", Some(owner("DaemonSet", "gone"))),
+            pod("f", Some(owner("ReplicaSet", "orphan"))),
+            pod("g", Some(owner("Job", "j"))),
+            pod("h", None),
+        ];
+        let read = read(&cluster, pods.iter()).await;
+        let found: Vec<_> = read
+            .iter()
+            .map(|(key, (_, pods))| {
+                (
+                    key.to_string(),
+                    pods.iter().map(String::as_str).collect::<Vec<_>>(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("Deployment n/d".to_owned(), vec!["d-1", "d-2"]),
+                ("StatefulSet n/s".to_owned(), vec!["s-0", "s-1"]),
+            ]
+        );
+    }
+}
