@@ -44,7 +44,7 @@ impl Args {
         };
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
-        for file in files.into_iter().chain(optional_files()) {
+        for file in files.into_iter().chain([optional_file()]) {
             let path = directory.join(file.name);
             std::fs::write(&path, file.text()?)
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -75,7 +75,7 @@ pub fn objects() -> anyhow::Result<Vec<Value>> {
         .collect())
 }
 
-/// Every object that a process needs that runs the controllers of certificates only, beside the namespace and the types.
+/// Those of them that run the controllers of certificates, beside the namespace and the types.
 pub fn certificates_objects() -> Vec<Value> {
     let documents = certificates_documents().into_iter();
     documents.map(|document| document.object).collect()
@@ -94,19 +94,12 @@ fn certificates_documents() -> Vec<Document> {
     documents
 }
 
-/// What is not applied with the rest: what OLM may have brought, and what stands in for `rbac.yaml`, `deployment.yaml` and
-/// `guard.yaml` where nobody wants bundles.
-fn optional_files() -> [File; 2] {
-    [
-        File {
-            name: "operator-conditions.yaml",
-            documents: operator_conditions::documents(),
-        },
-        File {
-            name: "certificates-only.yaml",
-            documents: certificates_documents(),
-        },
-    ]
+/// What is not applied with the rest: what OLM may have brought.
+fn optional_file() -> File {
+    File {
+        name: "operator-conditions.yaml",
+        documents: operator_conditions::documents(),
+    }
 }
 
 /// Every file that installs Windlass, in the order in which they are to be applied.
@@ -126,6 +119,10 @@ fn files() -> anyhow::Result<Vec<File>> {
         File {
             name: "custom-resource-definitions.yaml",
             documents: crds,
+        },
+        File {
+            name: "certificates.yaml",
+            documents: certificates_documents(),
         },
         File {
             name: "rbac.yaml",
@@ -158,7 +155,7 @@ mod tests {
     #[test]
     fn the_checked_in_manifests_are_what_is_generated() {
         let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("manifests");
-        for file in files().unwrap().into_iter().chain(optional_files()) {
+        for file in files().unwrap().into_iter().chain([optional_file()]) {
             let checked_in = std::fs::read_to_string(directory.join(file.name)).unwrap_or_default();
             assert_eq!(
                 checked_in,

@@ -1,4 +1,4 @@
-//! The operator's own Deployment.
+//! The operator's own Deployments: one for each half of the controllers.
 
 use serde_json::{Value, json};
 use windlass_operator::{Controllers, admission::CERTIFICATES_ACCOUNT};
@@ -9,12 +9,18 @@ use super::{
 };
 
 /// How replicas work together, and what hangs on them.
-const COMMENT: &str = "Leader election by the Lease windlass in this namespace: one replica leads, the other stands by. Webhooks depend on\nneither: while both are down, the servers keep using their current certificates.";
+const COMMENT: &str = "The controllers of bundles, and the guard. Leader election by the Lease windlass in this namespace: one replica leads,
+the other stands by. Webhooks depend on neither: while both are down, the servers keep using their current certificates.";
 
-/// The Deployment.
+/// Why certificates have processes of their own.
+const CERTIFICATES_COMMENT: &str = "The controllers of certificates, apart from those of bundles: no bundle holds up a rotation. Leader election by the
+Lease windlass-certificates; the other replica repairs trust bundles, too.";
+
+/// That of the controllers of bundles.
 pub(super) fn documents() -> Vec<Document> {
     let guard = format!("0.0.0.0:{PORT}");
-    let arguments = ["--admission-bind", &guard];
+    let controllers = format!("--controllers={}", Controllers::Bundles);
+    let arguments = [&controllers, "--admission-bind", &guard];
     let port = json!({ "name": PORT_NAME, "containerPort": PORT });
     vec![Document::commented(
         COMMENT,
@@ -22,14 +28,13 @@ pub(super) fn documents() -> Vec<Document> {
     )]
 }
 
-/// That of a process that runs the controllers of certificates only.
+/// That of the controllers of certificates.
 pub(super) fn certificates_documents() -> Vec<Document> {
     let controllers = format!("--controllers={}", Controllers::Certificates);
-    vec![Document::new(deployment(
-        CERTIFICATES_ACCOUNT,
-        &[&controllers],
-        None,
-    ))]
+    vec![Document::commented(
+        CERTIFICATES_COMMENT,
+        deployment(CERTIFICATES_ACCOUNT, &[&controllers], None),
+    )]
 }
 
 /// A Deployment of `windlass run` with these arguments, of the ServiceAccount of the same name.

@@ -80,7 +80,7 @@ enum Attempt {
     Expired,
 }
 
-/// The name of the Lease of a process that runs everything, in the operator's namespace.
+/// The name of the Lease of a process that runs everything or the controllers of bundles, in the operator's namespace.
 pub const LEASE: &str = "windlass";
 
 /// How often it is tried at shutdown to vacate the Lease.

@@ -10,7 +10,7 @@ use crate::{
     request::text,
     sample,
     steps::{PATIENCE, VALIDATING, check, get, gone, rotate, serving_certificates, succeed, until},
-    test_cluster::{TestCluster, apply},
+    test_cluster::TestCluster,
 };
 
 /// The namespace of what no bundle brings.
@@ -19,11 +19,6 @@ const NAMESPACE: &str = "platform";
 pub(super) async fn certificates_and_bundles_run_in_processes_of_their_own(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    for object in windlass::commands::manifests::certificates_objects() {
-        if object["kind"] != "Deployment" {
-            apply(&cluster.client, &object).await?;
-        }
-    }
     let account = cluster
         .backing
         .service_account(operator::NAMESPACE, operator::CERTIFICATES_ACCOUNT);
