@@ -2,6 +2,9 @@
 //!
 //! The API server is asked to end each watch after a while ([`Watch::config`]), and kube's watcher goes on from where it was.
 //! So a connection that brings nothing for longer is dead, and the watcher begins another.
+//!
+//! A list comes as the beginning of the watch, object by object (KEP-3157), where the API server has that; else in pages, each of
+//! which is in memory as a whole.
 
 use std::time::Duration;
 
@@ -126,8 +129,26 @@ async fn follow_served(
     note: &Note<'_>,
 ) -> bool {
     let mut was_listed = false;
-    let mut events = std::pin::pin!(watcher(api, watch.config()).default_backoff());
+    let mut is_streamed = true;
+    let mut begun = false;
+    let begin = |is_streamed| {
+        watcher(api.clone(), watch.config(is_streamed))
+            .default_backoff()
+            .boxed()
+    };
+    let mut events = begin(is_streamed);
     while let Some(event) = events.next().await {
+        let is_refused = match &event {
+            Err(error) => refuses_stream(error),
+            // It ended before it was said that everything was listed: an API server that does not know of that.
+            Ok(watcher::Event::Init) => std::mem::replace(&mut begun, true),
+            Ok(_) => false,
+        };
+        if is_streamed && !was_listed && is_refused {
+            is_streamed = false;
+            events = begin(is_streamed);
+            continue;
+        }
         match event {
             Ok(watcher::Event::Init) => index.begin_relist(watch),
             Ok(watcher::Event::InitApply(object)) => {
@@ -190,6 +211,11 @@ fn limited(cluster: &Cluster) -> Client {
         }
     });
     Client::new(asking, namespace)
+}
+
+/// Whether the API server lists in pages only.
+fn refuses_stream(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if [400, 405, 422].contains(&status.code))
 }
 
 fn is_watch(request: &Request<Body>) -> bool {
@@ -256,8 +282,8 @@ mod tests {
         Head,
         /// With all of this.
         Whole(u16, Value),
-        /// With this, and then nothing.
-        Then(Value),
+        /// With these, and then nothing.
+        Events(Vec<Value>),
     }
 
     type Body = StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>;
@@ -265,10 +291,19 @@ mod tests {
     /// What an API server was asked, and when.
     type Asked = Arc<Mutex<Vec<(Duration, String)>>>;
 
-    /// Follows Secrets for `time`, of an API server that answers lists and watches as `answer` says: to the path and
-    /// how often it was asked like that before.
+    /// Follows Secrets for `time`, of an API server that lists in pages, and answers lists and watches as `answer` says: to
+    /// the path and how often it was asked like that before.
     async fn follow_for(
         time: Duration,
+        answer: impl Fn(&str, usize) -> Answer + Clone + Send + 'static,
+    ) -> (Arc<Index>, Vec<(Duration, String)>) {
+        follow_as(time, false, answer).await
+    }
+
+    /// The same, of one that may stream lists.
+    async fn follow_as(
+        time: Duration,
+        streams: bool,
         answer: impl Fn(&str, usize) -> Answer + Clone + Send + 'static,
     ) -> (Arc<Index>, Vec<(Duration, String)>) {
         let started = Instant::now();
@@ -278,6 +313,12 @@ mod tests {
             let (answer, log) = (answer.clone(), log.clone());
             async move {
                 let uri = request.uri().to_string();
+                if uri.contains("sendInitialEvents") && !streams {
+                    let status = json!({
+                        "kind": "Status", "status": "Failure", "message": "", "reason": "Invalid", "code": 422,
+                    });
+                    return Ok(response(422, vec![status], false));
+                }
                 if request.uri().path() == "/api/v1" {
                     let secrets = json!({"name": "secrets", "kind": "Secret", "namespaced": true});
                     return Ok(response(200, vec![json!({"resources": [secrets]})], false));
@@ -293,7 +334,7 @@ mod tests {
                     Answer::Never => std::future::pending().await,
                     Answer::Head => Ok(response(200, vec![], true)),
                     Answer::Whole(code, body) => Ok(response(code, vec![body], false)),
-                    Answer::Then(event) => Ok::<_, BoxError>(response(200, vec![event], true)),
+                    Answer::Events(events) => Ok::<_, BoxError>(response(200, events, true)),
                 }
             }
         });
@@ -351,7 +392,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_falls_silent_is_begun_again_from_where_it_was() {
         let (_, asked) = follow_for(Duration::from_secs(100), |uri, _| match is_watch_of(uri) {
-            true => Answer::Then(json!({"type": "MODIFIED", "object": secret("8")})),
+            true => Answer::Events(vec![json!({"type": "MODIFIED", "object": secret("8")})]),
             false => list(),
         })
         .await;
@@ -361,6 +402,43 @@ mod tests {
         assert!(watches[0].1.contains("resourceVersion=7"), "{asked:?}");
         assert!(watches[1].1.contains("resourceVersion=8"), "{asked:?}");
         assert!(watches[1].0 <= Duration::from_secs(46), "{asked:?}");
+    }
+
+    fn streamed(uri: &str) -> bool {
+        uri.contains("sendInitialEvents=true")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_streamed_where_the_api_server_has_that() {
+        let done = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
+            "resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"},
+        }});
+        let (index, asked) = follow_as(Duration::from_secs(60), true, move |uri, _| match streamed(uri) {
+            true => Answer::Events(vec![
+                json!({"type": "ADDED", "object": secret("6")}),
+                json!({"type": "BOOKMARK", "object": done}),
+            ]),
+            false => Answer::Head,
+        })
+        .await;
+        assert!(index.is_complete(&Watch::all(kinds::SECRET)));
+        assert_eq!(index.objects(&kinds::SECRET).len(), 1);
+        assert_eq!(lists(&asked), 0, "{asked:?}");
+        assert!(asked[1].1.contains("resourceVersion=7"), "{asked:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_never_says_that_it_is_complete_is_followed_by_a_list() {
+        let (index, asked) = follow_as(Duration::from_secs(60), true, |uri, _| {
+            if streamed(uri) {
+                return Answer::Whole(200, json!({"type": "ADDED", "object": secret("6")}));
+            }
+            if is_watch_of(uri) { Answer::Head } else { list() }
+        })
+        .await;
+        assert!(index.is_complete(&Watch::all(kinds::SECRET)));
+        let streams = asked.iter().filter(|(_, uri)| streamed(uri)).count();
+        assert_eq!((streams, lists(&asked)), (2, 1), "{asked:?}");
     }
 
     #[tokio::test(start_paused = true)]

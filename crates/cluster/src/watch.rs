@@ -92,8 +92,13 @@ impl Watch {
         group == windlass_object::names::GROUP || ESSENTIAL_GROUPS.contains(&group)
     }
 
-    pub(crate) fn config(&self) -> watcher::Config {
-        let config = watcher::Config::default().timeout(LONGEST).page_size(PAGE);
+    /// How kube's watcher follows it, with a list that comes object by object or in pages.
+    pub(crate) fn config(&self, is_streamed: bool) -> watcher::Config {
+        let config = watcher::Config::default().timeout(LONGEST);
+        let config = match is_streamed {
+            true => config.streaming_lists(),
+            false => config.page_size(PAGE),
+        };
         match &self.selector {
             Selector::All => config,
             Selector::Label(labels) => config.labels(labels),

@@ -74,7 +74,8 @@ pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Those of `granted` that are not among `used`. A right to any resource is used by what no other right allows.
+/// Those of `granted` that are not among `used`. A right to any resource is used by what no other right allows. A list that
+/// is streamed begins a watch: where the API server has no such lists, the right to list is used for it.
 fn unused(granted: BTreeSet<Right>, used: &BTreeSet<Right>) -> Vec<Right> {
     let (any, named): (BTreeSet<_>, BTreeSet<_>) =
         granted.into_iter().partition(|right| right.resource == "*");
@@ -83,7 +84,15 @@ fn unused(granted: BTreeSet<Right>, used: &BTreeSet<Right>) -> Vec<Right> {
             .any(|used| used.verb == right.verb && !named.contains(used))
     };
     let any = any.iter().filter(|right| !needs(right));
-    named.difference(used).chain(any).cloned().collect()
+    let is_streamed = |right: &&Right| {
+        let watch = Right {
+            verb: "watch".to_owned(),
+            ..(*right).clone()
+        };
+        right.verb == "list" && used.contains(&watch)
+    };
+    let unused = named.difference(used).filter(|right| !is_streamed(right));
+    unused.chain(any).cloned().collect()
 }
 
 /// The rights that the rules which `counts` takes give, of the roles among `objects`.
