@@ -16,16 +16,14 @@ use kube::{
     client::Body,
     runtime::{WatchStreamExt, watcher},
 };
-use serde_json::Value;
 use thiserror::Error;
-use tokio::sync::broadcast;
 use tower::{BoxError, service_fn};
 use tracing::{debug, info, warn};
-use windlass_object::{ObjectKey, object};
+use windlass_object::ObjectKey;
 
 use crate::{
-    index::{Change, Index},
-    kind::{Kind, kinds},
+    definitions,
+    index::Index,
     requests::{Cluster, RequestError},
     slim::slim,
     telemetry::chain,
@@ -51,9 +49,6 @@ const LAST_RECHECK: Duration = Duration::from_secs(600);
 /// How long it is waited at the most where discovery does not answer.
 const OUTAGE: Duration = Duration::from_secs(30);
 
-/// What says which kinds are served. A real API server keeps an APIService for the version of every group that it serves.
-const DEFINITIONS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
-
 /// Follows one kind for ever, and notes what keeps it from that. Its CustomResourceDefinition may come and go. `served` is
 /// the Secret whose private key is kept.
 pub(crate) async fn follow(
@@ -70,7 +65,13 @@ pub(crate) async fn follow(
     loop {
         // Before the question, so that no CRD is missed that comes after it.
         let mut changes = index.subscribe();
-        let longest = match cluster.served(&watch.kind).await {
+        let served_kind = match definitions::lack(index, &watch.kind) {
+            true => Err(RequestError::UnknownKind {
+                kind: watch.kind.clone(),
+            }),
+            false => cluster.served(&watch.kind).await,
+        };
+        let longest = match served_kind {
             Ok(resource) => {
                 // Whoever does not read keeps every change in memory.
                 drop(changes);
@@ -99,7 +100,7 @@ pub(crate) async fn follow(
                     }
                 }
                 index.mark_absent(watch);
-                if DEFINITIONS.contains(&watch.kind) {
+                if definitions::are_of(&watch.kind) {
                     FIRST_RECHECK
                 } else {
                     LAST_RECHECK
@@ -114,7 +115,7 @@ pub(crate) async fn follow(
         pause = pause.min(longest);
         tokio::select! {
             // What is defined is served a moment later.
-            () = crd_changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
+            () = definitions::changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
             () = tokio::time::sleep(pause) => pause *= 2,
         }
     }
@@ -223,33 +224,6 @@ fn is_watch(request: &Request<Body>) -> bool {
     query.split('&').any(|parameter| parameter == "watch=true")
 }
 
-/// Waits until a CRD of `kind` comes, changes or goes.
-async fn crd_changed(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
-    loop {
-        match changes.recv().await {
-            Ok(change) => {
-                let crd = change.after.or(change.before);
-                if crd.is_some_and(|crd| defines(&crd, kind)) {
-                    return;
-                }
-            }
-            Err(broadcast::error::RecvError::Lagged(_)) => return,
-            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-        }
-    }
-}
-
-/// Whether an object says that `kind` is served.
-fn defines(crd: &Value, kind: &Kind) -> bool {
-    let is_of = |of: &Kind| object::text(crd, "/kind") == Some(&*of.kind);
-    let says = |pointer, what| object::text(crd, pointer) == Some(what);
-    let (group, version) = kind.group_version();
-    (is_of(&kinds::CUSTOM_RESOURCE_DEFINITION)
-        && says("/spec/group", group)
-        && says("/spec/names/kind", &kind.kind))
-        || (is_of(&kinds::API_SERVICE) && says("/spec/group", group) && says("/spec/version", version))
-}
-
 /// A kind that is not served answers 404 to lists.
 fn is_gone(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
@@ -269,10 +243,11 @@ mod tests {
     use http_body_util::StreamBody;
     use hyper::body::{Bytes, Frame};
     use parking_lot::Mutex;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tokio::time::Instant;
 
     use super::*;
+    use crate::kind::kinds;
 
     /// How an API server answers.
     enum Answer {
@@ -475,22 +450,5 @@ mod tests {
     async fn a_kind_that_is_served_and_cannot_be_listed_is_asked_for_with_pauses() {
         let (_, asked) = follow_for(Duration::from_secs(60), |_, _| not_found()).await;
         assert!((4..=10).contains(&asked.len()), "{asked:?}");
-    }
-
-    #[test]
-    fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
-        let kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
-        let crd = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
-        let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});
-        for (object, expected) in [
-            (crd("runtime.cluster.x-k8s.io", "ExtensionConfig"), true),
-            (crd("runtime.cluster.x-k8s.io", "Other"), false),
-            (crd("example.com", "ExtensionConfig"), false),
-            (service("v1beta2"), true),
-            (service("v1alpha1"), false),
-            (json!({"kind": "ConfigMap"}), false),
-        ] {
-            assert_eq!(defines(&object, &kind), expected, "{object}");
-        }
     }
 }

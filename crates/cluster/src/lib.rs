@@ -5,6 +5,7 @@ mod api_server_clock;
 pub mod apply;
 pub mod clock;
 mod cut;
+mod definitions;
 mod discovery;
 mod dry_run;
 pub mod endpoints;

@@ -1,0 +1,114 @@
+//! What says which kinds are served: CustomResourceDefinitions, and APIServices, of which a real API server keeps one for the
+//! version of every group that it serves.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::broadcast;
+use windlass_object::object;
+
+use crate::{
+    index::{Change, Index},
+    kind::{Kind, kinds},
+    watch::Watch,
+};
+
+const KINDS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
+
+/// Whether objects of a kind say which kinds are served.
+pub(crate) fn are_of(kind: &Kind) -> bool {
+    KINDS.contains(kind)
+}
+
+/// Waits until something that defines `kind` comes, changes or goes.
+pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
+    loop {
+        match changes.recv().await {
+            Ok(change) => {
+                let crd = change.after.or(change.before);
+                if crd.is_some_and(|crd| defines(&crd, kind)) {
+                    return;
+                }
+            }
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Whether no APIService serves the version of `kind`, as far as is known: nobody needs to be asked then.
+pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
+    let services = index.objects(&kinds::API_SERVICE);
+    let is_known = index.is_complete(&Watch::all(kinds::API_SERVICE)) && !services.is_empty();
+    let (group, version) = kind.group_version();
+    let serves = |service: &Arc<Value>| {
+        let says = |pointer, what: &str| object::text(service, pointer).unwrap_or_default() == what;
+        says("/spec/group", group) && says("/spec/version", version)
+    };
+    is_known && !services.iter().any(serves)
+}
+
+/// Whether an object says that `kind` is served.
+fn defines(crd: &Value, kind: &Kind) -> bool {
+    let is_of = |of: &Kind| object::text(crd, "/kind") == Some(&*of.kind);
+    let says = |pointer, what| object::text(crd, pointer) == Some(what);
+    let (group, version) = kind.group_version();
+    (is_of(&kinds::CUSTOM_RESOURCE_DEFINITION)
+        && says("/spec/group", group)
+        && says("/spec/names/kind", &kind.kind))
+        || (is_of(&kinds::API_SERVICE) && says("/spec/group", group) && says("/spec/version", version))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_asked_about_a_version_that_no_api_service_serves() {
+        let index = Index::new();
+        let watch = Watch::all(kinds::API_SERVICE);
+        let hooks = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
+        assert!(!lack(&index, &hooks), "APIServices are not listed");
+        index.begin_relist(&watch);
+        index.finish_relist(&watch);
+        assert!(
+            !lack(&index, &hooks),
+            "an API server without an aggregator has none"
+        );
+        let serve = |group: Option<&str>, version: &str| {
+            index.apply(
+                &watch,
+                json!({
+                    "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+                    "metadata": {"name": format!("{version}.{}", group.unwrap_or_default())},
+                    "spec": {"group": group, "version": version},
+                }),
+            );
+        };
+        serve(None, "v1");
+        serve(Some("runtime.cluster.x-k8s.io"), "v1alpha1");
+        assert!(lack(&index, &hooks));
+        assert!(!lack(&index, &kinds::SECRET), "the core group has no name");
+        serve(Some("runtime.cluster.x-k8s.io"), "v1beta2");
+        assert!(!lack(&index, &hooks));
+    }
+
+    #[test]
+    fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
+        let kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
+        let crd = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
+        let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});
+        for (object, expected) in [
+            (crd("runtime.cluster.x-k8s.io", "ExtensionConfig"), true),
+            (crd("runtime.cluster.x-k8s.io", "Other"), false),
+            (crd("example.com", "ExtensionConfig"), false),
+            (service("v1beta2"), true),
+            (service("v1alpha1"), false),
+            (json!({"kind": "ConfigMap"}), false),
+        ] {
+            assert_eq!(defines(&object, &kind), expected, "{object}");
+        }
+    }
+}
