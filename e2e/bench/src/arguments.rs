@@ -63,6 +63,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "idle")]
     pub certificates: u32,
 
+    /// Measure memory and start instead, beside so many CustomResourceDefinitions of 200 kB and ten times as many Secrets of
+    /// 10 kB: how soon a target has its trust bundle, and how much memory the operator needs.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rotations", "leaf_rotations", "requests", "rate", "secret_delay", "idle", "migrate"], value_parser = clap::value_parser!(u32).range(1..=5000))]
+    pub crowd: Option<u32>,
+
     /// Measure a storage migration instead: store this many objects, upgrade to a new storage version under load, and
     /// wait until all of them are rewritten. Exits 1 if an object is lost, changed, or still stored in the old version,
     /// if the migration restarted from the beginning after a kill, or if a request failed.
@@ -141,6 +146,12 @@ impl fmt::Display for Arguments {
                 ..
             } = self;
             return write!(f, "{certificates} ServingCertificates, idle for {idle_for}");
+        }
+        if let Some(definitions) = self.crowd {
+            return write!(
+                f,
+                "{definitions} CustomResourceDefinitions of 200 kB, and ten times as many Secrets of 10 kB"
+            );
         }
         if let Some(objects) = self.migrate {
             let Self {
@@ -244,6 +255,16 @@ mod tests {
     fn idleness_has_no_rotations() {
         assert!(Arguments::try_parse_from(["soak", "--idle", "--rotations", "3"]).is_err());
         assert!(Arguments::try_parse_from(["soak", "--certificates", "3"]).is_err());
+    }
+
+    #[test]
+    fn a_crowd_is_measured_alone() {
+        for other in [&["--idle"][..], &["--migrate", "5"], &["--rotations", "3"]] {
+            let arguments = [&["soak", "--crowd", "5"], other].concat();
+            assert!(Arguments::try_parse_from(arguments).is_err(), "{other:?}");
+        }
+        let arguments = Arguments::parse_from(["soak", "--crowd", "5"]);
+        assert!(arguments.to_string().starts_with("5 CustomResourceDefinitions"));
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! `e2e/soak`: what rotations cost, rewriting stored objects, and idleness, in figures.
+//! `e2e/soak`: what rotations cost, rewriting stored objects, a large cluster, and idleness, in figures.
 //!
 //! ```text
 //! connections -> nothing happens -> renewals -> CA rotations -> the rest of the requests -> tables
 //! ```
 
 mod arguments;
+mod crowd;
 mod figures;
 mod idle;
 mod measurement;

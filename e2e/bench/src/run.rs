@@ -10,7 +10,7 @@ use windlass_scenarios::{
     test_cluster::{TestCluster, TestClusterOptions, Waits},
 };
 
-use super::{arguments::Arguments, idle, measurement::Measurement, migration, rotations};
+use super::{arguments::Arguments, crowd, idle, measurement::Measurement, migration, rotations};
 
 /// Measures; `program` is the executable that starts the operator and the sample operator.
 ///
@@ -27,6 +27,8 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             .await?;
         let outcome = if arguments.idle {
             idle::measure(&arguments, &cluster, &progress).await
+        } else if let Some(definitions) = arguments.crowd {
+            crowd::measure(definitions, &cluster, &progress).await
         } else if let Some(objects) = arguments.migrate {
             migration::measure(&arguments, objects, &cluster, &progress).await
         } else {

@@ -192,6 +192,19 @@ impl Running {
     ///
     /// When it has ended.
     pub fn memory(&self) -> anyhow::Result<u64> {
+        self.resident("VmRSS")
+    }
+
+    /// How much it had at the most, in bytes (`VmHWM`).
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub fn peak_memory(&self) -> anyhow::Result<u64> {
+        self.resident("VmHWM")
+    }
+
+    fn resident(&self, name: &str) -> anyhow::Result<u64> {
         let pid = self.child.id().context("the operator has ended")?;
         let parent = fs::read_link("/proc/self")?;
         let mut statuses = fs::read_dir("/proc")?
@@ -204,7 +217,7 @@ impl Running {
         });
         let kibibytes: u64 = status
             .as_deref()
-            .and_then(|status| field(status, "VmRSS")?.strip_suffix(" kB")?.parse().ok())
+            .and_then(|status| field(status, name)?.strip_suffix(" kB")?.parse().ok())
             .context("the operator has ended")?;
         Ok(kibibytes * 1024)
     }
