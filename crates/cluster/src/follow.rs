@@ -141,11 +141,16 @@ async fn follow_served(
     while let Some(event) = events.next().await {
         let is_refused = match &event {
             Err(error) => refuses_stream(error),
-            // It ended before it was said that everything was listed: an API server that does not know of that.
+            // It ended before it was said that everything was listed: an API server that does not know of that, or cannot
+            // list and does not say why.
             Ok(watcher::Event::Init) => std::mem::replace(&mut begun, true),
+            Ok(watcher::Event::InitDone) => {
+                begun = false;
+                false
+            }
             Ok(_) => false,
         };
-        if is_streamed && !was_listed && is_refused {
+        if is_streamed && is_refused {
             is_streamed = false;
             events = begin(is_streamed);
             continue;
@@ -193,13 +198,14 @@ fn limited(cluster: &Cluster) -> Client {
     let asking = service_fn(move |request: Request<Body>| {
         let client = client.clone();
         let answer = async move {
+            let request = most_recent(request)?;
             let is_watch = is_watch(&request);
             let answer = client.send(request).await?;
             if is_watch {
                 return Ok(answer);
             }
             let (head, body) = answer.into_parts();
-            Ok(Response::from_parts(
+            Ok::<_, BoxError>(Response::from_parts(
                 head,
                 Body::from(body.collect_bytes().await?),
             ))
@@ -212,6 +218,26 @@ fn limited(cluster: &Cluster) -> Client {
         }
     });
     Client::new(asking, namespace)
+}
+
+/// Asks for what there is now. kube's watcher streams a list from any version: the cache of an API server may be as old as it
+/// likes then, and one that cannot convert the objects of a kind says that there are none.
+fn most_recent(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
+    let uri = request.uri();
+    let query = uri.query().unwrap_or_default();
+    if query
+        .split('&')
+        .any(|parameter| parameter == "sendInitialEvents=true")
+    {
+        let parameters = query
+            .split('&')
+            .filter(|parameter| *parameter != "resourceVersion=0");
+        let query = parameters.collect::<Vec<_>>().join("&");
+        let mut parts = uri.clone().into_parts();
+        parts.path_and_query = Some(format!("{}?{query}", uri.path()).parse()?);
+        *request.uri_mut() = parts.try_into()?;
+    }
+    Ok(request)
 }
 
 /// Whether the API server lists in pages only.
@@ -399,6 +425,10 @@ mod tests {
         assert!(index.is_complete(&Watch::all(kinds::SECRET)));
         assert_eq!(index.objects(&kinds::SECRET).len(), 1);
         assert_eq!(lists(&asked), 0, "{asked:?}");
+        assert!(
+            !asked[0].1.contains("resourceVersion=0"),
+            "as it is now: {asked:?}"
+        );
         assert!(asked[1].1.contains("resourceVersion=7"), "{asked:?}");
     }
 
