@@ -51,7 +51,11 @@ impl BundleReconciler {
             Some(known) => known,
             None => {
                 let refusals = self.try_all(owner, &bodies).await?;
-                self.dry_runs.keep(name, subject, refusals.clone(), now);
+                let keys = bodies.iter().filter_map(ObjectKey::of);
+                let over = keys
+                    .filter(|key| self.context.index.find(key).is_some())
+                    .collect();
+                self.dry_runs.keep(name, subject, refusals.clone(), over, now);
                 refusals
             }
         };

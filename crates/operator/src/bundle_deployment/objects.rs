@@ -14,7 +14,12 @@ use windlass_cluster::{
 use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, json, names, object, patch::relabelled};
 
-use super::{halt::Halt, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles};
+use super::{
+    halt::{Halt, LAG},
+    reconciler::BundleReconciler,
+    report::InstallReport,
+    trust::TrustBundles,
+};
 use crate::install::{
     plan::{Phase, Plan, Stage, staged, stops_serving},
     status::{InstallOutcome, Milestone},
@@ -41,8 +46,17 @@ pub(super) const ADMISSION_KINDS: [Kind; 2] = [
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Applies an object.
+    /// Applies an object. One that somebody deleted so that the API server takes another revision does not come back before that
+    /// is tried.
     pub(super) async fn ensure(&self, object: &Value, owner: &Applicant) -> Result<(), Halt> {
+        if let Some(key) = ObjectKey::of(object)
+            && self.context.index.find(&key).is_none()
+            && self.dry_runs.hears_of_deletion(&owner.bundle_deployment, &key)
+        {
+            let message = format!("{key} was deleted: trying again what was refused");
+            let outcome = InstallOutcome::waiting(Milestone::Installed, "Retrying", message);
+            return Err(Halt::Later(outcome, LAG));
+        }
         self.context
             .applier
             .ensure(object, owner)

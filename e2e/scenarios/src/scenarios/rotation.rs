@@ -46,6 +46,8 @@ pub(super) async fn the_ca_rotates_under_load(cluster: &TestCluster) -> anyhow::
     Ok(())
 }
 
+/// Its pods drain when they are told to end: no client can tell a connection that a server closes at once from one that it
+/// has just sent a request on, whoever restarts the server.
 pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -56,6 +58,9 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
         "- name: POD_IP",
         "- name: RELOAD\n                  value: \"false\"\n                - name: POD_IP",
     )?;
+    let image = format!("image: {}:v1", sample::IMAGE);
+    let drains = format!("{image}\n                args: [\"--linger=2s\"]");
+    cluster.edit(&bundle, &image, &drains)?;
     install(&cluster.client, "sample", "sample-system", &bundle).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;

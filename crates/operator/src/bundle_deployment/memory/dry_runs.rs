@@ -1,9 +1,13 @@
 //! What the API server said of plans that were tried.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use windlass_object::ObjectKey;
 
 /// What the API server said last of each BundleDeployment's plan.
 #[derive(Default)]
@@ -13,6 +17,8 @@ pub(in crate::bundle_deployment) struct DryRuns(Mutex<HashMap<String, DryRun>>);
 struct DryRun {
     subject: String,
     refusals: Vec<String>,
+    /// The objects that were there.
+    over: BTreeSet<ObjectKey>,
     at: Timestamp,
 }
 
@@ -34,20 +40,30 @@ impl DryRuns {
         (known.refusals.is_empty() || age < refused).then(|| known.refusals.clone())
     }
 
-    /// Keeps what was said.
+    /// Keeps what was said of a plan `over` these objects.
     pub(in crate::bundle_deployment) fn keep(
         &self,
         name: &str,
         subject: String,
         refusals: Vec<String>,
+        over: BTreeSet<ObjectKey>,
         at: Timestamp,
     ) {
         let dry_run = DryRun {
             subject,
             refusals,
+            over,
             at,
         };
         self.0.lock().insert(name.to_owned(), dry_run);
+    }
+
+    /// Whether a plan was refused while an object was there that is gone now. Says so once: whoever hears it asks again before
+    /// the object comes back.
+    pub(in crate::bundle_deployment) fn hears_of_deletion(&self, name: &str, object: &ObjectKey) -> bool {
+        let mut known = self.0.lock();
+        let refused = known.get_mut(name).filter(|known| !known.refusals.is_empty());
+        refused.is_some_and(|refused| refused.over.remove(object))
     }
 
     /// Forgets one that is gone, or has nothing left to try.
@@ -68,13 +84,35 @@ mod tests {
             dry_runs.find("a", subject, at(second), Duration::from_secs(60))
         };
         assert_eq!(find(&dry_runs, "1", 0), None);
-        dry_runs.keep("a", "1".to_owned(), Vec::new(), at(0));
+        dry_runs.keep("a", "1".to_owned(), Vec::new(), BTreeSet::new(), at(0));
         assert_eq!(find(&dry_runs, "1", 1_000_000), Some(Vec::new()));
         assert_eq!(find(&dry_runs, "2", 0), None, "something is different");
-        dry_runs.keep("a", "2".to_owned(), vec!["no".to_owned()], at(0));
+        dry_runs.keep("a", "2".to_owned(), vec!["no".to_owned()], BTreeSet::new(), at(0));
         assert_eq!(find(&dry_runs, "2", 59), Some(vec!["no".to_owned()]));
         assert_eq!(find(&dry_runs, "2", 60), None);
         dry_runs.forget("a");
         assert_eq!(find(&dry_runs, "2", 0), None);
+    }
+
+    #[test]
+    fn an_object_that_is_deleted_after_a_refusal_does_not_come_back_before_it_is_asked_again() {
+        let dry_runs = DryRuns::default();
+        let config = ObjectKey {
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            namespace: Some("n".to_owned()),
+            name: "c".to_owned(),
+        };
+        let keep = |refusals: &[&str]| {
+            let refusals = refusals.iter().map(|refusal| (*refusal).to_owned()).collect();
+            let over = BTreeSet::from([config.clone()]);
+            dry_runs.keep("a", "1".to_owned(), refusals, over, Timestamp::UNIX_EPOCH);
+        };
+        assert!(!dry_runs.hears_of_deletion("a", &config));
+        keep(&["immutable"]);
+        assert!(dry_runs.hears_of_deletion("a", &config));
+        assert!(!dry_runs.hears_of_deletion("a", &config), "it was asked again");
+        keep(&[]);
+        assert!(!dry_runs.hears_of_deletion("a", &config), "nothing was refused");
     }
 }
