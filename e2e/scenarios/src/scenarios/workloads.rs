@@ -118,7 +118,7 @@ fn server(name: &str) -> Value {
         "containers": [{
             "name": "server",
             "image": format!("{}:v1", sample::IMAGE),
-            "args": ["--linger=2s"],
+            "args": ["--linger=6s"],
             "env": [
                 {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
                 {"name": "RELOAD", "value": "false"},
