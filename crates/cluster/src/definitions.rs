@@ -1,8 +1,6 @@
 //! What says which kinds are served: CustomResourceDefinitions, and APIServices, of which a real API server keeps one for the
 //! version of every group that it serves.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use tokio::sync::broadcast;
 use windlass_object::object;
@@ -25,8 +23,8 @@ pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Ki
     loop {
         match changes.recv().await {
             Ok(change) => {
-                let crd = change.after.or(change.before);
-                if crd.is_some_and(|crd| defines(&crd, kind)) {
+                let definition = change.after.or(change.before);
+                if definition.is_some_and(|definition| defines(&definition, kind)) {
                     return;
                 }
             }
@@ -40,18 +38,14 @@ pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Ki
 pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
     let services = index.objects(&kinds::API_SERVICE);
     let is_known = index.is_complete(&Watch::all(kinds::API_SERVICE)) && !services.is_empty();
-    let (group, version) = kind.group_version();
-    let serves = |service: &Arc<Value>| {
-        let says = |pointer, what: &str| object::text(service, pointer).unwrap_or_default() == what;
-        says("/spec/group", group) && says("/spec/version", version)
-    };
-    is_known && !services.iter().any(serves)
+    is_known && !services.iter().any(|service| defines(service, kind))
 }
 
 /// Whether an object says that `kind` is served.
-fn defines(crd: &Value, kind: &Kind) -> bool {
-    let is_of = |of: &Kind| object::text(crd, "/kind") == Some(&*of.kind);
-    let says = |pointer, what| object::text(crd, pointer) == Some(what);
+fn defines(definition: &Value, kind: &Kind) -> bool {
+    let is_of = |of: &Kind| object::text(definition, "/kind") == Some(&*of.kind);
+    // The core group has no name.
+    let says = |pointer, what: &str| object::text(definition, pointer).unwrap_or_default() == what;
     let (group, version) = kind.group_version();
     (is_of(&kinds::CUSTOM_RESOURCE_DEFINITION)
         && says("/spec/group", group)

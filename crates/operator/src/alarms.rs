@@ -24,12 +24,8 @@ pub(crate) fn report(metrics: &Metrics, index: &Arc<Index>) {
 }
 
 fn not_reloaded(certificate: &Value) -> Option<Reading> {
-    let is_it = object::items(certificate, "/status/conditions")
-        .iter()
-        .any(|condition| {
-            object::text(condition, "/type") == Some("Ready")
-                && object::text(condition, "/reason") == Some(&Reason::NotReloaded.to_string())
-        });
+    let ready = object::condition(certificate, "Ready")?;
+    let is_it = object::text(ready, "/reason") == Some(&Reason::NotReloaded.to_string());
     let text = |pointer| Some(object::text(certificate, pointer)?.to_owned());
     let labels = vec![
         ("namespace", text("/metadata/namespace")?),

@@ -13,10 +13,17 @@ use windlass_scenarios::{
     test_cluster::TestCluster,
 };
 
-use super::{figures::mebibytes, figures::short, measurement::Measurement};
+use super::{
+    figures::{mebibytes, short},
+    measurement::Measurement,
+    objects::{certificate, target},
+};
 
-/// Where the crowd is, and what is to be served beside it.
+/// Where the crowd is.
 const NAMESPACE: &str = "crowd";
+
+/// What is to be served there.
+const CERTIFICATE: &str = "hook";
 
 /// Bytes of each CustomResourceDefinition.
 const DEFINITION: usize = 200_000;
@@ -59,25 +66,20 @@ pub(super) async fn measure(
         .step("Waiting for the first trust bundle", injected(client, 0))
         .await
         .map(|()| started.elapsed())?;
-    let mut memory = vec![operator.memory()?];
+    let first = operator.memory()?;
     for number in 1..TARGETS {
         self::injected(client, number).await?;
     }
     let watch = async {
-        let begun = Instant::now();
-        while begun.elapsed() < WATCHED {
-            memory.push(operator.memory()?);
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        anyhow::Ok(())
+        tokio::time::sleep(WATCHED).await;
+        operator.memory()
     };
-    progress.step("Watching its memory", watch).await?;
+    let last = progress.step("Watching its memory", watch).await?;
     let peak = operator.peak_memory()?;
-    let last = memory.last().copied().unwrap_or_default();
     Ok(Measurement {
         tables: format!(
             "Memory of the operator: {} at the first trust bundle, {} at the end, {} at most.\n",
-            mebibytes(memory[0]),
+            mebibytes(first),
             mebibytes(last),
             mebibytes(peak)
         ),
@@ -96,10 +98,7 @@ pub(super) async fn measure(
 async fn fill(client: &Client, definitions: u32) -> anyhow::Result<()> {
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
-    let certificate = json!({
-        "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "hook"},
-        "spec": {"serviceName": "hook", "secretName": "hook-cert"},
-    });
+    let certificate = certificate(CERTIFICATE);
     succeed(
         client,
         "POST",
@@ -109,7 +108,7 @@ async fn fill(client: &Client, definitions: u32) -> anyhow::Result<()> {
     .await?;
     let secrets = format!("/api/v1/namespaces/{NAMESPACE}/secrets");
     let objects = (0..TARGETS)
-        .map(|number| (VALIDATING, target(number)))
+        .map(|number| (VALIDATING, target(NAMESPACE, &name(number), CERTIFICATE)))
         .chain((0..definitions).map(|number| (CRDS, definition(number))))
         .chain((0..definitions * SECRETS).map(|number| (secrets.as_str(), secret(number))));
     let creating = objects
@@ -119,8 +118,13 @@ async fn fill(client: &Client, definitions: u32) -> anyhow::Result<()> {
     creating.try_collect().await
 }
 
+/// The name of a target.
+fn name(number: u32) -> String {
+    format!("crowd-{number}")
+}
+
 async fn injected(client: &Client, number: u32) -> anyhow::Result<()> {
-    let path = format!("{VALIDATING}/crowd-{number}");
+    let path = format!("{VALIDATING}/{}", name(number));
     until("the target has its trust bundle", PATIENCE, async || {
         let target = get(client, &path).await?.unwrap_or_default();
         let bundle = text(&target, "/webhooks/0/clientConfig/caBundle");
@@ -159,22 +163,4 @@ fn definition(number: u32) -> Value {
 fn secret(number: u32) -> Value {
     let random = rand::rng().sample_iter(Alphanumeric).take(SECRET).map(char::from);
     json!({"metadata": {"name": format!("secret-{number}")}, "stringData": {"token": random.collect::<String>()}})
-}
-
-/// A webhook that is never called: nothing serves its resource.
-fn target(number: u32) -> Value {
-    json!({
-        "metadata": {
-            "name": format!("crowd-{number}"),
-            "annotations": {"windlass.dev/inject-ca-from": format!("{NAMESPACE}/hook")},
-        },
-        "webhooks": [{
-            "name": "crowd.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "clientConfig": {"service": {"namespace": NAMESPACE, "name": "hook"}},
-            "rules": [{
-                "apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
-                "resources": ["nothings"],
-            }],
-        }],
-    })
 }

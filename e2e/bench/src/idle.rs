@@ -13,6 +13,7 @@ use super::{
     arguments::Arguments,
     figures::{requests, since},
     measurement::Measurement,
+    objects::{certificate, target},
     started::Started,
 };
 
@@ -92,7 +93,7 @@ async fn settle(count: u32, cluster: &TestCluster, started: &Started) -> anyhow:
             Some(&certificate(&name)),
         )
         .await?;
-        succeed(client, "POST", VALIDATING, Some(&target(&name))).await?;
+        succeed(client, "POST", VALIDATING, Some(&target(NAMESPACE, &name, &name))).await?;
     }
     until("every ServingCertificate is stable", PATIENCE, async || {
         let certificates = list(client, &serving_certificates(NAMESPACE)).await?;
@@ -128,19 +129,4 @@ async fn settle(count: u32, cluster: &TestCluster, started: &Started) -> anyhow:
 fn service(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
         "spec": {"selector": {"app": name}, "ports": [{"port": 443, "targetPort": 9443}]}})
-}
-
-fn certificate(name: &str) -> Value {
-    json!({"apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": name},
-        "spec": {"serviceName": name, "secretName": format!("{name}-cert")}})
-}
-
-/// A webhook that is never called: nothing serves its resource.
-fn target(name: &str) -> Value {
-    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name, "annotations": {"windlass.dev/inject-ca-from": format!("{NAMESPACE}/{name}")}},
-        "webhooks": [{"name": format!("{name}.idle.example.com"), "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "clientConfig": {"service": {"namespace": NAMESPACE, "name": name}},
-            "rules": [{"apiGroups": ["idle.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
-                "resources": ["nothings"]}]}]})
 }

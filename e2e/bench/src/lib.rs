@@ -10,6 +10,7 @@ mod figures;
 mod idle;
 mod measurement;
 mod migration;
+mod objects;
 mod rotations;
 mod run;
 mod started;

@@ -1,6 +1,9 @@
 //! Looking at everything that a plan is made from.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -293,13 +296,11 @@ impl CertificateReconciler {
             return BTreeMap::new();
         }
         let published = published(observation);
-        let endpoints = &observation.endpoints;
-        let late = pods.iter().filter(|pod| {
-            let is_late = |endpoint: &ObservedEndpoint| endpoint.ready && !endpoint.serves(published);
-            let mut endpoints = endpoints.iter();
-            endpoints.any(|endpoint| endpoint.name == pod.name && is_late(endpoint))
-        });
-        let mut workloads = workloads::read(&self.context.cluster, late).await;
+        let is_late = |endpoint: &&ObservedEndpoint| endpoint.ready && !endpoint.serves(published);
+        let late = observation.endpoints.iter().filter(is_late);
+        let late: BTreeSet<_> = late.map(|endpoint| &endpoint.name).collect();
+        let pods = pods.iter().filter(|pod| late.contains(&pod.name));
+        let mut workloads = workloads::read(&self.context.cluster, pods).await;
         if let Some(name) = &reload.deployment_name {
             workloads.retain(|workload, _| Kind::of(workload) == kinds::DEPLOYMENT && workload.name == *name);
         }

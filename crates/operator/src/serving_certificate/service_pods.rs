@@ -7,8 +7,6 @@ use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::{ObjectKey, object};
 
-use super::workloads::controller;
-
 /// A pod that may serve, now or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServicePod {
@@ -67,6 +65,19 @@ impl ServicePod {
             controller: controller(pod),
         })
     }
+}
+
+/// The owner that controls an object, in the namespace of this.
+pub(super) fn controller(object: &Value) -> Option<ObjectKey> {
+    let owners = object::items(object, "/metadata/ownerReferences");
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    let text = |field: &str| object::text(owner, field).map(str::to_owned);
+    Some(ObjectKey {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        namespace: object::text(object, "/metadata/namespace").map(str::to_owned),
+        name: text("/name")?,
+    })
 }
 
 #[cfg(test)]

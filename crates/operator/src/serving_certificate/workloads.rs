@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use tracing::warn;
 use windlass_cluster::{Cluster, Kind, kinds, telemetry::chain};
-use windlass_object::{ObjectKey, object};
+use windlass_object::ObjectKey;
 
-use super::service_pods::ServicePod;
+use super::service_pods::{ServicePod, controller};
 
 /// The kinds of which another pod template restarts pods.
 const KINDS: [Kind; 3] = [kinds::DEPLOYMENT, kinds::STATEFUL_SET, kinds::DAEMON_SET];
@@ -55,19 +55,6 @@ async fn find(cluster: &Cluster, key: &ObjectKey) -> Option<Value> {
             None
         }
     }
-}
-
-/// The owner that controls an object, in the namespace of this.
-pub(super) fn controller(object: &Value) -> Option<ObjectKey> {
-    let owners = object::items(object, "/metadata/ownerReferences");
-    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
-    let text = |field: &str| object::text(owner, field).map(str::to_owned);
-    Some(ObjectKey {
-        api_version: text("/apiVersion")?,
-        kind: text("/kind")?,
-        namespace: object::text(object, "/metadata/namespace").map(str::to_owned),
-        name: text("/name")?,
-    })
 }
 
 #[cfg(test)]
@@ -125,10 +112,10 @@ mod tests {
     #[tokio::test]
     async fn pods_lead_to_what_restarts_them() {
         let cluster = Cluster::new(Client::new(service_fn(answer), "default"), Duration::from_secs(5));
-        let pod = |name: &str, controller: Option<Value>| ServicePod {
+        let pod = |name: &str, owner: Option<Value>| ServicePod {
             name: name.to_owned(),
             created: None,
-            controller: controller.and_then(|owner| super::controller(&owned("Pod", name, owner))),
+            controller: owner.and_then(|owner| controller(&owned("Pod", name, owner))),
         };
         let pods = [
             pod("d-1", Some(owner("ReplicaSet", "a"))),
