@@ -1,7 +1,11 @@
 //! What the operator needs beside many large objects that are none of its business.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
+use clap::Args;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use rand::{Rng, distr::Alphanumeric};
@@ -18,6 +22,14 @@ use super::{
     measurement::Measurement,
     objects::{certificate, target},
 };
+
+/// How memory and start are measured beside a crowd.
+#[derive(Clone, Debug, Args)]
+pub struct CrowdArguments {
+    /// Number of CustomResourceDefinitions of 200 kB; ten times as many Secrets of 10 kB are beside them.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=5000))]
+    pub definitions: u32,
+}
 
 /// Where the crowd is.
 const NAMESPACE: &str = "crowd";
@@ -51,11 +63,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Measures how soon the operator injects after its start, and its memory.
 pub(super) async fn measure(
-    definitions: u32,
+    arguments: &CrowdArguments,
     cluster: &TestCluster,
     progress: &StepPrinter,
 ) -> anyhow::Result<Measurement> {
     let client = &cluster.client;
+    let definitions = arguments.definitions;
     let secrets = definitions * SECRETS;
     let title = format!("Creating {definitions} CustomResourceDefinitions and {secrets} Secrets");
     progress.step(&title, fill(client, definitions)).await?;
@@ -93,6 +106,21 @@ pub(super) async fn measure(
             mebibytes(peak)
         ),
     })
+}
+
+// === impl CrowdArguments ===
+
+impl fmt::Display for CrowdArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} CustomResourceDefinitions of {} kB, and {} Secrets of {} kB",
+            self.definitions,
+            DEFINITION / 1000,
+            self.definitions * SECRETS,
+            SECRET / 1000
+        )
+    }
 }
 
 async fn fill(client: &Client, definitions: u32) -> anyhow::Result<()> {

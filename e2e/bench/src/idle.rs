@@ -1,8 +1,10 @@
 //! What the operator does while nothing happens.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
+use clap::Args;
 use serde_json::{Value, json};
+use windlass_object::GoDuration;
 use windlass_scenarios::{
     progress::StepPrinter,
     steps::{VALIDATING, check, list, serving_certificates, succeed, until},
@@ -10,12 +12,24 @@ use windlass_scenarios::{
 };
 
 use super::{
-    arguments::Arguments,
     figures::{requests, since},
     measurement::Measurement,
     objects::{certificate, target},
     started::Started,
 };
+
+/// How idleness is measured: all ServingCertificates settle, then the operator's requests are counted while nothing happens.
+/// It is to write nothing.
+#[derive(Clone, Debug, Args)]
+pub struct IdleArguments {
+    /// Duration.
+    #[arg(long = "for", value_name = "DURATION", default_value = "10m")]
+    pub duration: GoDuration,
+
+    /// Number of ServingCertificates.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub certificates: u32,
+}
 
 /// Where the ServingCertificates are, beside the sample bundle's.
 const NAMESPACE: &str = "idle";
@@ -28,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Measures idleness.
 pub(super) async fn measure(
-    arguments: &Arguments,
+    arguments: &IdleArguments,
     cluster: &TestCluster,
     progress: &StepPrinter,
 ) -> anyhow::Result<Measurement> {
@@ -42,7 +56,7 @@ pub(super) async fn measure(
         .step(&title, settle(arguments.certificates, cluster, &started))
         .await?;
     let (writes, before) = (started.proxy.writes(), started.proxy.requests());
-    let idle = arguments.idle_for.0.unsigned_abs();
+    let idle = arguments.duration.0.unsigned_abs();
     let sent = || since(&before, started.proxy.requests());
     let detail = || format!(" ({} operator requests)", sent().values().sum::<u64>());
     let pause = async {
@@ -66,10 +80,22 @@ pub(super) async fn measure(
         summary: format!(
             "{} ServingCertificates, idle for {}: {written} writes, {} requests",
             arguments.certificates,
-            arguments.idle_for,
+            arguments.duration,
             sent.values().sum::<u64>()
         ),
     })
+}
+
+// === impl IdleArguments ===
+
+impl fmt::Display for IdleArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ServingCertificates, idle for {}",
+            self.certificates, self.duration
+        )
+    }
 }
 
 /// Makes so many ServingCertificates, the sample bundle's included, and waits until the operator is done with them.

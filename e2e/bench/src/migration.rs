@@ -2,10 +2,12 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
+use clap::Args;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use windlass_scenarios::{
@@ -21,11 +23,28 @@ use windlass_scenarios::{
 };
 
 use super::{
-    arguments::Arguments,
+    arguments::LoadArguments,
     figures::{mebibytes, requests, short, since},
     measurement::Measurement,
     started::{Started, set_replicas},
 };
+
+/// How a storage migration is measured: objects are stored, and rewritten by an upgrade to a new storage version. None is to
+/// be lost, changed or left behind, and no kill is to begin it anew.
+#[derive(Clone, Debug, Args)]
+pub struct MigrationArguments {
+    /// Number of stored objects.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub objects: u32,
+
+    /// How often to kill and restart the operator, with equally many objects between two kills.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub kills: u32,
+
+    /// What is sent meanwhile.
+    #[command(flatten)]
+    pub load: LoadArguments,
+}
 
 /// Where the objects are stored.
 const STORED: &str = "stored";
@@ -69,23 +88,34 @@ struct Kill {
     is_lost: bool,
 }
 
+// === impl MigrationArguments ===
+
+impl fmt::Display for MigrationArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { objects, kills, load } = self;
+        write!(
+            f,
+            "{objects} stored objects are rewritten, and the operator is killed {kills} times; {load}"
+        )
+    }
+}
+
 /// Measures it.
 pub(super) async fn measure(
-    arguments: &Arguments,
-    objects: u32,
+    arguments: &MigrationArguments,
     cluster: &TestCluster,
     progress: &StepPrinter,
 ) -> anyhow::Result<Measurement> {
     let bundle = cluster.bundle("sample.v1")?;
     let newest = sample::storing_newest(cluster)?;
     for bundle in [&bundle, &cluster.operator.bundle_dir.join(&newest)] {
-        set_replicas(cluster, bundle, arguments.replicas)?;
+        set_replicas(cluster, bundle, arguments.load.replicas)?;
     }
     let started = Started::new(cluster, &bundle, progress).await?;
-    let count = usize::try_from(objects)?;
+    let count = usize::try_from(arguments.objects)?;
     let before = store(cluster, count, progress).await?;
     let widgets = Resource::widgets(&["v1", "v1beta1"], Expectation::Admitted);
-    let mut load = Load::start_at_rate(&cluster.client, TRAFFIC, &[widgets], arguments.rate);
+    let mut load = Load::start_at_rate(&cluster.client, TRAFFIC, &[widgets], arguments.load.rate);
     let seen = Mutex::new(Seen {
         memory: vec![started.operator.memory()?],
         ..Seen::default()
@@ -98,7 +128,7 @@ pub(super) async fn measure(
             report.requests, report.failed
         )
     };
-    let upgraded = upgrade(arguments, objects, &newest, cluster, started, &seen);
+    let upgraded = upgrade(arguments, &newest, cluster, started, &seen);
     let upgraded = progress.watched("Upgrading", detail, upgraded).await;
     load.end().await;
     let mut missed = Vec::new();
@@ -123,7 +153,7 @@ pub(super) async fn measure(
         tables: seen.tables(count, &report),
         failures: report.told(),
         missed,
-        summary: seen.summary(objects, &report),
+        summary: seen.summary(arguments.objects, &report),
     })
 }
 
@@ -140,18 +170,21 @@ async fn store(cluster: &TestCluster, count: usize, progress: &StepPrinter) -> a
 
 /// Upgrades, and kills the operator as often as is asked for, at equal distances.
 async fn upgrade(
-    arguments: &Arguments,
-    objects: u32,
+    arguments: &MigrationArguments,
     bundle: &str,
     cluster: &TestCluster,
     mut started: Started,
     seen: &Mutex<Seen>,
 ) -> anyhow::Result<Started> {
     set_source(&cluster.client, "sample", bundle).await?;
-    let limit = Instant::now() + arguments.duration.0.unsigned_abs();
+    let limit = Instant::now() + arguments.load.duration.0.unsigned_abs();
     let mut kills = 0;
     loop {
-        anyhow::ensure!(Instant::now() < limit, "timed out after {}", arguments.duration);
+        anyhow::ensure!(
+            Instant::now() < limit,
+            "timed out after {}",
+            arguments.load.duration
+        );
         tokio::time::sleep(LOOK).await;
         seen.lock().memory.push(started.operator.memory()?);
         let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
@@ -170,7 +203,7 @@ async fn upgrade(
             continue;
         }
         seen.lock().note(migration, &started.proxy);
-        let next_kill = u64::from(objects) * u64::from(kills + 1) / u64::from(arguments.kills + 1);
+        let next_kill = u64::from(arguments.objects) * u64::from(kills + 1) / u64::from(arguments.kills + 1);
         if kills < arguments.kills && rewritten(migration) >= next_kill {
             kills += 1;
             let at = Instant::now();
@@ -237,7 +270,7 @@ impl Seen {
     }
 
     /// What should have been otherwise.
-    fn missed(&self, arguments: &Arguments) -> Vec<String> {
+    fn missed(&self, arguments: &MigrationArguments) -> Vec<String> {
         let lost = self.kills.iter().filter(|kill| kill.is_lost);
         let mut missed: Vec<_> = lost
             .map(|kill| format!("restarted from the beginning after a kill: {kill}"))

@@ -1,10 +1,12 @@
 //! Rotations under a steady load.
 
 use std::{
+    fmt,
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
+use clap::Args;
 use parking_lot::Mutex;
 use serde_json::json;
 use windlass_scenarios::{
@@ -17,12 +19,33 @@ use windlass_scenarios::{
 };
 
 use super::{
-    arguments::Arguments,
+    arguments::{Bed, LoadArguments},
     figures::{Figures, Lap, LapKind, since},
     measurement::Measurement,
     started::{Started, set_replicas},
     targets::Targets,
 };
+
+/// How rotations are measured: requests go through all three webhooks of the sample bundle at a steady rate, while the serving
+/// certificate is renewed and the CA is rotated. None is to fail, and no target is to be written more than once a rotation.
+#[derive(Clone, Debug, Args)]
+pub struct RotationArguments {
+    /// Number of CA rotations, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub count: u32,
+
+    /// Number of renewals of the serving certificate before the CA rotations.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub leaves: u32,
+
+    /// Minimum number of requests to send; if the rotations are done earlier, the rest is sent after them.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub requests: u64,
+
+    /// How they are sent.
+    #[command(flatten)]
+    pub load: LoadArguments,
+}
 
 /// Where requests go to.
 const TRAFFIC: &str = "traffic";
@@ -31,7 +54,8 @@ const TRAFFIC: &str = "traffic";
 const KEPT: u128 = 99;
 
 struct Run<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a RotationArguments,
+    bed: &'a Bed,
     cluster: &'a TestCluster,
     progress: &'a StepPrinter,
     started: &'a Started,
@@ -40,14 +64,32 @@ struct Run<'a> {
     figures: Mutex<Figures>,
 }
 
+// === impl RotationArguments ===
+
+impl fmt::Display for RotationArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            count,
+            leaves,
+            requests,
+            load,
+        } = self;
+        write!(
+            f,
+            "{leaves} renewals of the serving certificate and {count} CA rotations; {requests} requests or more; {load}"
+        )
+    }
+}
+
 /// Measures rotations.
 pub(super) async fn measure(
-    arguments: &Arguments,
+    arguments: &RotationArguments,
+    bed: &Bed,
     cluster: &TestCluster,
     progress: &StepPrinter,
 ) -> anyhow::Result<Measurement> {
     let bundle = cluster.bundle("sample.v1")?;
-    set_replicas(cluster, &bundle, arguments.replicas)?;
+    set_replicas(cluster, &bundle, arguments.load.replicas)?;
     let started = Started::new(cluster, &bundle, progress).await?;
     sample::settled(cluster).await?;
     let targets = Targets::watch(&cluster.client, NAMESPACE, CERTIFICATE).await?;
@@ -57,14 +99,15 @@ pub(super) async fn measure(
     let widgets = Resource::widgets(&["v1", "v1beta1"], Expectation::Admitted);
     let mut run = Run {
         arguments,
+        bed,
         cluster,
         progress,
         started: &started,
-        load: Load::start_at_rate(&cluster.client, TRAFFIC, &[widgets], arguments.rate),
+        load: Load::start_at_rate(&cluster.client, TRAFFIC, &[widgets], arguments.load.rate),
         targets,
         figures: Mutex::default(),
     };
-    let limit = arguments.duration.0.unsigned_abs();
+    let limit = arguments.load.duration.0.unsigned_abs();
     match tokio::time::timeout(limit, run.go()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => run.figures.lock().missed.push(format!("{error:#}")),
@@ -72,7 +115,7 @@ pub(super) async fn measure(
             .figures
             .lock()
             .missed
-            .push(format!("timed out after {}", arguments.duration)),
+            .push(format!("timed out after {}", arguments.load.duration)),
     }
     let took = begun.elapsed();
     run.load.end().await;
@@ -95,20 +138,17 @@ pub(super) async fn measure(
 }
 
 /// What was asked for and not reached: `done` CA rotations in the time that it `took`.
-fn missed(arguments: &Arguments, total: &Report, took: Duration, done: usize) -> Vec<String> {
+fn missed(arguments: &RotationArguments, total: &Report, took: Duration, done: usize) -> Vec<String> {
     let mut missed = Vec::new();
     if total.failed > 0 {
         missed.push(format!("{} requests failed", total.failed));
     }
-    let due = took.as_millis() * u128::from(arguments.rate) / 1000;
+    let due = took.as_millis() * u128::from(arguments.load.rate) / 1000;
     if u128::from(total.requests) * 100 < due * KEPT {
         missed.push(format!("{} requests were sent, expected {due}", total.requests));
     }
-    if done < usize::try_from(arguments.rotations).unwrap_or(usize::MAX) {
-        missed.push(format!(
-            "{done} of {} CA rotations were done",
-            arguments.rotations
-        ));
+    if done < usize::try_from(arguments.count).unwrap_or(usize::MAX) {
+        missed.push(format!("{done} of {} CA rotations were done", arguments.count));
     }
     missed
 }
@@ -126,7 +166,7 @@ impl Run<'_> {
 
     /// First connections are made, then comes what rotations are compared with.
     async fn quiet(&self) -> anyhow::Result<()> {
-        let connecting = u64::from(self.arguments.rate) * 2;
+        let connecting = u64::from(self.arguments.load.rate) * 2;
         let requests = (self.arguments.requests / 10).clamp(500, 2000);
         self.watched("Sending requests without rotations", String::new, async {
             self.load.at_least(connecting).await?;
@@ -139,7 +179,7 @@ impl Run<'_> {
     }
 
     async fn renew(&self) -> anyhow::Result<()> {
-        let count = self.arguments.leaf_rotations;
+        let count = self.arguments.leaves;
         if count == 0 {
             return Ok(());
         }
@@ -149,7 +189,7 @@ impl Run<'_> {
             let before = self.targets.snapshot().await?;
             for _ in 0..count {
                 // Certificates say in whole seconds when they were issued.
-                self.load.at_least(self.arguments.rate.into()).await?;
+                self.load.at_least(self.arguments.load.rate.into()).await?;
                 self.rotated("leaf").await?;
                 done.fetch_add(1, Ordering::Relaxed);
                 self.remember_memory()?;
@@ -164,7 +204,7 @@ impl Run<'_> {
     }
 
     async fn rotate(&self) -> anyhow::Result<()> {
-        let count = self.arguments.rotations;
+        let count = self.arguments.count;
         let done = || self.figures.lock().rotations.len();
         let detail = || format!(", {} of {count} done", done());
         let requests = self.started.proxy.requests();
@@ -214,7 +254,7 @@ impl Run<'_> {
             NAMESPACE,
             CERTIFICATE,
             what,
-            self.arguments.patience(),
+            self.bed.patience(),
         )
         .await?;
         Ok(started.elapsed())

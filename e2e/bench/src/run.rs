@@ -10,7 +10,12 @@ use windlass_scenarios::{
     test_cluster::{TestCluster, TestClusterOptions, Waits},
 };
 
-use super::{arguments::Arguments, crowd, idle, measurement::Measurement, migration, rotations};
+use super::{
+    arguments::{Arguments, Bed, Subject},
+    crowd, idle,
+    measurement::Measurement,
+    migration, rotations,
+};
 
 /// Measures; `program` is the executable that starts the operator and the sample operator.
 ///
@@ -23,16 +28,15 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         let progress = StepPrinter::start();
         progress.say(&arguments.to_string());
         let mut cluster = progress
-            .step("Setting up a cluster and a node", set_up(&arguments, program))
+            .step("Setting up a cluster and a node", set_up(&arguments.bed, program))
             .await?;
-        let outcome = if arguments.idle {
-            idle::measure(&arguments, &cluster, &progress).await
-        } else if let Some(definitions) = arguments.crowd {
-            crowd::measure(definitions, &cluster, &progress).await
-        } else if let Some(objects) = arguments.migrate {
-            migration::measure(&arguments, objects, &cluster, &progress).await
-        } else {
-            rotations::measure(&arguments, &cluster, &progress).await
+        let outcome = match &arguments.subject {
+            Subject::Rotations(rotations) => {
+                rotations::measure(rotations, &arguments.bed, &cluster, &progress).await
+            }
+            Subject::Idle(idle) => idle::measure(idle, &cluster, &progress).await,
+            Subject::Crowd(crowd) => crowd::measure(crowd, &cluster, &progress).await,
+            Subject::Migration(migration) => migration::measure(migration, &cluster, &progress).await,
         };
         if !outcome.as_ref().is_ok_and(Measurement::is_good) {
             eprintln!("Last lines of the operator's log:\n{}", cluster.log_tail());
@@ -43,17 +47,17 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
     })
 }
 
-async fn set_up(arguments: &Arguments, program: PathBuf) -> anyhow::Result<TestCluster> {
-    let backing = if arguments.sandbox {
+async fn set_up(bed: &Bed, program: PathBuf) -> anyhow::Result<TestCluster> {
+    let backing = if bed.sandbox {
         BackingCluster::sandbox().await?
     } else {
-        let kubeconfig = arguments.access.kubeconfig.as_deref();
+        let kubeconfig = bed.access.kubeconfig.as_deref();
         let kubeconfig = kubeconfig.context("no cluster: start this with e2e/soak, or use --sandbox")?;
-        BackingCluster::named(kubeconfig, arguments.access.pod_network).await?
+        BackingCluster::named(kubeconfig, bed.access.pod_network).await?
     };
     let options = TestClusterOptions {
-        refresh_delay: arguments.scaled_delay(),
-        waits: Waits::Scaled(arguments.time_scale),
+        refresh_delay: bed.scaled_delay(),
+        waits: Waits::Scaled(bed.time_scale),
         ..TestClusterOptions::new(program)
     };
     TestCluster::on(backing, options).await
