@@ -24,7 +24,7 @@ pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Ki
         match changes.recv().await {
             Ok(change) => {
                 let definition = change.after.or(change.before);
-                if definition.is_some_and(|definition| defines(&definition, kind)) {
+                if definition.is_some_and(|definition| defines(&definition.read(), kind)) {
                     return;
                 }
             }

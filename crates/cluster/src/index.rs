@@ -9,10 +9,12 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 use windlass_object::ObjectKey;
+use windlass_trust::injection::CaSource;
 
 use crate::{
+    IndexedObject,
     kind::{Kind, kinds},
-    shelf::{SeenObjects, Shelf},
+    shelf::{Relation, SeenObjects, Shelf},
     watch::Watch,
 };
 
@@ -32,9 +34,9 @@ pub struct Change {
     /// The object.
     pub key: ObjectKey,
     /// How it was known before.
-    pub before: Option<Arc<Value>>,
+    pub before: Option<IndexedObject>,
     /// How it is now; `None` when it is gone.
-    pub after: Option<Arc<Value>>,
+    pub after: Option<IndexedObject>,
 }
 
 /// How many changes a slow reader may lag behind before it has to look at everything again.
@@ -44,8 +46,14 @@ const BACKLOG: usize = 1024;
 
 impl Change {
     /// The object as it was known before, and as it is now.
-    pub fn versions(&self) -> impl Iterator<Item = &Value> {
-        self.before.iter().chain(&self.after).map(AsRef::as_ref)
+    pub fn versions(&self) -> impl Iterator<Item = Arc<Value>> {
+        self.before.iter().chain(&self.after).map(IndexedObject::read)
+    }
+
+    /// The object as it was known before and as it is now, where it neither came nor went.
+    pub fn both_versions(&self) -> Option<(Arc<Value>, Arc<Value>)> {
+        let (before, after) = self.before.as_ref().zip(self.after.as_ref())?;
+        Some((before.read(), after.read()))
     }
 }
 
@@ -64,6 +72,10 @@ impl Index {
 
     /// The object, if a watch has seen it.
     pub fn find(&self, key: &ObjectKey) -> Option<Arc<Value>> {
+        self.find_indexed(key).map(|object| object.read())
+    }
+
+    fn find_indexed(&self, key: &ObjectKey) -> Option<IndexedObject> {
         let kind = Kind::of(key);
         let shelves = self.shelves.read();
         shelves
@@ -74,30 +86,44 @@ impl Index {
 
     /// All objects of a kind, in the order of their keys, each once.
     pub fn objects(&self, kind: &Kind) -> Vec<Arc<Value>> {
-        self.select(kind, |_| true).into_values().collect()
+        read(self.collect(kind, |shelf| shelf.objects().clone()))
+    }
+
+    /// The objects of a kind in a namespace, or those that are in none.
+    pub fn objects_within(&self, kind: &Kind, namespace: Option<&str>) -> Vec<Arc<Value>> {
+        read(self.collect(kind, |shelf| shelf.within(kind, namespace)))
     }
 
     /// The objects of a kind that `selects` takes, each once.
-    pub fn select(&self, kind: &Kind, selects: impl Fn(&Value) -> bool) -> BTreeMap<ObjectKey, Arc<Value>> {
-        let shelves = self.shelves.read();
-        let mut objects = BTreeMap::new();
-        for (_, shelf) in shelves.iter().filter(|(watch, _)| watch.kind == *kind) {
-            for (key, object) in shelf.objects().iter().filter(|(_, object)| selects(object)) {
-                objects.entry(key.clone()).or_insert_with(|| object.clone());
-            }
-        }
+    pub fn select(&self, kind: &Kind, selects: impl Fn(&Value) -> bool) -> SeenObjects {
+        let mut objects = self.collect(kind, |shelf| shelf.objects().clone());
+        objects.retain(|_, object| selects(&object.read()));
         objects
+    }
+
+    /// The objects of a kind that ask for the trust bundle of `source`.
+    pub fn targets(&self, kind: &Kind, source: &CaSource) -> SeenObjects {
+        let relation = Relation::Target(source.clone());
+        self.collect(kind, |shelf| shelf.related(&relation))
     }
 
     /// The EndpointSlices of a Service.
     pub fn endpoint_slices(&self, namespace: &str, service: &str) -> Vec<Arc<Value>> {
+        let relation = Relation::Endpoints(namespace.to_owned(), service.to_owned());
+        read(self.collect(&kinds::ENDPOINT_SLICE, |shelf| shelf.related(&relation)))
+    }
+
+    /// What is found on the shelves of a kind, each object once.
+    fn collect(&self, kind: &Kind, find: impl Fn(&Shelf) -> SeenObjects) -> SeenObjects {
         let shelves = self.shelves.read();
-        let of_slices = shelves
-            .iter()
-            .filter(|(watch, _)| watch.kind == kinds::ENDPOINT_SLICE);
-        of_slices
-            .flat_map(|(_, shelf)| shelf.slices(namespace, service).cloned())
-            .collect()
+        let mut of_kind = shelves.iter().filter(|(watch, _)| watch.kind == *kind);
+        let mut objects = of_kind.next().map(|(_, shelf)| find(shelf)).unwrap_or_default();
+        for (_, shelf) in of_kind {
+            for (key, object) in find(shelf) {
+                objects.entry(key).or_insert(object);
+            }
+        }
+        objects
     }
 
     /// Whether `watch` has seen all there is at least once.
@@ -132,7 +158,7 @@ impl Index {
     /// An object came or changed.
     pub fn apply(&self, watch: &Watch, object: Value) {
         let Some(key) = ObjectKey::of(&object) else { return };
-        let after = Arc::new(object);
+        let after = IndexedObject::from(object);
         let before = self.edit(watch, |shelf| shelf.insert(key.clone(), after.clone()));
         self.publish(Change {
             key,
@@ -149,7 +175,7 @@ impl Index {
             self.publish(Change {
                 key: key.clone(),
                 before,
-                after: self.find(key),
+                after: self.find_indexed(key),
             });
         }
     }
@@ -162,7 +188,7 @@ impl Index {
     /// A relist brought an object.
     pub fn relist(&self, watch: &Watch, object: Value) {
         let Some(key) = ObjectKey::of(&object) else { return };
-        self.edit(watch, |shelf| shelf.relisted.insert(key, Arc::new(object)));
+        self.edit(watch, |shelf| shelf.relisted.insert(key, object.into()));
     }
 
     /// A relist is complete: what it did not bring is gone.
@@ -223,6 +249,10 @@ impl Default for Index {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn read(objects: SeenObjects) -> Vec<Arc<Value>> {
+    objects.into_values().map(|object| object.read()).collect()
 }
 
 /// What turns `before` into `after`.

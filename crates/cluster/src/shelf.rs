@@ -1,27 +1,28 @@
 //! What one watch has seen.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 use windlass_object::{ObjectKey, object};
+use windlass_trust::injection::{CaSource, TargetKind, asked_source};
 
-use crate::kind::kinds;
+use crate::{
+    IndexedObject,
+    kind::{Kind, kinds},
+};
 
 /// Label on EndpointSlices: their Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// Objects by their keys.
-pub(crate) type SeenObjects = BTreeMap<ObjectKey, Arc<Value>>;
+pub type SeenObjects = BTreeMap<ObjectKey, IndexedObject>;
 
 /// What one watch has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     objects: SeenObjects,
-    /// The EndpointSlices among the objects, by the Service that they are of: a cluster has many.
-    slices: HashMap<ServiceName, BTreeSet<ObjectKey>>,
+    /// The objects that are looked for by what they are of.
+    related: HashMap<Relation, BTreeSet<ObjectKey>>,
     /// What a relist has brought so far; it replaces the objects as a whole when it is complete.
     pub(crate) relisted: SeenObjects,
     pub(crate) is_complete: bool,
@@ -29,8 +30,14 @@ pub(crate) struct Shelf {
     pub(crate) is_absent: bool,
 }
 
-/// A Service by its namespace and its name.
-type ServiceName = (String, String);
+/// What an object is of, where it is looked for by that: a cluster has many.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Relation {
+    /// An EndpointSlice, of the Service with this namespace and name.
+    Endpoints(String, String),
+    /// A target, that asks for the trust bundle of this.
+    Target(CaSource),
+}
 
 // === impl Shelf ===
 
@@ -39,32 +46,43 @@ impl Shelf {
         &self.objects
     }
 
-    /// The EndpointSlices of a Service.
-    pub(crate) fn slices(&self, namespace: &str, service: &str) -> impl Iterator<Item = &Arc<Value>> {
-        let of = (namespace.to_owned(), service.to_owned());
-        let keys = self.slices.get(&of).into_iter().flatten();
-        keys.filter_map(|key| self.objects.get(key))
+    /// The objects of a relation.
+    pub(crate) fn related(&self, relation: &Relation) -> SeenObjects {
+        let keys = self.related.get(relation).into_iter().flatten();
+        let objects = keys.filter_map(|key| self.objects.get_key_value(key));
+        objects
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect()
+    }
+
+    /// The objects of a namespace, or those that are in none.
+    pub(crate) fn within(&self, kind: &Kind, namespace: Option<&str>) -> SeenObjects {
+        let objects = self.objects.range(kind.object(namespace, "")..);
+        let within = objects.take_while(|(key, _)| key.namespace.as_deref() == namespace);
+        within
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect()
     }
 
     /// Puts an object in the place of the one with its key, which it returns.
-    pub(crate) fn insert(&mut self, key: ObjectKey, object: Arc<Value>) -> Option<Arc<Value>> {
+    pub(crate) fn insert(&mut self, key: ObjectKey, object: IndexedObject) -> Option<IndexedObject> {
         let before = self.remove(&key);
-        if let Some(service) = service_of(&object) {
-            self.slices.entry(service).or_default().insert(key.clone());
+        if let Some(relation) = relation_of(&object.read()) {
+            self.related.entry(relation).or_default().insert(key.clone());
         }
         self.objects.insert(key, object);
         before
     }
 
     /// Takes an object away, and returns it.
-    pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<Arc<Value>> {
+    pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<IndexedObject> {
         let before = self.objects.remove(key)?;
-        if let Some(service) = service_of(&before)
-            && let Some(slices) = self.slices.get_mut(&service)
+        if let Some(relation) = relation_of(&before.read())
+            && let Some(related) = self.related.get_mut(&relation)
         {
-            slices.remove(key);
-            if slices.is_empty() {
-                self.slices.remove(&service);
+            related.remove(key);
+            if related.is_empty() {
+                self.related.remove(&relation);
             }
         }
         Some(before)
@@ -74,7 +92,7 @@ impl Shelf {
     pub(crate) fn finish_relist(&mut self) -> SeenObjects {
         let relisted = std::mem::take(&mut self.relisted);
         let before = std::mem::take(&mut self.objects);
-        self.slices.clear();
+        self.related.clear();
         for (key, object) in relisted {
             self.insert(key, object);
         }
@@ -83,34 +101,51 @@ impl Shelf {
     }
 }
 
-/// The Service that an EndpointSlice is of; `None` for any other object.
-fn service_of(object: &Value) -> Option<ServiceName> {
-    let is_slice = object::text(object, "/kind") == Some(&*kinds::ENDPOINT_SLICE.kind);
-    let service = object::label(object, SERVICE_NAME).filter(|_| is_slice)?;
-    let namespace = object::text(object, "/metadata/namespace")?;
-    Some((namespace.to_owned(), service.to_owned()))
+fn relation_of(object: &Value) -> Option<Relation> {
+    if object::text(object, "/kind") == Some(&*kinds::ENDPOINT_SLICE.kind) {
+        let service = object::label(object, SERVICE_NAME)?;
+        let namespace = object::text(object, "/metadata/namespace")?;
+        return Some(Relation::Endpoints(namespace.to_owned(), service.to_owned()));
+    }
+    TargetKind::of(object)?;
+    asked_source(object).map(Relation::Target)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windlass_object::names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET};
 
     use super::*;
 
-    fn slice(name: &str, service: &str) -> (ObjectKey, Arc<Value>) {
+    fn slice(name: &str, service: &str) -> (ObjectKey, IndexedObject) {
         let kind = kinds::ENDPOINT_SLICE;
         let slice = json!({
             "apiVersion": kind.api_version, "kind": kind.kind,
             "metadata": {"namespace": "n", "name": name, "labels": {SERVICE_NAME: service}},
         });
-        (kind.object(Some("n"), name), Arc::new(slice))
+        (kind.object(Some("n"), name), slice.into())
     }
 
-    fn names(shelf: &Shelf, namespace: &str, service: &str) -> Vec<String> {
-        let slices = shelf.slices(namespace, service);
-        slices
-            .map(|slice| slice["metadata"]["name"].as_str().unwrap().to_owned())
-            .collect()
+    fn target(name: &str, annotation: &str, of: &str) -> (ObjectKey, IndexedObject) {
+        let kind = kinds::API_SERVICE;
+        let target = json!({
+            "apiVersion": kind.api_version, "kind": kind.kind,
+            "metadata": {"name": name, "annotations": {annotation: of}},
+        });
+        (kind.object(None, name), target.into())
+    }
+
+    fn names(shelf: &Shelf, relation: &Relation) -> Vec<String> {
+        let related = shelf.related(relation);
+        related.into_keys().map(|key| key.name).collect()
+    }
+
+    fn slices(shelf: &Shelf, namespace: &str, service: &str) -> Vec<String> {
+        names(
+            shelf,
+            &Relation::Endpoints(namespace.to_owned(), service.to_owned()),
+        )
     }
 
     #[test]
@@ -120,20 +155,63 @@ mod tests {
             let (key, slice) = slice(name, service);
             shelf.insert(key, slice);
         }
-        assert_eq!(names(&shelf, "n", "a"), ["1", "2"]);
-        assert_eq!(names(&shelf, "m", "a"), [""; 0]);
+        assert_eq!(slices(&shelf, "n", "a"), ["1", "2"]);
+        assert_eq!(slices(&shelf, "m", "a"), [""; 0]);
         let (key, moved) = slice("2", "b");
         shelf.insert(key.clone(), moved);
-        assert_eq!(names(&shelf, "n", "a"), ["1"]);
-        assert_eq!(names(&shelf, "n", "b"), ["2", "3"]);
+        assert_eq!(slices(&shelf, "n", "a"), ["1"]);
+        assert_eq!(slices(&shelf, "n", "b"), ["2", "3"]);
         shelf.remove(&key);
-        assert_eq!(names(&shelf, "n", "b"), ["3"]);
+        assert_eq!(slices(&shelf, "n", "b"), ["3"]);
         shelf.relisted.extend([slice("4", "b")]);
         shelf.finish_relist();
-        assert_eq!(names(&shelf, "n", "b"), ["4"]);
-        assert_eq!(names(&shelf, "n", "a"), [""; 0]);
+        assert_eq!(slices(&shelf, "n", "b"), ["4"]);
+        assert_eq!(slices(&shelf, "n", "a"), [""; 0]);
         let (key, _) = slice("4", "b");
         shelf.remove(&key);
-        assert!(shelf.slices.is_empty());
+        assert!(shelf.related.is_empty());
+    }
+
+    #[test]
+    fn targets_are_found_by_what_they_ask_for() {
+        let mut shelf = Shelf::default();
+        for (name, annotation, of) in [
+            ("1", INJECT_CA_FROM, "n/a"),
+            ("2", INJECT_CA_FROM_SECRET, "n/a"),
+            ("3", INJECT_CA_FROM, "n/b"),
+            ("4", "example.com/other", "n/a"),
+        ] {
+            let (key, target) = target(name, annotation, of);
+            shelf.insert(key, target);
+        }
+        let (namespace, name) = ("n".to_owned(), "a".to_owned());
+        let certificate = CaSource::ServingCertificate {
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        assert_eq!(names(&shelf, &Relation::Target(certificate)), ["1"]);
+        let secret = CaSource::Secret { namespace, name };
+        assert_eq!(names(&shelf, &Relation::Target(secret)), ["2"]);
+    }
+
+    #[test]
+    fn objects_are_found_by_their_namespace() {
+        let mut shelf = Shelf::default();
+        let service = |namespace: Option<&str>, name: &str| {
+            let key = kinds::SERVICE.object(namespace, name);
+            let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace, "name": name}});
+            (key, IndexedObject::from(service))
+        };
+        for (namespace, name) in [("a", "1"), ("b", "2"), ("b", "3"), ("ba", "4"), ("c", "5")] {
+            let (key, service) = service(Some(namespace), name);
+            shelf.insert(key, service);
+        }
+        let names = |namespace| -> Vec<_> {
+            let objects = shelf.within(&kinds::SERVICE, namespace);
+            objects.into_keys().map(|key| key.name).collect()
+        };
+        assert_eq!(names(Some("b")), ["2", "3"]);
+        assert_eq!(names(Some("d")), [""; 0]);
+        assert_eq!(names(None), [""; 0]);
     }
 }

@@ -173,7 +173,7 @@ fn affected_key(change: &Change) -> Option<ObjectKey> {
     if kind == kinds::SERVICE {
         return change
             .versions()
-            .any(|version| requested_secret(version).is_some())
+            .any(|version| requested_secret(&version).is_some())
             .then(|| key.clone());
     }
     (kind == kinds::SERVING_CERTIFICATE).then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
@@ -210,8 +210,8 @@ mod tests {
     fn only_services_that_ask_or_asked_are_looked_at() {
         let change = |before: Value, after: Value| Change {
             key: ObjectKey::of(&before).unwrap(),
-            before: Some(Arc::new(before)),
-            after: Some(Arc::new(after)),
+            before: Some(before.into()),
+            after: Some(after.into()),
         };
         assert!(affected_key(&change(service("tls"), service(""))).is_some());
         assert!(affected_key(&change(service(""), service(""))).is_none());

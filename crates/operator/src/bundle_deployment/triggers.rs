@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_bundle::BundledKind;
 use windlass_cluster::{
-    Change, Index, Kind, kinds,
+    Change, Index, IndexedObject, Kind, kinds,
     watch::{Selector, Watch},
     worker::Queue,
 };
@@ -180,8 +180,8 @@ fn add_all(index: &Index, queue: &Queue<String>) {
 
 /// How long a change can wait.
 fn pause(change: &Change) -> Duration {
-    match (&change.before, &change.after) {
-        (Some(before), Some(after)) if differs_in_trust_only(before, after) => REPAIRED,
+    match change.both_versions() {
+        Some((before, after)) if differs_in_trust_only(&before, &after) => REPAIRED,
         _ => Duration::ZERO,
     }
 }
@@ -190,20 +190,20 @@ fn pause(change: &Change) -> Duration {
 fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet<String> {
     let mut names = HashSet::new();
     for version in change.versions() {
-        names.extend(object::label(version, names::BUNDLE_DEPLOYMENT).map(str::to_owned));
+        names.extend(object::label(&version, names::BUNDLE_DEPLOYMENT).map(str::to_owned));
     }
     let kind = Kind::of(&change.key);
     // One that appears is not needed for ever; that it goes is no news.
     if kind == kinds::VALIDATING_WEBHOOK_CONFIGURATION
         && let Some(after) = &change.after
     {
-        names.extend(object::label(after, names::PROBE).map(str::to_owned));
+        names.extend(object::label(&after.read(), names::PROBE).map(str::to_owned));
     }
     if kind == kinds::BUNDLE_DEPLOYMENT {
         names.insert(change.key.name.clone());
         // Others may wait for a claim that it made, or for it to say what it claims.
-        let says = |version: &Arc<Value>| {
-            let claimant = Claimant::of(version);
+        let says = |version: &IndexedObject| {
+            let claimant = Claimant::of(&version.read());
             (claimant.heard, claimant.claims)
         };
         if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
@@ -216,7 +216,7 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
             config_maps(deployment).any(|name| name == change.key.name)
         }));
         for version in change.versions() {
-            let of = RECORDS.iter().filter_map(|label| object::label(version, label));
+            let of = RECORDS.iter().filter_map(|label| object::label(&version, label));
             names.extend(of.map(str::to_owned));
         }
     }
@@ -235,7 +235,7 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         names.extend(named(index, |_| true));
     }
     if kind == kinds::CUSTOM_RESOURCE_DEFINITION {
-        let apis: Vec<_> = change.versions().filter_map(Api::of).collect();
+        let apis: Vec<_> = change.versions().filter_map(|crd| Api::of(&crd)).collect();
         names.extend(named(index, |deployment| {
             let claimant = Claimant::of(deployment);
             apis.iter().any(|api| claimant.claims(api))
@@ -301,8 +301,8 @@ mod tests {
         let key = object::ObjectKey::of(before.as_ref().or(after.as_ref()).unwrap()).unwrap();
         Change {
             key,
-            before: before.map(Arc::new),
-            after: after.map(Arc::new),
+            before: before.map(Into::into),
+            after: after.map(Into::into),
         }
     }
 

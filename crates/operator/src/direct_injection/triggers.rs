@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use tokio::sync::broadcast::error::RecvError;
 use windlass_cluster::{
-    Change, Kind, kinds,
+    Change, IndexedObject, Kind, kinds,
     watch::{Selector, Watch},
     worker::Queue,
 };
@@ -70,8 +70,8 @@ fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
     }
     if kind == kinds::SERVING_CERTIFICATE {
         let secrets = change.versions().filter_map(|certificate| {
-            let name = object::text(certificate, "/spec/secretName")?;
-            Some(kinds::SECRET.object(key.namespace.as_deref(), name))
+            let name = object::text(&certificate, "/spec/secretName")?.to_owned();
+            Some(kinds::SECRET.object(key.namespace.as_deref(), &name))
         });
         let secrets: HashSet<_> = secrets.collect();
         return Affected::of(secrets.iter().flat_map(|secret| requests.targets(secret)));
@@ -80,7 +80,7 @@ fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
         return Affected::default();
     }
     let asked = requests.asks(key);
-    let asks_otherwise = requests.note(key, change.after.as_deref());
+    let asks_otherwise = requests.note(key, change.after.as_ref().map(IndexedObject::read).as_deref());
     let targets = (asked || requests.asks(key)).then(|| key.clone());
     Affected {
         targets: targets.into_iter().collect(),
@@ -128,8 +128,8 @@ mod tests {
         let object = after.as_ref().or(before.as_ref());
         Change {
             key: ObjectKey::of(object.unwrap()).unwrap(),
-            before: before.map(Arc::new),
-            after: after.map(Arc::new),
+            before: before.map(Into::into),
+            after: after.map(Into::into),
         }
     }
 

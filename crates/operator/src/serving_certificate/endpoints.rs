@@ -22,10 +22,12 @@ use windlass_trust::{
 
 use super::{
     service_pods::ServicePod,
-    targets::SeenTargets,
     turns::{DialTurns, Port, Presentation},
 };
 use crate::{context::Context, install::traffic::DEFAULT_PORT};
+
+/// Services, by name, and their ports that targets call.
+pub(super) type CalledPorts = BTreeSet<(String, i64)>;
 
 /// How many endpoints of a Service are dialled at a time.
 const DIALS: usize = 32;
@@ -42,11 +44,10 @@ struct Server {
 
 /// The Services of a namespace for which a certificate with these names is.
 pub(super) fn services(index: &Index, namespace: &str, names: &DnsNames) -> Vec<Arc<Value>> {
-    let mut services = index.objects(&kinds::SERVICE);
+    let mut services = index.objects_within(&kinds::SERVICE, Some(namespace));
     services.retain(|service| {
-        let text = |pointer| object::text(service, pointer).unwrap_or_default();
-        text("/metadata/namespace") == namespace
-            && names.cover(&format!("{}.{namespace}.svc", text("/metadata/name")))
+        let name = object::text(service, "/metadata/name").unwrap_or_default();
+        names.cover(&format!("{name}.{namespace}.svc"))
     });
     services
 }
@@ -58,11 +59,10 @@ pub(super) async fn observe(
     certificate: &ObjectKey,
     names: &DnsNames,
     services: &[Arc<Value>],
-    targets: &SeenTargets,
+    called: &CalledPorts,
     certificates: &mut CertificateStore,
 ) -> Vec<ObservedEndpoint> {
-    let called = called_ports(names, targets);
-    let servers = servers(&context.index, services, &called);
+    let servers = servers(&context.index, services, called);
     let ports = servers.iter().flat_map(|server| server.ports.values().flatten());
     let mut dials = turns.choose(certificate, ports);
     let dialling = dials.due.iter().map(|port| {
@@ -127,7 +127,7 @@ fn observed(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> 
     }
 }
 
-fn servers(index: &Index, services: &[Arc<Value>], called: &BTreeSet<(String, i64)>) -> Vec<Server> {
+fn servers(index: &Index, services: &[Arc<Value>], called: &CalledPorts) -> Vec<Server> {
     let mut servers: BTreeMap<String, Server> = BTreeMap::new();
     for service in services {
         let selector = service.pointer("/spec/selector").and_then(Value::as_object);
@@ -168,7 +168,7 @@ fn servers(index: &Index, services: &[Arc<Value>], called: &BTreeSet<(String, i6
 
 /// The ports of a Service to look at: those that targets call, since others may serve anything; all (`None`) where no target
 /// calls any Service of the certificate.
-fn ports(service: &Value, called: &BTreeSet<(String, i64)>) -> Vec<Option<i64>> {
+fn ports(service: &Value, called: &CalledPorts) -> Vec<Option<i64>> {
     if called.is_empty() {
         return vec![None];
     }
@@ -177,19 +177,14 @@ fn ports(service: &Value, called: &BTreeSet<(String, i64)>) -> Vec<Option<i64>> 
     of_service.map(|(_, port)| Some(*port)).collect()
 }
 
-/// The Services, by name, and their ports that targets call.
-fn called_ports(names: &DnsNames, targets: &SeenTargets) -> BTreeSet<(String, i64)> {
-    targets
-        .values()
-        .flat_map(|target| {
-            injection::holders(target, Some(names)).filter_map(|holder| {
-                let service = target.pointer(&format!("{}/service", holder.pointer))?;
-                let port = service.get("port").and_then(Value::as_i64);
-                let name = object::text(service, "/name")?.to_owned();
-                Some((name, port.unwrap_or(DEFAULT_PORT)))
-            })
-        })
-        .collect()
+/// What a target calls.
+pub(super) fn called_ports(names: &DnsNames, target: &Value) -> impl Iterator<Item = (String, i64)> {
+    injection::holders(target, Some(names)).filter_map(|holder| {
+        let service = target.pointer(&format!("{}/service", holder.pointer))?;
+        let port = service.get("port").and_then(Value::as_i64);
+        let name = object::text(service, "/name")?.to_owned();
+        Some((name, port.unwrap_or(DEFAULT_PORT)))
+    })
 }
 
 fn read(presented: &Presented, certificates: &mut CertificateStore) -> Presentation {

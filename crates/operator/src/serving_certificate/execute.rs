@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures::future::join_all;
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::keys;
+use windlass_cluster::{IndexedObject, keys};
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     injection::{self, Injection},
@@ -215,11 +215,11 @@ impl CertificateReconciler {
         refused: &HashSet<&ObjectKey>,
         timing: &Timing,
     ) -> Result<StepsOutcome, ServingCertificateError> {
-        let Some(seen) = gathered.targets.get(target) else {
+        let Some(seen) = gathered.targets.get(target).map(IndexedObject::read) else {
             return Ok(StepsOutcome::Settled);
         };
         let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(bundle);
-        let injected = match injection::CaSource::of(seen) {
+        let injected = match injection::CaSource::of(&seen) {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
                 let trust = gathered.certificates.trust_bundle(bundle)?;
@@ -227,7 +227,7 @@ impl CertificateReconciler {
                     trust: &trust,
                     names: Some(&gathered.names),
                 };
-                inject(&self.context.cluster, seen, &injection).await?
+                inject(&self.context.cluster, &seen, &injection).await?
             }
         };
         let limiter = self.histories.note(&Overwrite {
@@ -235,7 +235,7 @@ impl CertificateReconciler {
             target,
             trust: bundle,
             is_repair,
-            by: injection::last_writer(seen),
+            by: injection::last_writer(&seen),
             injected: &injected,
             uptime: gathered.observation.clock.mark.uptime,
             timing,
@@ -267,12 +267,14 @@ impl CertificateReconciler {
             trust: &trust,
             names: Some(&gathered.names),
         };
-        for target in gathered.targets.values() {
+        let unreleased = gathered.unreleased.iter();
+        for target in unreleased.filter_map(|key| gathered.targets.get(key)) {
+            let target = target.read();
             if matches!(
-                injection.plan(target),
+                injection.plan(&target),
                 Ok(Some(injection::TargetPatch::Release(_)))
             ) {
-                inject(&self.context.cluster, target, &injection).await?;
+                inject(&self.context.cluster, &target, &injection).await?;
             }
         }
         Ok(())

@@ -9,10 +9,10 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::warn;
 use windlass_api::ReloadStrategy;
-use windlass_cluster::{Kind, kinds, telemetry::chain};
+use windlass_cluster::{Kind, SeenObjects, kinds, telemetry::chain};
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
-    injection::asks_for,
+    injection::needs_release,
     objects::{CaSecret, CertificateStore, ServingSecret, limit_adoption, read_target, read_workload},
     pki::DnsNames,
     rotation::{CertificateId, ClockReading, Mark, Observation, ObservedEndpoint, Timing, TrustSet},
@@ -20,13 +20,13 @@ use windlass_trust::{
 
 use super::{
     desired::DesiredCertificate,
-    endpoints,
+    endpoints::{self, CalledPorts},
     error::ServingCertificateError,
     obstacle::{Unobservable, in_way_of_authorities, in_way_of_serving},
     reconciler::CertificateReconciler,
     secrets::Secrets,
     service_pods::{self, ServicePod},
-    targets::{SeenTargets, requesting_targets},
+    targets::{is_requesting, requesting_targets},
     workloads::{self, Workload},
 };
 use crate::injection::TARGET_KINDS;
@@ -44,7 +44,11 @@ pub(super) struct Gathered {
     /// The serving Secret.
     pub(super) serving: Option<ServingSecret>,
     /// The targets as they were seen.
-    pub(super) targets: SeenTargets,
+    pub(super) targets: SeenObjects,
+    /// What they call.
+    pub(super) called: CalledPorts,
+    /// Those in which an injection has left an ownership that is to be given up.
+    pub(super) unreleased: Vec<ObjectKey>,
     /// Those that may be restarted.
     pub(super) workloads: BTreeMap<ObjectKey, Workload>,
 }
@@ -74,7 +78,7 @@ impl CertificateReconciler {
                 &desired.key,
                 &gathered.names,
                 &services,
-                &gathered.targets,
+                &gathered.called,
                 &mut gathered.certificates,
             )
             .await;
@@ -117,7 +121,18 @@ impl CertificateReconciler {
         self.secrets.keep(&desired.key, secrets.clone());
         let named = desired.secret_to_ask(&secrets);
         let targets = requesting_targets(&self.context.index, &desired.key, named);
-        let mut observation = self.observe(desired, &names, secrets, targets.values(), &mut certificates);
+        let mut called = CalledPorts::new();
+        let mut unreleased = Vec::new();
+        // One after the other: parsed, all of them take a lot of memory.
+        let seen = targets.iter().map(|(key, target)| {
+            let target = target.read();
+            called.extend(endpoints::called_ports(&names, &target));
+            if needs_release(&target) {
+                unreleased.push(key.clone());
+            }
+            target
+        });
+        let mut observation = self.observe(desired, &names, secrets, seen, &mut certificates);
         let unlisted = self.context.watches.unlisted();
         observation.unlisted = unlisted
             .iter()
@@ -134,6 +149,8 @@ impl CertificateReconciler {
             authority,
             serving,
             targets,
+            called,
+            unreleased,
             workloads: BTreeMap::new(),
         }))
     }
@@ -166,12 +183,12 @@ impl CertificateReconciler {
                 secrets
             }
         };
-        let asks = |object: &Arc<Value>| asks_for(object, &desired.key, desired.secret_to_ask(&secrets));
+        let asks = |object: &Arc<Value>| is_requesting(object, &desired.key, desired.secret_to_ask(&secrets));
         let Some(object) = index.find(target).filter(asks) else {
             return Ok(None);
         };
         let mut certificates = secrets.certificates.clone();
-        let mut observation = self.observe(desired, &names, secrets, [&object], &mut certificates);
+        let mut observation = self.observe(desired, &names, secrets, [object.clone()], &mut certificates);
         let trust = trust(&observation);
         self.histories
             .complete_some(&desired.key, &mut observation, &trust, timing);
@@ -181,18 +198,20 @@ impl CertificateReconciler {
             certificates,
             authority: None,
             serving: None,
-            targets: SeenTargets::from([(target.clone(), object)]),
+            targets: SeenObjects::from([(target.clone(), Value::clone(&object).into())]),
+            called: CalledPorts::new(),
+            unreleased: Vec::new(),
             workloads: BTreeMap::new(),
         }))
     }
 
     /// What Secrets and targets show; nothing else was looked at.
-    fn observe<'a>(
+    fn observe(
         &self,
         desired: &DesiredCertificate,
         names: &DnsNames,
         secrets: Secrets,
-        targets: impl IntoIterator<Item = &'a Arc<Value>>,
+        targets: impl IntoIterator<Item = Arc<Value>>,
         certificates: &mut CertificateStore,
     ) -> Observation {
         let mut observation = Observation {
@@ -204,7 +223,7 @@ impl CertificateReconciler {
         let trust = trust(&observation);
         observation.targets = targets
             .into_iter()
-            .filter_map(|target| read_target(target, names, &trust, certificates))
+            .filter_map(|target| read_target(&target, names, &trust, certificates))
             .collect();
         observation
     }

@@ -1,16 +1,11 @@
 //! The objects that ask for the trust bundle of a ServingCertificate.
 
-use std::{collections::BTreeMap, sync::Arc};
-
 use serde_json::Value;
-use windlass_cluster::Index;
+use windlass_cluster::{Index, SeenObjects};
 use windlass_object::ObjectKey;
-use windlass_trust::injection::asks_for;
+use windlass_trust::injection::{CaSource, asked_source};
 
 use crate::injection::TARGET_KINDS;
-
-/// Targets as a watch has seen them.
-pub(super) type SeenTargets = BTreeMap<ObjectKey, Arc<Value>>;
 
 /// The objects that ask for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the Secret's
 /// name.
@@ -18,9 +13,76 @@ pub(super) fn requesting_targets(
     index: &Index,
     certificate: &ObjectKey,
     secret: Option<&str>,
-) -> SeenTargets {
-    TARGET_KINDS
-        .iter()
-        .flat_map(|kind| index.select(kind, |target| asks_for(target, certificate, secret)))
-        .collect()
+) -> SeenObjects {
+    let mut targets = SeenObjects::new();
+    for source in sources(certificate, secret) {
+        for kind in &*TARGET_KINDS {
+            targets.extend(index.targets(kind, &source));
+        }
+    }
+    targets
+}
+
+/// Whether `target` is one of [`requesting_targets`].
+pub(super) fn is_requesting(target: &Value, certificate: &ObjectKey, secret: Option<&str>) -> bool {
+    asked_source(target).is_some_and(|asked| sources(certificate, secret).any(|source| source == asked))
+}
+
+fn sources(certificate: &ObjectKey, secret: Option<&str>) -> impl Iterator<Item = CaSource> {
+    let namespace = || certificate.namespace.clone().unwrap_or_default();
+    let by_certificate = CaSource::ServingCertificate {
+        namespace: namespace(),
+        name: certificate.name.clone(),
+    };
+    let by_secret = secret.map(|name| CaSource::Secret {
+        namespace: namespace(),
+        name: name.to_owned(),
+    });
+    std::iter::once(by_certificate).chain(by_secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_cluster::{kinds, watch::Watch};
+    use windlass_object::names;
+
+    use super::*;
+
+    #[test]
+    fn targets_ask_by_the_certificate_or_by_its_secret() {
+        let index = Index::new();
+        let kind = kinds::API_SERVICE;
+        for (name, annotations) in [
+            ("a", json!({names::INJECT_CA_FROM: "n/hook"})),
+            ("b", json!({names::INJECT_CA_FROM_SECRET: "n/hook-cert"})),
+            (
+                "c",
+                json!({names::INJECT_CA_FROM: "n/other", names::INJECT_CA_FROM_SECRET: "n/hook-cert"}),
+            ),
+            (
+                "d",
+                json!({names::INJECT_CA_FROM: "n/hook", names::INJECT_CA_FROM_SECRET: "n/other"}),
+            ),
+            ("e", json!({names::INJECT_CA_FROM: "m/hook"})),
+            ("f", json!({names::INJECT_CA_FROM: "hook"})),
+            ("g", json!({names::INJECT_CA_FROM_SECRET: "n/hook"})),
+        ] {
+            let target = json!({
+                "apiVersion": kind.api_version, "kind": kind.kind,
+                "metadata": {"name": name, "annotations": annotations},
+            });
+            index.apply(&Watch::all(kind.clone()), target);
+        }
+        let certificate = kinds::SERVING_CERTIFICATE.object(Some("n"), "hook");
+        for (secret, expected) in [(None, vec!["a", "d"]), (Some("hook-cert"), vec!["a", "b", "d"])] {
+            let found = requesting_targets(&index, &certificate, secret);
+            let names: Vec<_> = found.keys().map(|key| key.name.as_str()).collect();
+            assert_eq!(names, expected);
+            for target in index.objects(&kind) {
+                let is_found = ObjectKey::of(&target).is_some_and(|key| found.contains_key(&key));
+                assert_eq!(is_requesting(&target, &certificate, secret), is_found, "{target}");
+            }
+        }
+    }
 }

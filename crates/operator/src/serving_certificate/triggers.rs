@@ -118,15 +118,15 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
     if kind == kinds::SECRET {
         let owners = change
             .versions()
-            .filter_map(|secret| owner_of_cas(secret, own_namespace));
+            .filter_map(|secret| owner_of_cas(&secret, own_namespace));
         let labels: Vec<_> = change
             .versions()
-            .filter_map(|secret| object::label(secret, names::SERVING_CERTIFICATE))
+            .filter_map(|secret| object::label(&secret, names::SERVING_CERTIFICATE).map(str::to_owned))
             .collect();
         let serving = certificates(index, key.namespace.as_deref(), |certificate| {
             object::text(certificate, "/spec/secretName") == Some(&key.name)
                 || object::text(certificate, "/metadata/name")
-                    .is_some_and(|name| labels.contains(&label_value(name).as_str()))
+                    .is_some_and(|name| labels.contains(&label_value(name)))
         });
         return owners.chain(serving).collect();
     }
@@ -136,14 +136,14 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
     if kind == kinds::ENDPOINT_SLICE {
         return change
             .versions()
-            .filter_map(|slice| object::label(slice, endpoints::SERVICE_NAME))
-            .flat_map(|service| serving_for(index, key.namespace.as_deref(), service))
+            .filter_map(|slice| object::label(&slice, endpoints::SERVICE_NAME).map(str::to_owned))
+            .flat_map(|service| serving_for(index, key.namespace.as_deref(), &service))
             .collect();
     }
     if TARGET_KINDS.contains(&kind) && is_of_interest(change) {
         return change
             .versions()
-            .flat_map(|target| match CaSource::of(target) {
+            .flat_map(|target| match CaSource::of(&target) {
                 Ok(Some(CaSource::ServingCertificate { namespace, name })) => {
                     vec![kinds::SERVING_CERTIFICATE.object(Some(&namespace), &name)]
                 }
@@ -185,7 +185,7 @@ fn is_of_interest(change: &Change) -> bool {
 
 /// Whether an object came, went, or changed in one of these fields.
 fn differs_in(change: &Change, fields: &[&str]) -> bool {
-    let (Some(before), Some(after)) = (&change.before, &change.after) else {
+    let Some((before, after)) = change.both_versions() else {
         return true;
     };
     fields
@@ -215,6 +215,7 @@ fn certificates(index: &Index, namespace: Option<&str>, concerns: impl Fn(&Value
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windlass_cluster::IndexedObject;
 
     use super::*;
 
@@ -233,7 +234,7 @@ mod tests {
         }
         let change = Change {
             key: ObjectKey::of(&gone).unwrap(),
-            before: Some(Arc::new(gone)),
+            before: Some(gone.into()),
             after: None,
         };
         let mut names: Vec<_> = affected_keys(&index, &change, "windlass-system")
@@ -301,10 +302,10 @@ mod tests {
     #[test]
     fn a_certificates_own_status_brings_nobody_back() {
         let object = |metadata: Value, spec: &str, status: &str| {
-            Arc::new(json!({
+            json!({
                 "apiVersion": names::API_VERSION, "kind": "ServingCertificate", "metadata": metadata,
                 "spec": {"serviceName": spec}, "status": {"phase": status},
-            }))
+            })
         };
         let plain =
             |version: &str| json!({"namespace": "n", "name": "a", "uid": "1", "resourceVersion": version});
@@ -326,8 +327,8 @@ mod tests {
         ] {
             let change = Change {
                 key: ObjectKey::of(&after).unwrap(),
-                before: Some(object(plain("1"), "s", "Stable")),
-                after: Some(after.clone()),
+                before: Some(object(plain("1"), "s", "Stable").into()),
+                after: Some(after.clone().into()),
             };
             assert_eq!(
                 affected_keys(&Index::new(), &change, "windlass-system").len(),
@@ -340,9 +341,8 @@ mod tests {
     #[test]
     fn a_targets_status_is_of_no_interest() {
         let target = |status: &str, bundle: &str| {
-            Some(Arc::new(
-                json!({"spec": {"caBundle": bundle}, "status": status, "metadata": {}}),
-            ))
+            let target = json!({"spec": {"caBundle": bundle}, "status": status, "metadata": {}});
+            Some(IndexedObject::from(target))
         };
         let change = |before, after| Change {
             key: kinds::API_SERVICE.object(None, "v1.example.com"),

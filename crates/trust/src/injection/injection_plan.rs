@@ -72,10 +72,7 @@ impl Injection<'_> {
         if !operations.is_empty() {
             return Ok(Some(TargetPatch::Inject(Patch(operations))));
         }
-        if !kind.needs_release {
-            return Ok(None);
-        }
-        Ok(release(target, names::INJECT).map(TargetPatch::Release))
+        Ok(release_patch(kind, target).map(TargetPatch::Release))
     }
 
     /// Whether what a target carries is the same in both of its states, in the same places.
@@ -93,6 +90,15 @@ impl Injection<'_> {
     pub fn holders<'t>(&self, target: &'t Value) -> impl Iterator<Item = Holder<'t>> {
         holders(target, self.names)
     }
+}
+
+/// Whether an injection has left an ownership in `target` that is to be given up.
+pub fn needs_release(target: &Value) -> bool {
+    TargetKind::of(target).is_some_and(|kind| release_patch(kind, target).is_some())
+}
+
+fn release_patch(kind: &TargetKind, target: &Value) -> Option<Patch> {
+    release(target, names::INJECT).filter(|_| kind.needs_release)
 }
 
 /// The places of `target` that call one of `names`, or all where there are none.

@@ -3,7 +3,6 @@
 use serde_json::Value;
 use thiserror::Error;
 use windlass_object::{
-    ObjectKey,
     names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET},
     object,
     rfc1123::{is_label, is_subdomain},
@@ -71,18 +70,16 @@ impl CaSource {
     }
 }
 
-/// Whether `target` asks for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the name `secret`.
-pub fn asks_for(target: &Value, certificate: &ObjectKey, secret: Option<&str>) -> bool {
-    let of = certificate.namespace.as_deref();
+/// Whom a target asks; where it asks twice, the ServingCertificate: that it gets nothing is said where it is waited for.
+pub fn asked_source(target: &Value) -> Option<CaSource> {
     match CaSource::of(target) {
-        Ok(Some(CaSource::ServingCertificate { namespace, name })) => {
-            of == Some(&namespace) && certificate.name == name
+        Ok(source) => source,
+        Err(InvalidRequest::Both) => {
+            let (namespace, name) =
+                split(INJECT_CA_FROM, object::annotation(target, INJECT_CA_FROM)?).ok()?;
+            Some(CaSource::ServingCertificate { namespace, name })
         }
-        Ok(Some(CaSource::Secret { namespace, name })) => of == Some(&namespace) && secret == Some(&name),
-        // It asks twice: that it gets nothing is said where it is waited for.
-        Err(InvalidRequest::Both) => object::annotation(target, INJECT_CA_FROM)
-            .is_some_and(|value| value.split_once('/') == of.map(|of| (of, &*certificate.name))),
-        Ok(None) | Err(InvalidRequest::Form { .. }) => false,
+        Err(InvalidRequest::Form { .. }) => None,
     }
 }
 

@@ -25,7 +25,7 @@ impl StorageVersionHistories {
             return;
         }
         match &change.after {
-            Some(crd) => self.observe_crd(&change.key.name, crd),
+            Some(crd) => self.observe_crd(&change.key.name, &crd.read()),
             None => drop(self.0.lock().remove(&change.key.name)),
         }
     }
@@ -56,8 +56,6 @@ impl StorageVersionHistories {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;
@@ -76,7 +74,7 @@ mod tests {
         Change {
             key: ObjectKey::of(&after).unwrap(),
             before: None,
-            after: Some(Arc::new(after)),
+            after: Some(after.into()),
         }
     }
 

@@ -26,12 +26,13 @@ impl Reported {
 
     /// Whether a change of a BundleDeployment is of its status only, to what was concluded last.
     pub(in crate::bundle_deployment) fn explains(&self, change: &Change) -> bool {
-        let (Some(before), Some(after)) = (&change.before, &change.after) else {
+        let Some((before, after)) = change.both_versions() else {
             return false;
         };
         let known = self.0.lock();
         known.get(&change.key.name).is_some_and(|concluded| {
-            differs_in_status_only(before, after) && status_of(after).is_some_and(|shown| shown == *concluded)
+            differs_in_status_only(&before, &after)
+                && status_of(&after).is_some_and(|shown| shown == *concluded)
         })
     }
 
@@ -66,8 +67,6 @@ fn differs_in_status_only(before: &Value, after: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use windlass_object::{ObjectKey, names};
@@ -91,8 +90,8 @@ mod tests {
     fn change(before: Value, after: Value) -> Change {
         Change {
             key: ObjectKey::of(&after).unwrap(),
-            before: Some(Arc::new(before)),
-            after: Some(Arc::new(after)),
+            before: Some(before.into()),
+            after: Some(after.into()),
         }
     }
 

@@ -1,0 +1,81 @@
+//! An object as the index holds it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_object::{names, object};
+
+/// An object as the index holds it: as text, since a parsed one takes about seven times the memory and a cluster has many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexedObject(Form);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Form {
+    Text(Arc<str>),
+    Parsed(Arc<Value>),
+}
+
+// === impl IndexedObject ===
+
+impl IndexedObject {
+    /// The object, parsed. Whoever looks at many lets go of each before the next.
+    pub fn read(&self) -> Arc<Value> {
+        match &self.0 {
+            // What was written from a `Value` is read as one.
+            Form::Text(text) => Arc::new(serde_json::from_str(text).unwrap_or_default()),
+            Form::Parsed(object) => object.clone(),
+        }
+    }
+}
+
+impl From<Value> for IndexedObject {
+    fn from(object: Value) -> Self {
+        // Ours are few, and looked at with every change of others.
+        let (group, _) = object::group_and_version(object::text(&object, "/apiVersion").unwrap_or_default());
+        Self(if group == names::GROUP {
+            Form::Parsed(Arc::new(object))
+        } else {
+            Form::Text(object.to_string().into())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ours_are_held_parsed() {
+        for (api_version, is_parsed) in [(names::API_VERSION, true), ("v1", false), ("apps/v1", false)] {
+            let object = IndexedObject::from(json!({"apiVersion": api_version}));
+            assert_eq!(matches!(object.0, Form::Parsed(_)), is_parsed, "{api_version}");
+            assert_eq!(object.read()["apiVersion"], api_version);
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            ".*".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec((".*", inner), 0..6).prop_map(|fields| fields.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_object_is_read_as_it_was(object in any_value()) {
+            prop_assert_eq!(&*IndexedObject::from(object.clone()).read(), &object);
+        }
+    }
+}
