@@ -185,10 +185,25 @@ impl Index {
         self.edit(watch, |shelf| shelf.relisted.clear());
     }
 
-    /// A relist brought an object.
+    /// A relist brought an object. One that was not known is at once; what is gone is known when the list is complete.
     pub fn relist(&self, watch: &Watch, object: Value) {
         let Some(key) = ObjectKey::of(&object) else { return };
-        self.edit(watch, |shelf| shelf.relisted.insert(key, object.into()));
+        let after = IndexedObject::from(object);
+        let is_new = self.edit(watch, |shelf| {
+            shelf.relisted.insert(key.clone(), after.clone());
+            let is_new = !shelf.objects().contains_key(&key);
+            if is_new {
+                shelf.insert(key.clone(), after.clone());
+            }
+            is_new
+        });
+        if is_new {
+            self.publish(Change {
+                key,
+                before: None,
+                after: Some(after),
+            });
+        }
     }
 
     /// A relist is complete: what it did not bring is gone.
@@ -305,14 +320,11 @@ mod tests {
         for (name, data) in [("changed", "2"), ("same", "1"), ("new", "1")] {
             index.relist(&watch, secret(name, data));
         }
+        assert_eq!(drain(&mut changes), [("new".to_owned(), false, true)]);
         assert!(!index.is_complete(&watch), "half a list is no list");
         index.finish_relist(&watch);
         assert!(index.is_complete(&watch));
-        let expected = [
-            ("gone", true, false),
-            ("changed", true, true),
-            ("new", false, true),
-        ];
+        let expected = [("gone", true, false), ("changed", true, true)];
         assert_eq!(
             drain(&mut changes),
             expected.map(|(name, before, after)| (name.to_owned(), before, after))

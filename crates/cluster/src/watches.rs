@@ -38,8 +38,8 @@ struct Shared {
 /// A watch that is desired.
 struct Running {
     stop: CancellationToken,
-    /// Until when its first list is waited for by everybody; `None`: for ever.
-    awaited: Option<Instant>,
+    /// Since when it is desired.
+    since: Instant,
     /// Why it could not be listed or followed last.
     problem: Option<String>,
 }
@@ -52,6 +52,9 @@ pub struct Supervisor {
 
 /// How long everybody waits for the first list of a kind that only some need. Whoever needs it waits on.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long who can do without the objects of a kind waits for its first list: longer than it takes in most clusters.
+const BRIEFLY: Duration = Duration::from_secs(1);
 
 // === impl Watches ===
 
@@ -82,7 +85,7 @@ impl Watches {
         let stop = CancellationToken::new();
         let state = Running {
             stop: stop.clone(),
-            awaited: (!watch.is_essential()).then(|| Instant::now() + PATIENCE),
+            since: Instant::now(),
             problem: None,
         };
         running.insert(watch.clone(), state);
@@ -110,13 +113,41 @@ impl Watches {
     /// Whether every watch that is desired, of a kind that the cluster serves, has seen all there is; of kinds that others
     /// serve (a stranger's conversion webhook may be down for days), or has had its time.
     pub fn are_complete(&self) -> bool {
-        self.awaited().is_none()
+        self.awaited(patience).is_none()
+    }
+
+    /// Whether a watch of one of these kinds may just need longer to list all there is: no error has come yet.
+    pub fn are_listing(&self, kinds: &[Kind]) -> bool {
+        let running = self.shared.running.lock();
+        running.iter().any(|(watch, state)| {
+            kinds.contains(&watch.kind)
+                && state.problem.is_none()
+                && state.since.elapsed() < PATIENCE
+                && !self.shared.index.is_complete(watch)
+        })
     }
 
     /// Waits until [`Watches::are_complete`].
     pub async fn completed(&self) {
+        self.completed_as(patience).await;
+    }
+
+    /// Waits as [`Watches::completed`] does, but only briefly for these kinds.
+    pub async fn completed_but(&self, kinds: &[Kind]) {
+        let is_dispensable = |watch: &Watch| kinds.contains(&watch.kind);
+        self.completed_as(|watch| {
+            if is_dispensable(watch) {
+                Some(BRIEFLY)
+            } else {
+                patience(watch)
+            }
+        })
+        .await;
+    }
+
+    async fn completed_as(&self, patience: impl Fn(&Watch) -> Option<Duration>) {
         let mut progress = self.shared.index.progress();
-        while let Some(left) = self.awaited() {
+        while let Some(left) = self.awaited(&patience) {
             tokio::select! {
                 // The index lives as long as this, so it cannot have been dropped.
                 _ = progress.changed() => {}
@@ -151,20 +182,25 @@ impl Watches {
         unlisted
     }
 
-    /// How long everybody waits at the most before there is news: [`Duration::MAX`] is until there is. `None`: for nothing.
-    fn awaited(&self) -> Option<Duration> {
-        let now = Instant::now();
+    /// How long is waited at the most before there is news: [`Duration::MAX`] is until there is. `None`: for nothing.
+    /// `patience` is how long the first list of a watch is waited for; `None`: for ever.
+    fn awaited(&self, patience: impl Fn(&Watch) -> Option<Duration>) -> Option<Duration> {
         let running = self.shared.running.lock();
         running
             .iter()
             .filter(|(watch, _)| !self.shared.index.is_complete(watch))
-            .map(|(_, state)| match state.awaited {
-                Some(until) => until.saturating_duration_since(now),
+            .map(|(watch, state)| match patience(watch) {
+                Some(patience) => patience.saturating_sub(state.since.elapsed()),
                 None => Duration::MAX,
             })
             .filter(|left| !left.is_zero())
             .min()
     }
+}
+
+/// How long everybody waits for the first list of a watch; `None`: for ever.
+fn patience(watch: &Watch) -> Option<Duration> {
+    (!watch.is_essential()).then_some(PATIENCE)
 }
 
 // === impl Shared ===
@@ -240,7 +276,7 @@ mod tests {
         (Watches::new(cluster, index.clone(), served).0, index)
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_kind_of_others_that_cannot_be_listed_is_waited_for_in_vain_only_for_a_while() {
         let (watches, index) = watches();
         let strange = Watch::all(Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig"));
@@ -249,18 +285,43 @@ mod tests {
         assert!(!watches.are_complete());
         index.finish_relist(&Watch::all(kinds::SERVICE));
         assert!(!watches.are_complete(), "the other has its time, too");
-        assert!(watches.awaited().is_some_and(|left| left <= PATIENCE));
-        // Its time is over.
-        {
-            let mut running = watches.shared.running.lock();
-            running.get_mut(&strange).unwrap().awaited = Some(Instant::now());
-        }
+        assert!(watches.awaited(patience).is_some_and(|left| left <= PATIENCE));
+        let begun = Instant::now();
+        watches.completed().await;
+        assert!(begun.elapsed() >= PATIENCE, "{:?}", begun.elapsed());
         assert!(watches.are_complete());
-        let completed = tokio::time::timeout(Duration::from_secs(10), watches.completed());
-        completed.await.unwrap();
         assert_eq!(watches.unlisted(), BTreeSet::from([strange.kind.clone()]));
         index.finish_relist(&strange);
         assert_eq!(watches.unlisted(), BTreeSet::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_can_do_without_a_kind_waits_for_it_only_briefly() {
+        let (watches, index) = watches();
+        let crds = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
+        let dispensable = [crds.kind.clone()];
+        watches.want(crds.clone());
+        watches.want(Watch::all(kinds::SECRET));
+        let soon = |waiting| tokio::time::timeout(PATIENCE / 2, waiting);
+        assert!(
+            soon(watches.completed_but(&dispensable)).await.is_err(),
+            "Secrets are waited for"
+        );
+        index.finish_relist(&Watch::all(kinds::SECRET));
+        soon(watches.completed_but(&dispensable)).await.unwrap();
+        assert!(!watches.are_complete());
+        assert!(watches.are_listing(&dispensable));
+        assert!(!watches.are_listing(&[kinds::SECRET]));
+        watches.shared.note(&crds, Some("forbidden".to_owned()));
+        assert!(
+            !watches.are_listing(&dispensable),
+            "it is known by now that it cannot be listed"
+        );
+        watches.shared.note(&crds, None);
+        tokio::time::sleep(PATIENCE).await;
+        assert!(!watches.are_listing(&dispensable), "it takes too long");
+        index.finish_relist(&crds);
+        assert!(watches.are_complete());
     }
 
     #[tokio::test]
@@ -323,7 +384,7 @@ mod tests {
     async fn what_nothing_can_be_done_without_is_waited_for_until_it_is_there() {
         let (watches, index) = watches();
         watches.want(Watch::all(kinds::SECRET));
-        assert_eq!(watches.awaited(), Some(Duration::MAX));
+        assert_eq!(watches.awaited(patience), Some(Duration::MAX));
         let waiting = tokio::spawn({
             let watches = watches.clone();
             async move { watches.completed().await }

@@ -7,6 +7,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_cluster::{
+    Kind,
     lease::LeaderSince,
     worker::{self, Action, Queue, QueueKey, Settings},
 };
@@ -14,7 +15,8 @@ use windlass_cluster::{
 use super::Context;
 
 /// Runs `router` and a worker until `shutdown`. `begin` is called once, when the worker begins, and gives what
-/// reconciles: whatever that remembers begins with this process's leadership.
+/// reconciles: whatever that remembers begins with this process's leadership. It begins although objects of `dispensable` kinds
+/// may not all have been seen.
 ///
 /// # Errors
 ///
@@ -22,6 +24,7 @@ use super::Context;
 pub(super) async fn run<K, E, R, F>(
     context: &Context,
     settings: Settings,
+    dispensable: &[Kind],
     queue: Arc<Queue<K>>,
     router: impl Future<Output = ()>,
     begin: impl FnOnce(LeaderSince) -> R,
@@ -37,7 +40,7 @@ where
         // Half a view of the cluster is none: what was not seen yet looks as if it were gone. Kinds that others serve may
         // never be seen; who looks for what is gone of them asks `unlisted`.
         tokio::select! {
-            () = context.watches.completed() => {}
+            () = context.watches.completed_but(dispensable) => {}
             () = shutdown.cancelled() => return Ok(()),
         }
         // One that stands by keeps its watches and its queue up to date, so that it can go on at once.
@@ -60,7 +63,7 @@ where
             warn!(
                 controller = settings.controller,
                 kinds = unlisted.join("; "),
-                "Starting workers although these kinds cannot be listed; what needs them waits"
+                "Starting workers although these kinds are not listed yet; what needs them waits"
             );
         }
         let (metrics, reconcile) = (context.metrics.clone(), begin(since));

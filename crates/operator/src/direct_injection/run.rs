@@ -10,7 +10,7 @@ use windlass_object::ObjectKey;
 use windlass_trust::rotation::Timing;
 
 use super::{contests::Contests, reconcile::DirectInjector, triggers};
-use crate::{context::Context, controller, reporting::Announced};
+use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("direct-injection", 2);
@@ -40,6 +40,6 @@ pub(crate) fn run(
             });
             move |target: ObjectKey| injector.clone().reconcile(target)
         };
-        controller::run(&context, WORKER, queue, router, begin, shutdown).await
+        controller::run(&context, WORKER, &TARGET_KINDS, queue, router, begin, shutdown).await
     })
 }

@@ -24,7 +24,7 @@ use super::{
     triggers,
     turns::DialTurns,
 };
-use crate::{context::Context, controller, reporting::Announced};
+use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);
@@ -40,6 +40,9 @@ const ROUNDS: usize = 16;
 
 /// The shortest pause between two looks at the same ServingCertificate that nothing has changed for.
 const BREATH: Duration = Duration::from_millis(50);
+
+/// How long until a ServingCertificate is looked at again while its targets may still be listed.
+const LISTING: Duration = Duration::from_secs(1);
 
 /// How long until a ServingCertificate is looked at again that something is in the way of, which no watch may see.
 const OBSTRUCTED: Duration = Duration::from_secs(30);
@@ -97,10 +100,34 @@ pub fn run(
         };
         let stop = || shutdown.clone();
         let routed = std::future::pending;
-        let rotating = controller::run(&context, WORKER, queue.clone(), router, rotate, stop());
-        let repairing = controller::run(&context, REPAIRS, repairs, routed(), repair, stop());
+        let rotating = controller::run(
+            &context,
+            WORKER,
+            &TARGET_KINDS,
+            queue.clone(),
+            router,
+            rotate,
+            stop(),
+        );
+        let repairing = controller::run(
+            &context,
+            REPAIRS,
+            &TARGET_KINDS,
+            repairs,
+            routed(),
+            repair,
+            stop(),
+        );
         let queue = standing_by.queue();
-        let standing_by = controller::run(&standby, STANDBY, queue, routed(), repair_standing_by, stop());
+        let standing_by = controller::run(
+            &standby,
+            STANDBY,
+            &TARGET_KINDS,
+            queue,
+            routed(),
+            repair_standing_by,
+            stop(),
+        );
         tokio::try_join!(rotating, repairing, standing_by).map(|_| ())
     })
 }
@@ -133,6 +160,11 @@ impl CertificateReconciler {
                 Ok(StepsOutcome::LookAgain) => continue,
                 Ok(StepsOutcome::Awaited) => return Ok(Action::Requeue(timing.poll.unsigned_abs())),
                 Ok(StepsOutcome::Settled) | Err(_) => {}
+            }
+            // What is listed a moment later would be said to be missing.
+            if self.context.watches.are_listing(&TARGET_KINDS) {
+                done?;
+                return Ok(Action::Requeue(LISTING));
             }
             self.report(&desired, &gathered.observation, &plan).await?;
             done?;
