@@ -50,6 +50,16 @@ impl Change {
         self.before.iter().chain(&self.after).map(IndexedObject::read)
     }
 
+    /// Whether the object came, went, or changed in one of these fields, which are JSON pointers.
+    pub fn differs_in(&self, fields: &[&str]) -> bool {
+        let Some((before, after)) = self.both_versions() else {
+            return true;
+        };
+        fields
+            .iter()
+            .any(|field| before.pointer(field) != after.pointer(field))
+    }
+
     /// The object as it was known before and as it is now, where it neither came nor went.
     pub fn both_versions(&self) -> Option<(Arc<Value>, Arc<Value>)> {
         let (before, after) = self.before.as_ref().zip(self.after.as_ref())?;
@@ -246,7 +256,7 @@ impl Index {
     }
 
     /// Changes whenever a watch has seen all there is, or has ended.
-    pub(crate) fn progress(&self) -> watch::Receiver<()> {
+    pub fn progress(&self) -> watch::Receiver<()> {
         self.progress.subscribe()
     }
 

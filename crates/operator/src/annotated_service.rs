@@ -176,7 +176,10 @@ fn affected_key(change: &Change) -> Option<ObjectKey> {
             .any(|version| requested_secret(&version).is_some())
             .then(|| key.clone());
     }
-    (kind == kinds::SERVING_CERTIFICATE).then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
+    // The status of a ServingCertificate is written at each step of a rotation.
+    let asked = ["/spec", "/metadata/uid", "/metadata/ownerReferences"];
+    let is_concerned = kind == kinds::SERVING_CERTIFICATE && change.differs_in(&asked);
+    is_concerned.then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
 }
 
 #[cfg(test)]

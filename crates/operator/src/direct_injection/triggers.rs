@@ -69,6 +69,10 @@ fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
         return Affected::of(requests.targets(key));
     }
     if kind == kinds::SERVING_CERTIFICATE {
+        // Its status is written at each step of a rotation.
+        if !change.differs_in(&["/spec/secretName", "/metadata/uid"]) {
+            return Affected::default();
+        }
         let secrets = change.versions().filter_map(|certificate| {
             let name = object::text(&certificate, "/spec/secretName")?.to_owned();
             Some(kinds::SECRET.object(key.namespace.as_deref(), &name))

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use serde_json::Value;
 use windlass_cluster::{
     Index, endpoints, kinds,
-    prober::{Presented, TrustAnchors},
+    prober::{Presented, ProbeError, TrustAnchors},
     telemetry::chain,
 };
 use windlass_object::{ObjectKey, object};
@@ -22,15 +22,12 @@ use windlass_trust::{
 
 use super::{
     service_pods::ServicePod,
-    turns::{DialTurns, Port, Presentation},
+    turns::{DIALS, DialTurns, Port, Presentation},
 };
 use crate::{context::Context, install::traffic::DEFAULT_PORT};
 
 /// Services, by name, and their ports that targets call.
 pub(super) type CalledPorts = BTreeSet<(String, i64)>;
-
-/// How many endpoints of a Service are dialled at a time.
-const DIALS: usize = 32;
 
 /// A pod of a Service, or an address that is of none.
 struct Server {
@@ -74,6 +71,9 @@ pub(super) async fn observe(
     let answers: Vec<_> = futures::stream::iter(dialling).buffered(DIALS).collect().await;
     for (port, answer) in dials.due.iter().zip(answers) {
         context.metrics.probed("handshake", answer.is_ok());
+        if matches!(answer, Err(ProbeError::Timeout { .. })) {
+            dials.silent.insert(port.clone());
+        }
         let seen = match answer {
             Ok(presented) => read(&presented, certificates),
             Err(error) => Err(chain(&error)),

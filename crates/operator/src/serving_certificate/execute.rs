@@ -321,6 +321,7 @@ impl CertificateReconciler {
     pub(super) async fn forget(&self, certificate: &ObjectKey) -> Result<(), ServingCertificateError> {
         self.histories.forget(certificate);
         self.turns.forget(certificate);
+        self.obstacles.forget(certificate);
         self.secrets.forget(certificate);
         self.announced.forget(certificate);
         let cluster = &self.context.cluster;

@@ -47,10 +47,17 @@ struct Targets {
 #[derive(Default)]
 struct History {
     /// Why the last write was refused: it is tried again, but nothing waits for it.
-    refused: Option<String>,
+    refused: Option<Refusal>,
     /// The trust bundle that it carried, or was given, last.
     carried: Option<TrustSet>,
     limiter: RepairLimiter,
+}
+
+/// Why a target was not written.
+struct Refusal {
+    message: String,
+    /// Since when writes are refused, on the steady clock.
+    since: SignedDuration,
 }
 
 // === impl Histories ===
@@ -92,7 +99,14 @@ impl Histories {
                 history.limiter = RepairLimiter::default();
             }
             target.given.clone_from(&history.carried);
-            target.refused = target.refused.take().or_else(|| history.refused.clone());
+            if let Some(refusal) = &history.refused {
+                let refused_for = mark.uptime - refusal.since;
+                let newest = observation
+                    .refused_for
+                    .map_or(refused_for, |known| known.min(refused_for));
+                observation.refused_for = Some(newest);
+                target.refused.get_or_insert_with(|| refusal.message.clone());
+            }
             target.contested = history.limiter.report(mark.uptime, timing);
         }
         if rotation::has_regressed(observation, timing) {
@@ -123,10 +137,11 @@ impl Histories {
         let mut histories = self.0.lock();
         let targets = histories.entry(certificate.clone()).or_default();
         let history = targets.each.entry(target.clone()).or_default();
-        history.refused = match injected {
-            InjectionOutcome::Refused(message) => Some(message.clone()),
-            _ => None,
-        };
+        let since = history.refused.take().map_or(uptime, |refusal| refusal.since);
+        if let InjectionOutcome::Refused(message) = injected {
+            let message = message.clone();
+            history.refused = Some(Refusal { message, since });
+        }
         if *injected != InjectionOutcome::Written {
             return None;
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use windlass_cluster::lease::LeaderSince;
 use windlass_trust::rotation::Timing;
 
-use super::{history::Histories, neighbours::Neighbours, secrets::KnownSecrets, turns::DialTurns};
+use super::{
+    history::Histories, neighbours::Neighbours, obstacle::Obstacles, secrets::KnownSecrets, turns::DialTurns,
+};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles ServingCertificates.
@@ -14,6 +16,7 @@ pub(super) struct CertificateReconciler {
     pub(super) timing: Timing,
     pub(super) histories: Histories,
     pub(super) turns: DialTurns,
+    pub(super) obstacles: Obstacles,
     pub(super) secrets: KnownSecrets,
     pub(super) neighbours: Neighbours,
     pub(super) announced: Announced,

@@ -17,6 +17,7 @@ use super::{
     execute::{INJECTIONS, StepsOutcome},
     history::Histories,
     neighbours::Neighbours,
+    obstacle::Obstacles,
     reconciler::CertificateReconciler,
     repair::Repair,
     secrets::KnownSecrets,
@@ -43,9 +44,6 @@ const BREATH: Duration = Duration::from_millis(50);
 
 /// How long until a ServingCertificate is looked at again while its targets may still be listed.
 const LISTING: Duration = Duration::from_secs(1);
-
-/// How long until a ServingCertificate is looked at again that something is in the way of, which no watch may see.
-const OBSTRUCTED: Duration = Duration::from_secs(30);
 
 /// Runs the controller until `shutdown`. The lives in `timing` are replaced by those that ServingCertificates ask for.
 /// Through `standby` targets are repaired while this process does not lead.
@@ -75,7 +73,8 @@ pub fn run(
             context: context.clone(),
             timing: timing.clone(),
             histories: Histories::default(),
-            turns: DialTurns::default(),
+            turns: DialTurns::new(timing.poll.unsigned_abs()),
+            obstacles: Obstacles::default(),
             secrets: KnownSecrets::default(),
             neighbours: Neighbours::default(),
             announced: Announced::default(),
@@ -151,9 +150,10 @@ impl CertificateReconciler {
                 Ok(gathered) => gathered,
                 Err(obstacle) => {
                     self.report_obstacle(&desired, &obstacle).await?;
-                    return Ok(Action::Requeue(OBSTRUCTED));
+                    return Ok(Action::Requeue(self.obstacles.note(&key, &obstacle)));
                 }
             };
+            self.obstacles.forget(&key);
             let plan = rotation::plan(&gathered.observation, &timing);
             let done = self.execute(&desired, &mut gathered, &plan.steps, &timing).await;
             match done {

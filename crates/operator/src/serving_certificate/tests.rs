@@ -24,6 +24,7 @@ use windlass_trust::{
 use super::{
     history::{Histories, Overwrite},
     neighbours::Neighbours,
+    obstacle::Obstacles,
     reconciler::CertificateReconciler,
     repair::Repair,
     secrets::{KnownSecrets, Secrets},
@@ -196,7 +197,8 @@ impl Server {
             context: Arc::new(context),
             timing: Timing::default(),
             histories: Histories::default(),
-            turns: DialTurns::default(),
+            turns: DialTurns::new(Duration::from_secs(5)),
+            obstacles: Obstacles::default(),
             secrets: KnownSecrets::default(),
             neighbours: Neighbours::default(),
             announced: Announced::default(),

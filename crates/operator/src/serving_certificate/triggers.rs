@@ -1,6 +1,6 @@
 //! Which watches there are, and which ServingCertificates a change concerns.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
@@ -21,6 +21,9 @@ use crate::{
     context::Context,
     injection::{REPAIRED, TARGET_KINDS},
 };
+
+/// After what time endpoints are looked at that have changed: the others of a rollout follow.
+const ENDPOINTS_SETTLE: Duration = Duration::from_millis(500);
 
 /// Starts the watches that are needed.
 pub(super) fn watch_everything(context: &Context) {
@@ -43,6 +46,8 @@ pub(super) async fn enqueue(
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
     let mut jump = Box::pin(clock::jump(&*context.clock));
+    let mut lists = context.index.progress();
+    let mut unlisted = context.watches.unlisted();
     loop {
         let change = tokio::select! {
             change = changes.recv() => change,
@@ -51,6 +56,15 @@ pub(super) async fn enqueue(
                 info!("The clock jumped or the machine was suspended; reconciling everything");
                 add_all(&context.index, &queue);
                 jump.set(clock::jump(&*context.clock));
+                continue;
+            }
+            // The index lives as long as this, so it cannot have been dropped.
+            _ = lists.changed() => {
+                let before = std::mem::replace(&mut unlisted, context.watches.unlisted());
+                if before.difference(&unlisted).any(|kind| TARGET_KINDS.contains(kind)) {
+                    // What waited for targets that were not known waits no longer.
+                    add_all(&context.index, &queue);
+                }
                 continue;
             }
         };
@@ -67,7 +81,13 @@ pub(super) async fn enqueue(
                         repairs.add(repair);
                         queue.add_after(certificate, REPAIRED);
                     } else {
-                        queue.add(certificate);
+                        // Endpoints come and go by the dozen, and whoever writes them is not to have a look at each.
+                        let pause = if Kind::of(&change.key) == kinds::ENDPOINT_SLICE {
+                            ENDPOINTS_SETTLE
+                        } else {
+                            Duration::ZERO
+                        };
+                        queue.add_after(certificate, pause);
                     }
                 }
             }
@@ -163,34 +183,18 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
 
 /// Whether more of a ServingCertificate changed than its status.
 fn asks_for_something_else(change: &Change) -> bool {
-    differs_in(
-        change,
-        &[
-            "/spec",
-            "/metadata/annotations",
-            "/metadata/labels",
-            "/metadata/uid",
-            "/metadata/deletionTimestamp",
-        ],
-    )
+    change.differs_in(&[
+        "/spec",
+        "/metadata/annotations",
+        "/metadata/labels",
+        "/metadata/uid",
+        "/metadata/deletionTimestamp",
+    ])
 }
 
 /// Whether more of a target changed than its status.
 fn is_of_interest(change: &Change) -> bool {
-    differs_in(
-        change,
-        &["/spec", "/webhooks", "/metadata/annotations", "/metadata/uid"],
-    )
-}
-
-/// Whether an object came, went, or changed in one of these fields.
-fn differs_in(change: &Change, fields: &[&str]) -> bool {
-    let Some((before, after)) = change.both_versions() else {
-        return true;
-    };
-    fields
-        .iter()
-        .any(|field| before.pointer(field) != after.pointer(field))
+    change.differs_in(&["/spec", "/webhooks", "/metadata/annotations", "/metadata/uid"])
 }
 
 fn serving_for(index: &Index, namespace: Option<&str>, service: &str) -> HashSet<ObjectKey> {

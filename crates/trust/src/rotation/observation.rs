@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use windlass_object::ObjectKey;
 
 use crate::rotation::{
@@ -25,6 +25,8 @@ pub struct Observation {
     pub serving: Option<Versioned<PublishedSecret>>,
     /// The objects that ask for the trust bundle. A conversion with strategy `None` asks for nothing.
     pub targets: Vec<Target>,
+    /// How long the writes of a target have been refused; of several, of the last that began to be.
+    pub refused_for: Option<SignedDuration>,
     /// Kinds of targets of which no list was ever seen: any object of them may ask for the trust bundle.
     pub unlisted: Vec<String>,
     /// The Service that is served.
@@ -133,6 +135,7 @@ impl Observation {
             authorities: None,
             serving: None,
             targets: Vec::new(),
+            refused_for: None,
             unlisted: Vec::new(),
             service: ObservedService {
                 name: service.to_owned(),

@@ -107,8 +107,10 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
     let restarts = endpoints::restart_waits(situation).map(|(_, wait)| wait);
     let behind = endpoints::behind(situation).next().map(|_| look_again);
     let recording = change::may_record_served(situation).then(|| endpoints::overlap_left(situation));
-    let refusing = situation.refusing_targets().next().map(|_| timing.retry);
-    let unlisted = (!situation.knows_all_targets()).then_some(timing.retry);
+    // As long as they have refused: who has many of them costs little.
+    let refused_for = situation.observation.refused_for;
+    let retry = refused_for.unwrap_or_default().max(timing.retry);
+    let refusing = situation.refusing_targets().next().map(|_| retry);
     let targets = situation.observation.targets.iter();
     let contested = targets.filter_map(|target| target.contested.as_ref()?.wait);
     let written = (!steps.is_empty() && refusing.is_none()).then_some(timing.poll);
@@ -121,7 +123,6 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         .chain(alarms)
         .chain(recording.flatten())
         .chain(refusing)
-        .chain(unlisted)
         .chain(written)
         .filter(SignedDuration::is_positive)
         .fold(timing.longest_sleep, SignedDuration::min)

@@ -152,6 +152,7 @@ impl World {
                 .zip(&self.targets)
                 .map(|(index, target)| target.observe(index))
                 .collect(),
+            refused_for: None,
             unlisted: self.unlisted.clone(),
             service: ObservedService {
                 name: "hook".to_owned(),
