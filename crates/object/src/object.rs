@@ -7,6 +7,7 @@ use std::fmt;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
+use zeroize::Zeroize;
 
 /// Names one object in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,6 +104,18 @@ pub fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
     STANDARD.decode(encoded).ok()
 }
 
+/// Overwrites what a Secret holds, before its memory goes to somebody else.
+pub fn wipe_data(secret: &mut Value) {
+    let Some(Value::Object(data)) = secret.get_mut("data") else {
+        return;
+    };
+    for value in data.values_mut() {
+        if let Value::String(text) = value {
+            text.zeroize();
+        }
+    }
+}
+
 /// The value of an annotation.
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.pointer("/metadata/annotations")?.get(name)?.as_str()
@@ -116,6 +129,18 @@ pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_of_a_secret_is_left_when_it_was_wiped() {
+        let mut secret =
+            serde_json::json!({"metadata": {"name": "a"}, "data": {"tls.key": "aGlkZGVu", "odd": null}});
+        wipe_data(&mut secret);
+        assert_eq!(
+            secret,
+            serde_json::json!({"metadata": {"name": "a"}, "data": {"tls.key": "", "odd": null}})
+        );
+        wipe_data(&mut Value::Null);
+    }
 
     #[test]
     fn an_object_is_the_same_in_every_version_of_its_group() {

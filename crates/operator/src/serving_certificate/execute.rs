@@ -12,7 +12,7 @@ use windlass_trust::{
     objects::{
         CaSecret, IssueCaError, Mint, SecretContents, ServingSecret, new_authorities, restart_patch, summary,
     },
-    pki::{Credentials, PrivateKey, Terms},
+    pki::{CertificateAuthority, Credentials, PrivateKey, Terms},
     rotation::{CaChange, Leaf, Publication, Step, Timing, TrustSet},
 };
 
@@ -114,25 +114,28 @@ impl CertificateReconciler {
         replacing: Option<&str>,
         change: &CaChange,
     ) -> Result<WriteOutcome, ServingCertificateError> {
+        let Some(signers) = self.signers(desired, gathered).await? else {
+            return Ok(WriteOutcome::Stale);
+        };
         let mut fresh = Vec::new();
         for _ in 0..new_authorities(change) {
             fresh.push(PrivateKey::from(keys::generate(&desired.spec.private_key).await?));
         }
         let before = gathered.observation.authorities.as_ref();
         let before = before.map(|secret| secret.content.clone()).unwrap_or_default();
-        let signers = gathered.authority.take().map(|secret| secret.signers);
+        gathered.authority = None;
         let mut mint = Mint {
             names: &gathered.names,
             now: gathered.observation.clock.now,
             keys: fresh,
             serial: keys::serial,
-            signers: signers.unwrap_or_default(),
+            signers,
             certificates: &mut gathered.certificates,
         };
         let after = before.after(change, &mut mint)?;
         let signers = mint.signers;
         let key = CaSecret::key(&self.context.namespace, &desired.key);
-        let secret = CaSecret::write(
+        let mut secret = CaSecret::write(
             &key,
             &desired.key,
             replacing,
@@ -140,11 +143,33 @@ impl CertificateReconciler {
             &signers,
             &gathered.certificates,
         )?;
-        let done = self.write_secret(&secret, replacing.is_some()).await?;
+        let done = self.write_secret(&secret, replacing.is_some()).await;
+        object::wipe_data(&mut secret);
+        let done = done?;
         if done == WriteOutcome::Written {
             info!(certificate = %desired.key, "{change}");
         }
         Ok(done)
+    }
+
+    /// The CAs with their keys, read now: they are in memory only while they sign. `None` where the Secret has changed since it
+    /// was looked at.
+    async fn signers(
+        &self,
+        desired: &DesiredCertificate,
+        gathered: &Gathered,
+    ) -> Result<Option<Vec<CertificateAuthority>>, ServingCertificateError> {
+        let Some(seen) = &gathered.authority else {
+            return Ok(Some(Vec::new()));
+        };
+        let key = CaSecret::key(&self.context.namespace, &desired.key);
+        let Some(mut secret) = self.context.cluster.read(&key).await? else {
+            return Ok(None);
+        };
+        let is_as_seen = object::text(&secret, "/metadata/resourceVersion") == Some(&seen.version);
+        let signers = is_as_seen.then(|| CaSecret::signers(&secret));
+        object::wipe_data(&mut secret);
+        Ok(signers)
     }
 
     async fn publish(
@@ -166,9 +191,11 @@ impl CertificateReconciler {
                 (credentials.leaf().clone(), key)
             }
             Leaf::Issue { by, validity } => {
-                let signers = gathered.authority.iter().flat_map(|secret| &secret.signers);
+                let Some(signers) = self.signers(desired, gathered).await? else {
+                    return Ok(WriteOutcome::Stale);
+                };
                 let signer = signers
-                    .into_iter()
+                    .iter()
                     .find(|signer| summary(signer.certificate()).key_id == *by);
                 let signer = signer.ok_or(IssueCaError::NoKey)?;
                 let key = PrivateKey::from(keys::generate(&desired.spec.private_key).await?);

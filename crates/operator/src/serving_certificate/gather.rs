@@ -252,7 +252,11 @@ impl CertificateReconciler {
         if let Some(keeper) = self.other_keeper(desired, serving.as_ref()).await? {
             return Ok(Err(Unobservable::conflict(&self.context.namespace, &keeper)));
         }
-        let authority = authority.map(|secret| CaSecret::read(&secret, &requirements, certificates));
+        let authority = authority.map(|mut secret| {
+            let read = CaSecret::read(&secret, &requirements, certificates);
+            object::wipe_data(&mut secret);
+            read
+        });
         let known = authority.as_ref().map(|secret| &secret.authorities);
         let serving = serving.map(|secret| {
             let mut secret = ServingSecret::read(secret, &requirements, certificates);

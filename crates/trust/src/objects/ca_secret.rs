@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_object::{ObjectKey, names, object};
+use zeroize::Zeroizing;
 
 use super::{
     certificate_store::{CertificateStore, UnknownCertificate, summary},
@@ -20,8 +21,6 @@ pub struct CaSecret {
     pub version: String,
     /// What is known of the CAs. Those whose certificate is lost or damaged are not part of it.
     pub authorities: CaState,
-    /// The CAs whose keys are in it.
-    pub signers: Vec<CertificateAuthority>,
 }
 
 /// [`CaState`] as JSON, and the version of that.
@@ -114,7 +113,6 @@ impl CaSecret {
             StoredState::Read(authorities) => *authorities,
             StoredState::Newer(_) | StoredState::Unreadable => stored.state(),
         };
-        let mut signers = Vec::new();
         for (authority, place) in [(&mut authorities.current, CURRENT), (&mut authorities.next, NEXT)] {
             *authority = authority.and_then(|stored| {
                 let certificate = intact(&stored.certificate, certificates)?;
@@ -127,7 +125,6 @@ impl CaSecret {
                     as_asked: certificate.permits(requirements.names) && is_of_kind,
                     ..stored
                 };
-                signers.extend(signer);
                 Some(observed)
             });
         }
@@ -142,8 +139,16 @@ impl CaSecret {
                 .unwrap_or_default()
                 .to_owned(),
             authorities,
-            signers,
         }
+    }
+
+    /// The CAs whose keys are in the Secret. To be kept only while they sign.
+    pub fn signers(secret: &Value) -> Vec<CertificateAuthority> {
+        let of = |place: Place| {
+            let certificates = read_pem(secret, place.certificate);
+            signer(secret, &place, certificates.first()?)
+        };
+        [CURRENT, NEXT].into_iter().filter_map(of).collect()
     }
 
     /// The Secret `key` that holds `authorities`, at the resourceVersion that it replaces. Keys of CAs that sign no more are
@@ -227,7 +232,8 @@ fn intact<'a>(stored: &CertificateId, certificates: &'a CertificateStore) -> Opt
 }
 
 fn signer(secret: &Value, place: &Place, certificate: &pki::Certificate) -> Option<CertificateAuthority> {
-    let key = PrivateKey::from_pem(&object::data(secret, place.key)?).ok()?;
+    let pem = Zeroizing::new(object::data(secret, place.key)?);
+    let key = PrivateKey::from_pem(&pem).ok()?;
     CertificateAuthority::new(certificate.clone(), key).ok()
 }
 
@@ -320,7 +326,7 @@ mod tests {
         assert!(CaSecret::is_ours(&secret, &certificate()));
         let back = read(&secret);
         assert_eq!(back.authorities, authorities);
-        assert_eq!(back.signers.len(), 2);
+        assert_eq!(CaSecret::signers(&secret).len(), 2);
     }
 
     #[test]
@@ -338,7 +344,7 @@ mod tests {
             };
             assert_eq!(known(&back.authorities), known(&before));
             assert_eq!(back.authorities.generation, before.generation);
-            assert_eq!(back.signers.len(), 2);
+            assert_eq!(CaSecret::signers(&secret).len(), 2);
         }
     }
 

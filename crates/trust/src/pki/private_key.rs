@@ -5,10 +5,11 @@ use std::fmt;
 use rcgen::{KeyPair, PublicKeyData};
 use thiserror::Error;
 use x509_parser::{prelude::FromDer, public_key::PublicKey, x509::SubjectPublicKeyInfo};
+use zeroize::{Zeroize, Zeroizing};
 
 use super::Certificate;
 
-/// A private key with its public key.
+/// A private key with its public key. Its memory is wiped when it is dropped, as far as the libraries that use it let us.
 pub struct PrivateKey(KeyPair);
 
 /// What kind of key it is.
@@ -47,8 +48,8 @@ impl PrivateKey {
     }
 
     /// PKCS#8 in PEM: kubert and others read nothing else (no SEC1).
-    pub fn to_pem(&self) -> String {
-        self.0.serialize_pem()
+    pub fn to_pem(&self) -> Zeroizing<String> {
+        Zeroizing::new(self.0.serialize_pem())
     }
 
     /// Whether it is the key of `certificate`.
@@ -78,6 +79,12 @@ impl PrivateKey {
 impl From<KeyPair> for PrivateKey {
     fn from(pair: KeyPair) -> Self {
         Self(pair)
+    }
+}
+
+impl Drop for PrivateKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 

@@ -286,6 +286,7 @@ fn every_fault_in_pem_is_named_with_its_line_and_without_its_content() {
     let root = authority(1);
     let good = root.certificate().to_pem();
     let private_key = root.key().to_pem();
+    let private_key = private_key.as_str();
     let cut = &good[..good.len() / 2];
     let pem = format!(
         "# a comment\nof two lines\n{good}{private_key}-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n\
@@ -294,7 +295,7 @@ fn every_fault_in_pem_is_named_with_its_line_and_without_its_content() {
     let reading = pem::read(pem.as_bytes());
     assert_eq!(reading.certificates.len(), 2);
     let lines = |text: &str| text.lines().count();
-    let (after_good, after_key) = (3 + lines(&good), 3 + lines(&good) + lines(&private_key));
+    let (after_good, after_key) = (3 + lines(&good), 3 + lines(&good) + lines(private_key));
     let faults: Vec<_> = reading
         .problems
         .iter()
