@@ -12,6 +12,9 @@ use windlass_trust::injection::{self, Injection, TargetPatch};
 pub(super) static TARGET_KINDS: LazyLock<Vec<Kind>> =
     LazyLock::new(|| injection::KINDS.iter().map(Kind::from).collect());
 
+/// How many targets are written at a time.
+pub(super) const INJECTIONS: usize = 16;
+
 /// After what time targets are looked at where nothing but their trust bundle has changed: what somebody else took from
 /// them is given back by then, and that is not to wait for anything else.
 pub(super) const REPAIRED: Duration = Duration::from_millis(100);

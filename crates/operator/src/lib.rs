@@ -19,6 +19,7 @@ mod listener;
 mod operator;
 mod reporting;
 pub mod serving_certificate;
+mod standby;
 mod tasks;
 
 pub use context::Context;

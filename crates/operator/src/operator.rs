@@ -236,7 +236,7 @@ impl Operator {
         );
         tasks.start(
             "direct-injection",
-            direct_injection::run(context.clone(), rotation.clone(), stop.clone()),
+            direct_injection::run(context.clone(), standby.clone(), rotation.clone(), stop.clone()),
         );
     }
 

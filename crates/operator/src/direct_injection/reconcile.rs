@@ -48,12 +48,7 @@ const LOOK: Duration = Duration::from_secs(600);
 impl DirectInjector {
     pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, InjectDirectlyError> {
         let index = &self.context.index;
-        let target = index.find(&key);
-        let Some((target, secret_key)) =
-            target.and_then(|target| Some((target.clone(), requested_secret(&target)?)))
-        else {
-            self.contests.forget(&key);
-            self.announced.forget(&key);
+        let Some((target, secret_key)) = self.requesting(&key) else {
             return Ok(Action::AwaitChange);
         };
         let Some(secret) = index.find(&secret_key) else {
@@ -74,6 +69,49 @@ impl DirectInjector {
             Some(wait) => Ok(Action::Requeue(wait.unsigned_abs())),
             None => Ok(Action::Requeue(LOOK)),
         }
+    }
+
+    /// Gives a target back what it lacks, for a leader that does not. What keeps it from that is the leader's to say.
+    pub(super) async fn stand_in(self: Arc<Self>, key: ObjectKey) -> Result<Action, InjectDirectlyError> {
+        let index = &self.context.index;
+        let Some((target, secret_key)) = self.requesting(&key) else {
+            return Ok(Action::AwaitChange);
+        };
+        let lacks_trust = |secret: &Value| {
+            let trust = read_trust(secret, &secret_key, self.context.clock.now()).ok()?;
+            let injection = Injection {
+                trust: &trust,
+                names: None,
+            };
+            let lacks_trust = matches!(injection.plan(&target), Ok(Some(TargetPatch::Inject(_))));
+            let is_direct = !is_of_serving_certificate(secret, &secret_key, index);
+            (lacks_trust && is_direct).then_some(trust)
+        };
+        if index
+            .find(&secret_key)
+            .and_then(|secret| lacks_trust(&secret))
+            .is_none()
+        {
+            return Ok(Action::AwaitChange);
+        }
+        // A watch may be late.
+        let secret = self.context.cluster.read(&secret_key).await?;
+        let Some(trust) = secret.as_ref().and_then(lacks_trust) else {
+            return Ok(Action::AwaitChange);
+        };
+        let wait = self.inject(&target, &key, &trust).await?;
+        Ok(wait.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
+    }
+
+    /// A target, and the Secret that it asks for. What is remembered of one that asks no more is forgotten.
+    fn requesting(&self, key: &ObjectKey) -> Option<(Arc<Value>, ObjectKey)> {
+        let target = self.context.index.find(key);
+        let request = target.and_then(|target| Some((target.clone(), requested_secret(&target)?)));
+        if request.is_none() {
+            self.contests.forget(key);
+            self.announced.forget(key);
+        }
+        request
     }
 
     /// Gives a target the trust bundle; says how long that has to wait, if it has to.

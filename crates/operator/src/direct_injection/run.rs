@@ -5,23 +5,34 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use windlass_cluster::worker::{self, Queue};
+use windlass_cluster::worker::{self, Action, Queue};
 use windlass_object::ObjectKey;
 use windlass_trust::rotation::Timing;
 
 use super::{contests::Contests, reconcile::DirectInjector, triggers};
-use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
+use crate::{
+    context::Context,
+    controller,
+    injection::{INJECTIONS, TARGET_KINDS},
+    reporting::Announced,
+    standby::StandbyRepairs,
+};
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings::new("direct-injection", 2);
+const WORKER: worker::Settings = worker::Settings::new("direct-injection", INJECTIONS);
 
-/// Runs the controller until `shutdown`. Of `timing`, the pace of repairs counts.
+/// How the worker of repairs works in a process that stands by.
+const STANDBY: worker::Settings = worker::Settings::new("direct-standby-repair", INJECTIONS);
+
+/// Runs the controller until `shutdown`. Of `timing`, the pace of repairs counts. `standby` writes although this process does not
+/// lead.
 ///
 /// # Errors
 ///
 /// When a reconciliation panicked.
 pub(crate) fn run(
     context: Arc<Context>,
+    standby: Arc<Context>,
     timing: Timing,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
@@ -29,17 +40,45 @@ pub(crate) fn run(
     Box::pin(async move {
         triggers::watch_everything(&context);
         let queue = Arc::new(Queue::new());
-        let router = triggers::enqueue(context.clone(), queue.clone());
-        let begin = |since| {
-            let injector = Arc::new(DirectInjector {
+        let standing_by = StandbyRepairs::new(context.leadership.clone());
+        let router = triggers::enqueue(context.clone(), queue.clone(), standing_by.clone());
+        let new = |context: &Arc<Context>, since| {
+            Arc::new(DirectInjector {
                 context: context.clone(),
-                timing,
+                timing: timing.clone(),
                 contests: Contests::default(),
                 announced: Announced::default(),
                 since,
-            });
+            })
+        };
+        let inject = |since| {
+            let injector = new(&context, since);
             move |target: ObjectKey| injector.clone().reconcile(target)
         };
-        controller::run(&context, WORKER, &TARGET_KINDS, queue, router, begin, shutdown).await
+        let stand_in = |since| {
+            let (injector, standing_by) = (new(&standby, since), standing_by.clone());
+            move |target: ObjectKey| {
+                let (injector, is_due) = (injector.clone(), standing_by.stands_by());
+                async move {
+                    match is_due {
+                        true => injector.stand_in(target).await,
+                        false => Ok(Action::AwaitChange),
+                    }
+                }
+            }
+        };
+        let stop = || shutdown.clone();
+        let injecting = controller::run(&context, WORKER, &TARGET_KINDS, queue, router, inject, stop());
+        let (repairs, routed) = (standing_by.queue(), std::future::pending());
+        let repairing = controller::run(
+            &standby,
+            STANDBY,
+            &TARGET_KINDS,
+            repairs,
+            routed,
+            stand_in,
+            stop(),
+        );
+        tokio::try_join!(injecting, repairing).map(|_| ())
     })
 }

@@ -11,7 +11,7 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, object};
 
 use super::requests::InjectionRequests;
-use crate::{context::Context, injection::TARGET_KINDS};
+use crate::{context::Context, injection::TARGET_KINDS, standby::StandbyRepairs};
 
 /// What follows from a change.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,12 @@ pub(super) fn watch_everything(context: &Context) {
     }
 }
 
-/// Puts every target into the queue that a change concerns, for ever, and watches exactly the Secrets that are asked for.
-pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
+/// Puts every target into the queues that a change concerns, for ever, and watches exactly the Secrets that are asked for.
+pub(super) async fn enqueue(
+    context: Arc<Context>,
+    queue: Arc<Queue<ObjectKey>>,
+    standby: StandbyRepairs<ObjectKey>,
+) {
     let mut changes = context.index.subscribe();
     let mut requests = InjectionRequests::of_all(&context.index);
     add_all(&context, &requests, &queue);
@@ -41,6 +45,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>)
                     watch_secrets(&context, &requests);
                 }
                 for target in affected.targets {
+                    standby.add(&target, &change);
                     queue.add(target);
                 }
             }

@@ -20,7 +20,7 @@ use super::{
     desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered, history::Overwrite,
     reconciler::CertificateReconciler,
 };
-use crate::injection::{InjectionOutcome, inject};
+use crate::injection::{INJECTIONS, InjectionOutcome, inject};
 
 /// What comes after a plan was carried out; where there are several, the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,9 +33,6 @@ pub(super) enum StepsOutcome {
     /// A Secret was written, or somebody else wrote what was to be written: what was seen is no longer so.
     LookAgain,
 }
-
-/// How many targets are written at a time.
-pub(super) const INJECTIONS: usize = 16;
 
 // === impl CertificateReconciler ===
 

@@ -26,7 +26,6 @@ mod report;
 mod run;
 mod secrets;
 mod service_pods;
-mod standby;
 mod synchronized;
 mod targets;
 #[cfg(test)]

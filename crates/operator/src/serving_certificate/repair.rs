@@ -59,6 +59,16 @@ impl CertificateReconciler {
         Ok(wait.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
     }
 
+    /// Repairs a target for a leader that does not.
+    pub(super) async fn stand_in(self: Arc<Self>, repair: Repair) -> Result<Action, ServingCertificateError> {
+        if !self.is_repair_due(&repair).await? {
+            return Ok(Action::AwaitChange);
+        }
+        // A watch may be late, and late by more than one rotation.
+        self.secrets.forget(&repair.certificate);
+        self.repair(repair).await
+    }
+
     /// Whether a target has to be repaired, by what the Secrets said when they were read last.
     pub(super) async fn is_repair_due(&self, repair: &Repair) -> Result<bool, ServingCertificateError> {
         let planned = self.plan_repair(repair).await?;

@@ -13,19 +13,17 @@ use windlass_object::ObjectKey;
 use windlass_trust::rotation::{self, Timing};
 
 use super::{
-    error::ServingCertificateError,
-    execute::{INJECTIONS, StepsOutcome},
-    history::Histories,
-    neighbours::Neighbours,
-    obstacle::Obstacles,
-    reconciler::CertificateReconciler,
-    repair::Repair,
-    secrets::KnownSecrets,
-    standby::StandbyRepairs,
-    triggers,
+    error::ServingCertificateError, execute::StepsOutcome, history::Histories, neighbours::Neighbours,
+    obstacle::Obstacles, reconciler::CertificateReconciler, repair::Repair, secrets::KnownSecrets, triggers,
     turns::DialTurns,
 };
-use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
+use crate::{
+    context::Context,
+    controller,
+    injection::{INJECTIONS, TARGET_KINDS},
+    reporting::Announced,
+    standby::StandbyRepairs,
+};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);
@@ -95,7 +93,15 @@ pub fn run(
         };
         let repair_standing_by = |since| {
             let (reconciler, standing_by) = (Arc::new(new(&standby, since)), standing_by.clone());
-            move |repair: Repair| standing_by.clone().repair(reconciler.clone(), repair)
+            move |repair: Repair| {
+                let (reconciler, is_due) = (reconciler.clone(), standing_by.stands_by());
+                async move {
+                    match is_due {
+                        true => reconciler.stand_in(repair).await,
+                        false => Ok(Action::AwaitChange),
+                    }
+                }
+            }
         };
         let stop = || shutdown.clone();
         let routed = std::future::pending;

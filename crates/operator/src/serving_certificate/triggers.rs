@@ -16,10 +16,11 @@ use windlass_trust::{
     objects::{CaSecret, label_value},
 };
 
-use super::{repair::Repair, standby::StandbyRepairs};
+use super::repair::Repair;
 use crate::{
     context::Context,
     injection::{REPAIRED, TARGET_KINDS},
+    standby::StandbyRepairs,
 };
 
 /// After what time endpoints are looked at that have changed: the others of a rollout follow.
@@ -41,7 +42,7 @@ pub(super) async fn enqueue(
     context: Arc<Context>,
     queue: Arc<Queue<ObjectKey>>,
     repairs: Arc<Queue<Repair>>,
-    standby: StandbyRepairs,
+    standby: StandbyRepairs<Repair>,
 ) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);

@@ -3,15 +3,18 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
+use windlass_object::names;
 
 use super::traffic;
 use crate::{
     load::Load,
     operator::Running,
     proxy::{Cut, Proxy},
-    request, sample,
-    steps::{LEASE, PATIENCE, check, get, succeed, until},
+    request::{self, text},
+    sample,
+    steps::{LEASE, PATIENCE, VALIDATING, check, get, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -24,6 +27,12 @@ const HANDOVER: Duration = Duration::from_secs(5);
 /// The write of a rotation at which its leader is interrupted: the next CA signs already, and not all that follows from
 /// that is done.
 const MIDDLE: u64 = 2;
+
+/// A target that asks for a Secret by its name.
+const DIRECT: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/direct";
+
+/// Where it has its trust bundle.
+const DIRECT_CA_BUNDLE: &str = "/webhooks/0/clientConfig/caBundle";
 
 /// Where a CRD has its trust bundle.
 const CA_BUNDLE: &str = "/spec/conversion/webhook/clientConfig/caBundle";
@@ -125,18 +134,20 @@ pub(super) async fn a_leader_that_is_asked_to_end_hands_over_at_once(
 pub(super) async fn a_target_is_repaired_while_nobody_leads(cluster: &TestCluster) -> anyhow::Result<()> {
     let replicas = Replicas::start(cluster).await?;
     traffic::finish(replicas.load).await?;
+    let copied = copy_trust(cluster).await?;
+    carries(cluster, DIRECT, DIRECT_CA_BUNDLE, &copied).await?;
     let trusted = sample::trust_bundle(cluster).await?;
     replicas.leader.crash().await?;
     let killed = Instant::now();
     for _ in 0..3 {
-        let overwritten = json!([{"op": "remove", "path": CA_BUNDLE}]);
-        succeed(&cluster.client, "PATCH", sample::DEFINITION, Some(&overwritten)).await?;
-        until("the trust bundle is back", PATIENCE, async || {
-            let crd = sample::crd(cluster).await?;
-            let bundle = crd.pointer(CA_BUNDLE).and_then(Value::as_str);
-            Ok(check(bundle == Some(&trusted), || format!("{bundle:?}")))
-        })
-        .await?;
+        for (target, pointer, trusted) in [
+            (sample::DEFINITION, CA_BUNDLE, &trusted),
+            (DIRECT, DIRECT_CA_BUNDLE, &copied),
+        ] {
+            let overwritten = json!([{"op": "remove", "path": pointer}]);
+            succeed(&cluster.client, "PATCH", target, Some(&overwritten)).await?;
+            carries(cluster, target, pointer, trusted).await?;
+        }
     }
     let (took, leads) = (killed.elapsed(), replicas.standby.leads().await?);
     anyhow::ensure!(!leads, "the other replica leads already, after {took:?}");
@@ -145,6 +156,45 @@ pub(super) async fn a_target_is_repaired_while_nobody_leads(cluster: &TestCluste
         "Repaired three times while nobody led"
     );
     replicas.standby.stop().await
+}
+
+/// Makes a target that asks for a Secret by its name, which holds a copy of the trust bundle: this one.
+async fn copy_trust(cluster: &TestCluster) -> anyhow::Result<String> {
+    let client = &cluster.client;
+    let trust = sample::trust_bundle(cluster).await?;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "data": {"ca.crt": trust},
+        "metadata": {"name": "copy", "annotations": {names::ALLOW_DIRECT_INJECTION: "true"}},
+    });
+    let secrets = format!("/api/v1/namespaces/{}/secrets", sample::NAMESPACE);
+    succeed(client, "POST", &secrets, Some(&secret)).await?;
+    let target = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {
+            "name": "direct",
+            "annotations": {names::INJECT_CA_FROM_SECRET: format!("{}/copy", sample::NAMESPACE)},
+        },
+        "webhooks": [{
+            "name": "direct.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": sample::NAMESPACE, "name": "nobody"}},
+            "rules": [{
+                "apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["nothings"],
+            }],
+        }],
+    });
+    succeed(client, "POST", VALIDATING, Some(&target)).await?;
+    Ok(trust)
+}
+
+async fn carries(cluster: &TestCluster, target: &str, pointer: &str, trusted: &str) -> anyhow::Result<()> {
+    until("the trust bundle is there", PATIENCE, async || {
+        let target = get(&cluster.client, target).await?.unwrap_or_default();
+        let bundle = text(&target, pointer);
+        let is_there = STANDARD.decode(bundle)?.trim_ascii() == STANDARD.decode(trusted)?.trim_ascii();
+        Ok(check(is_there, || format!("{bundle:?}")))
+    })
+    .await
 }
 
 /// What the fence cannot hold back must do no harm either.

@@ -15,7 +15,7 @@ async fn key(algorithm: PrivateKeyAlgorithm) -> (String, Vec<u8>) {
         ..KeySpec::default()
     };
     let key = PrivateKey::from(keys::generate(&spec).await.unwrap());
-    (key.to_pem(), key.public_key())
+    (key.to_pem().to_string(), key.public_key())
 }
 
 /// The line in the middle, which is secret whatever the algorithm.

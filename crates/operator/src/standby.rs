@@ -10,10 +10,8 @@ use std::{sync::Arc, time::Duration};
 use windlass_cluster::{
     Change,
     lease::Leadership,
-    worker::{Action, Queue},
+    worker::{Queue, QueueKey},
 };
-
-use super::{error::ServingCertificateError, reconciler::CertificateReconciler, repair::Repair};
 
 /// How long a leader has to repair what was changed, before one that stands by does.
 const CHANGED: Duration = Duration::from_millis(250);
@@ -22,52 +20,48 @@ const CHANGED: Duration = Duration::from_millis(250);
 const CREATED: Duration = Duration::from_secs(2);
 
 /// What may have to be repaired by a process that stands by.
-#[derive(Clone)]
-pub(super) struct StandbyRepairs {
-    queue: Arc<Queue<Repair>>,
+pub(crate) struct StandbyRepairs<K> {
+    queue: Arc<Queue<K>>,
     leadership: Leadership,
 }
 
 // === impl StandbyRepairs ===
 
-impl StandbyRepairs {
+impl<K: QueueKey> StandbyRepairs<K> {
     /// Nothing yet. Whether this process stands by is what `leadership` says.
-    pub(super) fn new(leadership: Leadership) -> Self {
-        let queue = Arc::default();
+    pub(crate) fn new(leadership: Leadership) -> Self {
+        let queue = Arc::new(Queue::new());
         Self { queue, leadership }
     }
 
     /// What is to be worked on.
-    pub(super) fn queue(&self) -> Arc<Queue<Repair>> {
+    pub(crate) fn queue(&self) -> Arc<Queue<K>> {
         self.queue.clone()
     }
 
-    /// Notes a target that `change` is about, unless this process leads.
-    pub(super) fn add(&self, repair: &Repair, change: &Change) {
+    /// Whether this process stands by. One that leads repairs anyway.
+    pub(crate) fn stands_by(&self) -> bool {
+        self.leadership.check().is_err()
+    }
+
+    /// Notes what `change` is about, unless this process leads.
+    pub(crate) fn add(&self, repair: &K, change: &Change) {
         let patience = match (&change.before, &change.after) {
             (Some(_), Some(_)) => CHANGED,
             (None, Some(_)) => CREATED,
             (_, None) => return,
         };
-        if self.leadership.check().is_err() {
+        if self.stands_by() {
             self.queue.add_after(repair.clone(), patience);
         }
     }
+}
 
-    /// Repairs a target, unless this process has come to lead: then it does so anyway.
-    pub(super) async fn repair(
-        self,
-        reconciler: Arc<CertificateReconciler>,
-        repair: Repair,
-    ) -> Result<Action, ServingCertificateError> {
-        if self.leadership.check().is_ok() {
-            return Ok(Action::AwaitChange);
+impl<K> Clone for StandbyRepairs<K> {
+    fn clone(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            leadership: self.leadership.clone(),
         }
-        if !reconciler.is_repair_due(&repair).await? {
-            return Ok(Action::AwaitChange);
-        }
-        // A watch may be late, and late by more than one rotation.
-        reconciler.secrets.forget(&repair.certificate);
-        reconciler.repair(repair).await
     }
 }
