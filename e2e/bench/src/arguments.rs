@@ -7,7 +7,8 @@ use windlass_object::GoDuration;
 use windlass_scenarios::cluster::Access;
 
 use super::{
-    crowd::CrowdArguments, idle::IdleArguments, migration::MigrationArguments, rotations::RotationArguments,
+    crowd::CrowdArguments, idle::IdleArguments, migration::MigrationArguments, repairs::RepairArguments,
+    rotations::RotationArguments,
 };
 
 /// A server that reads its Secret later than this is restarted by the operator, which would measure something else.
@@ -37,6 +38,8 @@ pub struct Arguments {
 pub enum Subject {
     /// Rotations under a steady load of requests to the webhooks of the sample bundle.
     Rotations(RotationArguments),
+    /// How soon targets are repaired, beside many others and all at once.
+    Repairs(RepairArguments),
     /// The operator's requests while nothing happens.
     Idle(IdleArguments),
     /// Memory and start beside many large objects.
@@ -119,6 +122,7 @@ impl fmt::Display for Arguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
             Subject::Rotations(rotations) => rotations.fmt(f)?,
+            Subject::Repairs(repairs) => repairs.fmt(f)?,
             Subject::Idle(idle) => idle.fmt(f)?,
             Subject::Crowd(crowd) => crowd.fmt(f)?,
             Subject::Migration(migration) => migration.fmt(f)?,
@@ -233,6 +237,11 @@ mod tests {
     fn each_measurement_says_what_it_does() {
         for (arguments, plan) in [
             (&["rotations", "--count", "3"][..], "3 CA rotations"),
+            (&["repairs", "--targets", "7"], "7 CustomResourceDefinitions: 300"),
+            (
+                &["repairs", "--kind", "webhooks"],
+                "1000 ValidatingWebhookConfigurations",
+            ),
             (&["idle", "--for", "2m"], "idle for 2m"),
             (&["crowd", "--definitions", "5"], "5 CustomResourceDefinitions"),
             (&["migration", "--kills", "2"], "killed 2 times"),
@@ -243,6 +252,7 @@ mod tests {
         for refused in [
             &["migration", "--objects", "0"][..],
             &["idle", "--kills", "2"],
+            &["repairs", "--kind", "secrets"],
             &[],
         ] {
             assert!(Arguments::try_parse_from([&["soak"], refused].concat()).is_err());

@@ -203,11 +203,11 @@ pub(super) fn requests(requests: &BTreeMap<Right, u64>, each: &str, of: usize) -
     table
 }
 
-/// How many requests came since `before`.
-pub(super) fn since(before: &BTreeMap<Right, u64>, after: BTreeMap<Right, u64>) -> BTreeMap<Right, u64> {
-    let more = after.into_iter().map(|(right, count)| {
-        let before = before.get(&right).copied().unwrap_or_default();
-        (right, count - before)
+/// How many requests of each sort came since `before`.
+pub(super) fn since<K: Ord>(before: &BTreeMap<K, u64>, after: BTreeMap<K, u64>) -> BTreeMap<K, u64> {
+    let more = after.into_iter().map(|(sort, count)| {
+        let before = before.get(&sort).copied().unwrap_or_default();
+        (sort, count - before)
     });
     more.filter(|(_, count)| *count > 0).collect()
 }

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_object::GoDuration;
 use windlass_scenarios::{
     progress::StepPrinter,
@@ -14,7 +14,7 @@ use windlass_scenarios::{
 use super::{
     figures::{requests, since},
     measurement::Measurement,
-    objects::{certificate, target},
+    objects::{certificate, service, target},
     started::Started,
 };
 
@@ -149,10 +149,4 @@ async fn settle(count: u32, cluster: &TestCluster, started: &Started) -> anyhow:
         }))
     })
     .await
-}
-
-/// A Service without pods.
-fn service(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-        "spec": {"selector": {"app": name}, "ports": [{"port": 443, "targetPort": 9443}]}})
 }

@@ -1,4 +1,4 @@
-//! `e2e/soak`: what rotations cost, rewriting stored objects, a large cluster, and idleness, in figures.
+//! `e2e/soak`: what rotations cost, repairs, rewriting stored objects, a large cluster, and idleness, in figures.
 //!
 //! ```text
 //! connections -> nothing happens -> renewals -> CA rotations -> the rest of the requests -> tables
@@ -11,9 +11,11 @@ mod idle;
 mod measurement;
 mod migration;
 mod objects;
+mod repairs;
 mod rotations;
 mod run;
 mod started;
+mod stranger;
 mod table;
 mod targets;
 

@@ -14,7 +14,7 @@ use super::{
     arguments::{Arguments, Bed, Subject},
     crowd, idle,
     measurement::Measurement,
-    migration, rotations,
+    migration, repairs, rotations,
 };
 
 /// Measures; `program` is the executable that starts the operator and the sample operator.
@@ -34,6 +34,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             Subject::Rotations(rotations) => {
                 rotations::measure(rotations, &arguments.bed, &cluster, &progress).await
             }
+            Subject::Repairs(repairs) => repairs::measure(repairs, &cluster, &progress).await,
             Subject::Idle(idle) => idle::measure(idle, &cluster, &progress).await,
             Subject::Crowd(crowd) => crowd::measure(crowd, &cluster, &progress).await,
             Subject::Migration(migration) => migration::measure(migration, &cluster, &progress).await,

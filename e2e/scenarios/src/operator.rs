@@ -279,6 +279,27 @@ impl Running {
         Ok(answer)
     }
 
+    /// Waits until it has seen everything, which `/readyz` says.
+    ///
+    /// # Errors
+    ///
+    /// When it does not say so in time.
+    pub async fn ready(&self) -> anyhow::Result<()> {
+        until("the operator is ready", PATIENCE, async || {
+            // The log may still name the address of a process before.
+            let answer = self
+                .ask("/readyz")
+                .await
+                .unwrap_or_else(|error| error.to_string());
+            Ok(if answer.contains(" 200 ") {
+                Ok(())
+            } else {
+                Err(answer)
+            })
+        })
+        .await
+    }
+
     /// `SIGSTOP`: it stands still until [`Running::resume`].
     ///
     /// # Errors

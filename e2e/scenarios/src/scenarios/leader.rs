@@ -279,11 +279,7 @@ impl Replicas {
         let (operator, standbys_proxy) = cluster.proxied(&cluster.operator.replica("other")).await?;
         let standby = operator.start()?;
         // The one that stands by has seen everything, and done nothing.
-        until("the standby is ready", PATIENCE, async || {
-            let answer = standby.ask("/readyz").await?;
-            Ok(check(answer.contains(" 200 "), || answer))
-        })
-        .await?;
+        standby.ready().await?;
         for (replica, expected) in [(&leader, "windlass_leader 1"), (&standby, "windlass_leader 0")] {
             let metrics = replica.ask("/metrics").await?;
             anyhow::ensure!(metrics.contains(expected), "not {expected}: {metrics}");
