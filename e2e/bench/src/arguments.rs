@@ -243,6 +243,10 @@ mod tests {
                 "1000 ValidatingWebhookConfigurations",
             ),
             (&["idle", "--for", "2m"], "idle for 2m"),
+            (
+                &["idle", "--targets", "9"],
+                "9 CustomResourceDefinitions as targets, idle",
+            ),
             (&["crowd", "--definitions", "5"], "5 CustomResourceDefinitions"),
             (&["migration", "--kills", "2"], "killed 2 times"),
         ] {

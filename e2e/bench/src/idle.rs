@@ -12,14 +12,14 @@ use windlass_scenarios::{
 };
 
 use super::{
-    figures::{requests, since},
+    figures::{mebibytes, requests, since},
     measurement::Measurement,
-    objects::{certificate, service, target},
+    objects::{CrowdKind, TargetCrowd, certificate, service, target},
     started::Started,
 };
 
 /// How idleness is measured: all ServingCertificates settle, then the operator's requests are counted while nothing happens.
-/// It is to write nothing.
+/// It is to write nothing, and none is to fail.
 #[derive(Clone, Debug, Args)]
 pub struct IdleArguments {
     /// Duration.
@@ -29,6 +29,11 @@ pub struct IdleArguments {
     /// Number of ServingCertificates.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub certificates: u32,
+
+    /// Number of CustomResourceDefinitions that ask for the trust bundle of one more ServingCertificate. With them, the
+    /// operator's memory is told, also after a restart.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub targets: u32,
 }
 
 /// Where the ServingCertificates are, beside the sample bundle's.
@@ -39,6 +44,20 @@ const QUIET: Duration = Duration::from_secs(10);
 
 /// How long settling may take.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How long injecting into many targets may take.
+const INJECTED: Duration = Duration::from_secs(900);
+
+/// The ServingCertificate of the targets, and its Service.
+const CROWDED: &str = "crowded";
+
+/// The operator's memory in bytes.
+struct IdleMemory {
+    /// At the end of the idle time, which came after injecting.
+    idle: u64,
+    /// Of another process that had nothing to inject, as soon as it was quiet.
+    restarted: u64,
+}
 
 /// Measures idleness.
 pub(super) async fn measure(
@@ -55,7 +74,18 @@ pub(super) async fn measure(
     progress
         .step(&title, settle(arguments.certificates, cluster, &started))
         .await?;
+    if arguments.targets > 0 {
+        let title = format!("Injecting into {} CustomResourceDefinitions", arguments.targets);
+        let crowd = TargetCrowd {
+            namespace: NAMESPACE,
+            certificate: CROWDED,
+            kind: CrowdKind::Definitions,
+            targets: arguments.targets,
+        };
+        progress.step(&title, inject(&crowd, cluster, &started)).await?;
+    }
     let (writes, before) = (started.proxy.writes(), started.proxy.requests());
+    let failed = started.proxy.failures();
     let idle = arguments.duration.0.unsigned_abs();
     let sent = || since(&before, started.proxy.requests());
     let detail = || format!(" ({} operator requests)", sent().values().sum::<u64>());
@@ -66,6 +96,7 @@ pub(super) async fn measure(
     progress.watched("Idle", detail, pause).await?;
     let sent = sent();
     let written = started.proxy.writes() - writes;
+    let failed = since(&failed, started.proxy.failures());
     let minutes = usize::try_from(idle.as_secs() / 60).unwrap_or(usize::MAX).max(1);
     let mut missed = Vec::new();
     if written > 0 {
@@ -73,15 +104,34 @@ pub(super) async fn measure(
         let first = usize::try_from(writes).unwrap_or(usize::MAX);
         missed.push(format!("written while idle: {}", log[first..].join(", ")));
     }
+    for (request, count) in &failed {
+        missed.push(format!("failed while idle, {count} times: {request}"));
+    }
+    let memory = match arguments.targets {
+        0 => None,
+        _ => Some(
+            progress
+                .step("Restarting the operator", restarted(started))
+                .await?,
+        ),
+    };
+    let mut tables = requests(&sent, "a minute", minutes).to_string();
+    if let Some(IdleMemory { idle, restarted }) = &memory {
+        tables += &format!(
+            "\nMemory of the operator beside {} targets: {} after injecting and idling, {} after a restart.\n",
+            arguments.targets,
+            mebibytes(*idle),
+            mebibytes(*restarted)
+        );
+    }
     Ok(Measurement {
-        tables: requests(&sent, "a minute", minutes).to_string(),
+        tables,
         failures: Vec::new(),
         missed,
         summary: format!(
-            "{} ServingCertificates, idle for {}: {written} writes, {} requests",
-            arguments.certificates,
-            arguments.duration,
-            sent.values().sum::<u64>()
+            "{arguments}: {written} writes, {} requests, {} of them failed",
+            sent.values().sum::<u64>(),
+            failed.values().sum::<u64>()
         ),
     })
 }
@@ -90,11 +140,11 @@ pub(super) async fn measure(
 
 impl fmt::Display for IdleArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} ServingCertificates, idle for {}",
-            self.certificates, self.duration
-        )
+        write!(f, "{} ServingCertificates, ", self.certificates)?;
+        if self.targets > 0 {
+            write!(f, "{} CustomResourceDefinitions as targets, ", self.targets)?;
+        }
+        write!(f, "idle for {}", self.duration)
     }
 }
 
@@ -141,6 +191,18 @@ async fn settle(count: u32, cluster: &TestCluster, started: &Started) -> anyhow:
         })
     })
     .await?;
+    quiet(started).await
+}
+
+/// Creates targets, and waits until the operator is done with them.
+async fn inject(crowd: &TargetCrowd, cluster: &TestCluster, started: &Started) -> anyhow::Result<()> {
+    crowd.create(&cluster.client).await?;
+    crowd.injected(&cluster.client, INJECTED).await?;
+    quiet(started).await
+}
+
+/// Waits until the operator writes no more.
+async fn quiet(started: &Started) -> anyhow::Result<()> {
     until("the operator stops writing", PATIENCE, async || {
         let before = started.proxy.writes();
         tokio::time::sleep(QUIET).await;
@@ -149,4 +211,16 @@ async fn settle(count: u32, cluster: &TestCluster, started: &Started) -> anyhow:
         }))
     })
     .await
+}
+
+/// The operator's memory, and that of the next process, which begins with what is there.
+async fn restarted(started: Started) -> anyhow::Result<IdleMemory> {
+    let idle = started.operator.memory()?;
+    let started = started.restart().await?;
+    started.operator.ready().await?;
+    quiet(&started).await?;
+    Ok(IdleMemory {
+        idle,
+        restarted: started.operator.memory()?,
+    })
 }

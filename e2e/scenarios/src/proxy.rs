@@ -1,5 +1,5 @@
-//! A proxy between the operator and the API server: counts the operator's requests, can cut it off at any write, and can
-//! hold back what it is about to read.
+//! A proxy between the operator and the API server: counts the operator's requests and those that fail, can cut it off at
+//! any write, and can hold back what it is about to read.
 //!
 //! It works in front of any API server: a plain HTTP proxy on loopback that forwards with the operator's own
 //! credentials.
@@ -60,6 +60,16 @@ struct Shared {
     log: Mutex<Vec<String>>,
     rivals: Mutex<Vec<Rival>>,
     requests: Mutex<BTreeMap<Right, u64>>,
+    failures: Mutex<BTreeMap<FailedRequest, u64>>,
+}
+
+/// A request that was answered with an error.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FailedRequest {
+    /// What it asked for.
+    pub right: Right,
+    /// The HTTP status code of the answer.
+    pub code: u16,
 }
 
 /// A write of somebody else that comes just before one of the operator's.
@@ -98,6 +108,7 @@ impl Proxy {
             log: Mutex::new(Vec::new()),
             rivals: Mutex::new(Vec::new()),
             requests: Mutex::new(BTreeMap::new()),
+            failures: Mutex::new(BTreeMap::new()),
         });
         let router = Router::new().fallback(forward).with_state(Upstream {
             client,
@@ -139,6 +150,11 @@ impl Proxy {
     /// How many requests came through, by the right that each needs.
     pub fn requests(&self) -> BTreeMap<Right, u64> {
         self.shared.requests.lock().clone()
+    }
+
+    /// How many requests were answered with an error, by what they asked for.
+    pub fn failures(&self) -> BTreeMap<FailedRequest, u64> {
+        self.shared.failures.lock().clone()
     }
 
     /// Cuts the operator off at the `number`th write from now, counted from 1, for as long as the proxy stands.
@@ -190,6 +206,14 @@ impl Drop for Proxy {
     }
 }
 
+// === impl FailedRequest ===
+
+impl std::fmt::Display for FailedRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (HTTP {})", self.right, self.code)
+    }
+}
+
 // === impl Shared ===
 
 impl Shared {
@@ -225,9 +249,20 @@ fn is_write(method: &Method, uri: &Uri) -> bool {
 }
 
 async fn forward(State(upstream): State<Upstream>, request: Request) -> Response {
-    let shared = &upstream.shared;
+    let shared = upstream.shared.clone();
     let right = Right::needed(request.method(), request.uri());
-    *shared.requests.lock().entry(right).or_default() += 1;
+    *shared.requests.lock().entry(right.clone()).or_default() += 1;
+    let response = answer(&upstream, request).await;
+    let code = response.status().as_u16();
+    if code >= 400 {
+        let failed = FailedRequest { right, code };
+        *shared.failures.lock().entry(failed).or_default() += 1;
+    }
+    response
+}
+
+async fn answer(upstream: &Upstream, request: Request) -> Response {
+    let shared = &upstream.shared;
     let write = is_write(request.method(), request.uri());
     let number = if write {
         shared.writes.fetch_add(1, Ordering::SeqCst) + 1
