@@ -74,15 +74,15 @@ pub(super) async fn measure(
     progress
         .step(&title, settle(arguments.certificates, cluster, &started))
         .await?;
-    if arguments.targets > 0 {
-        let title = format!("Injecting into {} CustomResourceDefinitions", arguments.targets);
-        let crowd = TargetCrowd {
-            namespace: NAMESPACE,
-            certificate: CROWDED,
-            kind: CrowdKind::Definitions,
-            targets: arguments.targets,
-        };
-        progress.step(&title, inject(&crowd, cluster, &started)).await?;
+    let crowd = (arguments.targets > 0).then_some(TargetCrowd {
+        namespace: NAMESPACE,
+        certificate: CROWDED,
+        kind: CrowdKind::Definitions,
+        targets: arguments.targets,
+    });
+    if let Some(crowd) = &crowd {
+        let title = format!("Injecting into {} CustomResourceDefinitions", crowd.targets);
+        progress.step(&title, inject(crowd, cluster, &started)).await?;
     }
     let (writes, before) = (started.proxy.writes(), started.proxy.requests());
     let failed = started.proxy.failures();
@@ -107,22 +107,20 @@ pub(super) async fn measure(
     for (request, count) in &failed {
         missed.push(format!("failed while idle, {count} times: {request}"));
     }
-    let memory = match arguments.targets {
-        0 => None,
-        _ => Some(
-            progress
-                .step("Restarting the operator", restarted(started))
-                .await?,
-        ),
-    };
     let mut tables = requests(&sent, "a minute", minutes).to_string();
-    if let Some(IdleMemory { idle, restarted }) = &memory {
+    if let Some(crowd) = &crowd {
+        let memory = progress
+            .step("Restarting the operator", restarted(started))
+            .await?;
         tables += &format!(
             "\nMemory of the operator beside {} targets: {} after injecting and idling, {} after a restart.\n",
-            arguments.targets,
-            mebibytes(*idle),
-            mebibytes(*restarted)
+            crowd.targets,
+            mebibytes(memory.idle),
+            mebibytes(memory.restarted)
         );
+        progress
+            .step("Removing the targets", crowd.remove(&cluster.client))
+            .await?;
     }
     Ok(Measurement {
         tables,

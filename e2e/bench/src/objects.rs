@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use kube::Client;
 use serde_json::{Value, json};
 use windlass_scenarios::steps::{
@@ -12,6 +12,13 @@ use windlass_scenarios::steps::{
 
 /// Objects that are created at a time.
 const AT_ONCE: usize = 8;
+
+/// How long after a change of its conversion the API server gives up the storage of a kind; one that is asked to delete the
+/// objects meanwhile waits a minute.
+const TEARDOWN: Duration = Duration::from_secs(10);
+
+/// How long removing all targets may take.
+const REMOVED: Duration = Duration::from_secs(300);
 
 /// The group of the resources of targets, which nobody sends anything to.
 const GROUP: &str = "idle.example.com";
@@ -46,6 +53,21 @@ impl CrowdKind {
             Self::Webhooks => "ValidatingWebhookConfigurations",
         }
     }
+
+    fn collection(self) -> &'static str {
+        match self {
+            Self::Definitions => CRDS,
+            Self::Webhooks => VALIDATING,
+        }
+    }
+
+    /// The name of one of the targets.
+    fn name(self, number: u32) -> String {
+        match self {
+            Self::Definitions => format!("{}.{GROUP}", plural(number)),
+            Self::Webhooks => format!("idle-{number}"),
+        }
+    }
 }
 
 // === impl TargetCrowd ===
@@ -64,19 +86,43 @@ impl TargetCrowd {
         let certificates = serving_certificates(namespace);
         let requested = self::certificate(certificate);
         succeed(client, "POST", &certificates, Some(&requested)).await?;
-        let creating = (0..targets).map(|number| async move {
-            let (path, object) = match kind {
-                CrowdKind::Definitions => (CRDS, definition(namespace, number, certificate)),
-                CrowdKind::Webhooks => (
-                    VALIDATING,
-                    target(namespace, &format!("idle-{number}"), certificate),
-                ),
+        for_each(targets, async |number| {
+            let object = match kind {
+                CrowdKind::Definitions => definition(namespace, number, certificate),
+                CrowdKind::Webhooks => target(namespace, &kind.name(number), certificate),
             };
-            succeed(client, "POST", path, Some(&object)).await.map(drop)
-        });
-        // Boxed: a stream of borrowing futures is not known to be `Send`.
-        let creating = stream::iter(creating).buffer_unordered(AT_ONCE).boxed_local();
-        creating.try_collect().await
+            succeed(client, "POST", kind.collection(), Some(&object)).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Removes the targets. A CustomResourceDefinition with a conversion goes slowly, and many of them one after the other
+    /// take longer than a cluster has for being cleaned up.
+    pub(super) async fn remove(&self, client: &Client) -> anyhow::Result<()> {
+        let path = |number| format!("{}/{}", self.kind.collection(), self.kind.name(number));
+        if self.kind == CrowdKind::Definitions {
+            let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+            for_each(self.targets, async |number| {
+                succeed(client, "PATCH", &path(number), Some(&none)).await?;
+                Ok(())
+            })
+            .await?;
+            tokio::time::sleep(TEARDOWN).await;
+        }
+        for_each(self.targets, async |number| {
+            succeed(client, "DELETE", &path(number), None).await?;
+            Ok(())
+        })
+        .await?;
+        for_each(self.targets, async |number| {
+            until("a target is gone", REMOVED, async || {
+                let left = get(client, &path(number)).await?;
+                Ok(check(left.is_none(), || path(number)))
+            })
+            .await
+        })
+        .await
     }
 
     /// Waits until every target carries the trust bundle, by what the ServingCertificate says.
@@ -90,6 +136,12 @@ impl TargetCrowd {
         })
         .await
     }
+}
+
+/// Does something for each number below `count`, some at a time.
+async fn for_each(count: u32, work: impl AsyncFn(u32) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let working = stream::iter((0..count).map(|number| work(number).boxed_local()));
+    working.buffer_unordered(AT_ONCE).try_collect().await
 }
 
 /// A ServingCertificate for the Service of the same name.
@@ -117,15 +169,20 @@ pub(super) fn target(namespace: &str, name: &str, certificate: &str) -> Value {
 /// A CustomResourceDefinition that asks for the trust bundle of a ServingCertificate, and whose conversion is never called:
 /// it has one version.
 fn definition(namespace: &str, number: u32, certificate: &str) -> Value {
-    let (plural, kind) = (format!("idles{number}"), format!("Idle{number}"));
+    let (plural, kind) = (plural(number), format!("Idle{number}"));
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": metadata(&format!("{plural}.{GROUP}"), namespace, certificate),
+        "metadata": metadata(&CrowdKind::Definitions.name(number), namespace, certificate),
         "spec": {
             "group": GROUP, "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
                 "type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}}}],
             "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
                 "clientConfig": {"service": {"namespace": namespace, "name": certificate}}}}}})
+}
+
+/// What the resource of a target is called.
+fn plural(number: u32) -> String {
+    format!("idles{number}")
 }
 
 fn metadata(name: &str, namespace: &str, certificate: &str) -> Value {

@@ -156,6 +156,9 @@ pub(super) async fn measure(
     let counted = progress
         .step("Counting the operator's requests", run.counted())
         .await?;
+    progress
+        .step("Removing the targets", crowd.remove(&cluster.client))
+        .await?;
     Ok(Measurement {
         tables: [
             singles_table(&singles).to_string(),

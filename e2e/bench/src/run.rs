@@ -30,7 +30,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         let mut cluster = progress
             .step("Setting up a cluster and a node", set_up(&arguments.bed, program))
             .await?;
-        let outcome = match &arguments.subject {
+        let mut outcome = match &arguments.subject {
             Subject::Rotations(rotations) => {
                 rotations::measure(rotations, &arguments.bed, &cluster, &progress).await
             }
@@ -43,7 +43,12 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             eprintln!("Last lines of the operator's log:\n{}", cluster.log_tail());
             eprintln!("Logs and objects are kept in {}", cluster.keep().await?.display());
         }
-        progress.step("Cleaning up", cluster.stop()).await?;
+        let cleaned = progress.step("Cleaning up", cluster.stop()).await;
+        // What was measured is told all the same.
+        match (&mut outcome, cleaned) {
+            (Ok(measurement), Err(error)) => measurement.missed.push(format!("{error:#}")),
+            (_, cleaned) => cleaned?,
+        }
         outcome
     })
 }
