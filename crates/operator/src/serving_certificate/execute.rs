@@ -242,8 +242,12 @@ impl CertificateReconciler {
         let Some(seen) = gathered.targets.get(target).map(IndexedObject::read) else {
             return Ok(StepsOutcome::Settled);
         };
+        // Where there are many, some wait for others, and a repair of one alone may be faster: what was seen is seconds old.
+        let Some(latest) = self.context.index.find(target) else {
+            return Ok(StepsOutcome::Settled);
+        };
         let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(bundle);
-        let injected = match injection::CaSource::of(&seen) {
+        let injected = match injection::CaSource::of(&latest) {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
                 let trust = gathered.certificates.trust_bundle(bundle)?;
@@ -251,7 +255,11 @@ impl CertificateReconciler {
                     trust: &trust,
                     names: Some(&gathered.names),
                 };
-                inject(&self.context.cluster, &seen, &injection).await?
+                if injection.is_as_before(&seen, &latest) {
+                    inject(&self.context.cluster, &latest, &injection).await?
+                } else {
+                    InjectionOutcome::Overtaken
+                }
             }
         };
         let limiter = self.histories.note(&Overwrite {
@@ -292,8 +300,8 @@ impl CertificateReconciler {
             names: Some(&gathered.names),
         };
         let unreleased = gathered.unreleased.iter();
-        for target in unreleased.filter_map(|key| gathered.targets.get(key)) {
-            let target = target.read();
+        // An injection that was under way when they were seen has released its target since.
+        for target in unreleased.filter_map(|key| self.context.index.find(key)) {
             if matches!(
                 injection.plan(&target),
                 Ok(Some(injection::TargetPatch::Release(_)))

@@ -22,6 +22,7 @@ use windlass_trust::{
 };
 
 use super::{
+    execute::StepsOutcome,
     history::{Histories, Overwrite},
     neighbours::Neighbours,
     obstacle::Obstacles,
@@ -336,6 +337,38 @@ async fn a_repair_costs_the_same_whether_there_are_ten_targets_or_a_thousand() {
         server.show_secrets("2");
         reconciler.clone().repair(repair).await.unwrap();
         assert!(*server.requests.lock() - before > 2);
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_was_repaired_after_it_was_seen_is_not_written_again() {
+    let stale = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
+    let both = [1, 2].map(|generation| sample::authority(generation).certificate().clone());
+    let both = TrustBundle::new(both).unwrap();
+    for (meanwhile, writes) in [(&stale, 1), (&both, 0)] {
+        // The samples are valid then.
+        let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
+        let reconciler = server.reconciler().await;
+        server.show_targets(["hooks".to_owned()], &CaBundle::encode(&stale));
+        server.show_secrets("1");
+        reconciler.secrets.keep(&certificate(), two_authorities());
+        let target = kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "hooks");
+        let desired = reconciler.desired(&certificate()).unwrap().unwrap();
+        // Sets the clock, and asks discovery once.
+        reconciler.context.cluster.read(&target).await.unwrap();
+        let timing = &reconciler.timing;
+        let gathered = reconciler.gather_target(&desired, &target, timing);
+        let mut gathered = gathered.await.unwrap().unwrap();
+        let steps = rotation::repairs(&gathered.observation, timing);
+        assert_eq!(steps.len(), 1, "{steps:?}");
+        server.show_targets(["hooks".to_owned()], &CaBundle::encode(meanwhile));
+        let before = *server.requests.lock();
+        let outcome = reconciler
+            .execute(&desired, &mut gathered, &steps, timing)
+            .await
+            .unwrap();
+        assert_eq!(outcome, StepsOutcome::Awaited);
+        assert_eq!(*server.requests.lock() - before, writes);
     }
 }
 
