@@ -7,8 +7,8 @@ use windlass_object::GoDuration;
 use windlass_scenarios::cluster::Access;
 
 use super::{
-    crowd::CrowdArguments, idle::IdleArguments, migration::MigrationArguments, repairs::RepairArguments,
-    rotations::RotationArguments,
+    blind::BlindArguments, crowd::CrowdArguments, idle::IdleArguments, migration::MigrationArguments,
+    nights::NightArguments, repairs::RepairArguments, rotations::RotationArguments,
 };
 
 /// A server that reads its Secret later than this is restarted by the operator, which would measure something else.
@@ -40,6 +40,10 @@ pub enum Subject {
     Rotations(RotationArguments),
     /// How soon targets are repaired, beside many others and all at once.
     Repairs(RepairArguments),
+    /// Rotations while leaders are killed or clocks step, and somebody takes trust bundles away.
+    Nights(NightArguments),
+    /// Rotations while the operator cannot dial a pod that never reloads its certificate.
+    Blind(BlindArguments),
     /// The operator's requests while nothing happens.
     Idle(IdleArguments),
     /// Memory and start beside many large objects.
@@ -123,6 +127,8 @@ impl fmt::Display for Arguments {
         match &self.subject {
             Subject::Rotations(rotations) => rotations.fmt(f)?,
             Subject::Repairs(repairs) => repairs.fmt(f)?,
+            Subject::Nights(nights) => nights.fmt(f)?,
+            Subject::Blind(blind) => blind.fmt(f)?,
             Subject::Idle(idle) => idle.fmt(f)?,
             Subject::Crowd(crowd) => crowd.fmt(f)?,
             Subject::Migration(migration) => migration.fmt(f)?,
@@ -242,6 +248,12 @@ mod tests {
                 &["repairs", "--kind", "webhooks"],
                 "1000 ValidatingWebhookConfigurations",
             ),
+            (
+                &["nights", "--kills-every", "20s"],
+                "the leader killed every 20s, empty",
+            ),
+            (&["nights", "--clock-steps"], "the operator's clock stepping"),
+            (&["blind", "--leaf", "2m"], "a certificate that lives for 2m"),
             (&["idle", "--for", "2m"], "idle for 2m"),
             (
                 &["idle", "--targets", "9"],
@@ -257,6 +269,7 @@ mod tests {
             &["migration", "--objects", "0"][..],
             &["idle", "--kills", "2"],
             &["repairs", "--kind", "secrets"],
+            &["nights"],
             &[],
         ] {
             assert!(Arguments::try_parse_from([&["soak"], refused].concat()).is_err());

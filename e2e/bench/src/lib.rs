@@ -1,17 +1,21 @@
-//! `e2e/soak`: what rotations cost, repairs, rewriting stored objects, a large cluster, and idleness, in figures.
+//! `e2e/soak`: what rotations cost, repairs, bad nights, rewriting stored objects, a large cluster, and idleness, in figures.
 //!
 //! ```text
 //! connections -> nothing happens -> renewals -> CA rotations -> the rest of the requests -> tables
 //! ```
 
 mod arguments;
+mod blind;
 mod crowd;
 mod figures;
 mod idle;
 mod measurement;
 mod migration;
+mod nights;
 mod objects;
+mod preloaded;
 mod repairs;
+mod replicas;
 mod rotations;
 mod run;
 mod started;

@@ -12,9 +12,9 @@ use windlass_scenarios::{
 
 use super::{
     arguments::{Arguments, Bed, Subject},
-    crowd, idle,
+    blind, crowd, idle,
     measurement::Measurement,
-    migration, repairs, rotations,
+    migration, nights, repairs, rotations,
 };
 
 /// Measures; `program` is the executable that starts the operator and the sample operator.
@@ -35,6 +35,8 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
                 rotations::measure(rotations, &arguments.bed, &cluster, &progress).await
             }
             Subject::Repairs(repairs) => repairs::measure(repairs, &cluster, &progress).await,
+            Subject::Nights(nights) => nights::measure(nights, &cluster, &progress).await,
+            Subject::Blind(blind) => blind::measure(blind, &cluster, &progress).await,
             Subject::Idle(idle) => idle::measure(idle, &cluster, &progress).await,
             Subject::Crowd(crowd) => crowd::measure(crowd, &cluster, &progress).await,
             Subject::Migration(migration) => migration::measure(migration, &cluster, &progress).await,

@@ -69,6 +69,8 @@ pub struct OperatorProcess {
     pub arguments: Vec<String>,
     /// What it logs, as `WINDLASS_LOG` says; its default where there is none.
     pub log_filter: Option<String>,
+    /// More variables of its environment.
+    pub environment: Vec<(String, String)>,
 }
 
 /// The operator, running.
@@ -108,6 +110,7 @@ impl OperatorProcess {
             .args(&self.arguments)
             .env("POD_NAME", &self.pod)
             .envs(self.log_filter.iter().map(|filter| ("WINDLASS_LOG", filter)))
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -326,6 +329,15 @@ impl Running {
     pub async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         Ok(ended.context("the operator goes on")??)
+    }
+
+    /// Whether it has ended by itself, as it does when it has led and could not renew its Lease.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be asked.
+    pub fn has_ended(&mut self) -> anyhow::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
     }
 
     /// Asks it to end, and waits for that.

@@ -89,6 +89,7 @@ impl TestCluster {
                     bundle_dir: bundles,
                     log: directory.path().join("operator.log"),
                     log_filter: None,
+                    environment: Vec::new(),
                 },
                 client,
                 command,
