@@ -7,8 +7,8 @@ use windlass_object::GoDuration;
 use windlass_scenarios::cluster::Access;
 
 use super::{
-    blind::BlindArguments, crowd::CrowdArguments, idle::IdleArguments, migration::MigrationArguments,
-    nights::NightArguments, repairs::RepairArguments, rotations::RotationArguments,
+    blind::BlindArguments, crowd::CrowdArguments, flood::FloodArguments, idle::IdleArguments,
+    migration::MigrationArguments, nights::NightArguments, repairs::RepairArguments, rotations::RotationArguments,
 };
 
 /// A server that reads its Secret later than this is restarted by the operator, which would measure something else.
@@ -48,6 +48,8 @@ pub enum Subject {
     Idle(IdleArguments),
     /// Memory and start beside many large objects.
     Crowd(CrowdArguments),
+    /// Tenants who send very much, beside rotations and repairs.
+    Flood(FloodArguments),
     /// A storage migration under load.
     Migration(MigrationArguments),
 }
@@ -131,6 +133,7 @@ impl fmt::Display for Arguments {
             Subject::Blind(blind) => blind.fmt(f)?,
             Subject::Idle(idle) => idle.fmt(f)?,
             Subject::Crowd(crowd) => crowd.fmt(f)?,
+            Subject::Flood(flood) => flood.fmt(f)?,
             Subject::Migration(migration) => migration.fmt(f)?,
         }
         let delay = self.bed.scaled_delay();
@@ -260,6 +263,14 @@ mod tests {
                 "9 CustomResourceDefinitions as targets, idle",
             ),
             (&["crowd", "--definitions", "5"], "5 CustomResourceDefinitions"),
+            (
+                &["flood", "endpoint-slices", "--for", "20s"],
+                "10000 EndpointSlices of 10 addresses that never answer for 20s",
+            ),
+            (
+                &["flood", "guard-bodies"],
+                "100 clients that send 16 MiB to the guard for 5m",
+            ),
             (&["migration", "--kills", "2"], "killed 2 times"),
         ] {
             let told = Arguments::parse_from([&["soak"], arguments].concat()).to_string();
@@ -270,6 +281,8 @@ mod tests {
             &["idle", "--kills", "2"],
             &["repairs", "--kind", "secrets"],
             &["nights"],
+            &["flood"],
+            &["flood", "pods"],
             &[],
         ] {
             assert!(Arguments::try_parse_from([&["soak"], refused].concat()).is_err());

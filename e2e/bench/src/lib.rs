@@ -1,4 +1,5 @@
-//! `e2e/soak`: what rotations cost, repairs, bad nights, rewriting stored objects, a large cluster, and idleness, in figures.
+//! `e2e/soak`: what rotations cost, repairs, bad nights, floods, rewriting stored objects, a large cluster, and idleness, in
+//! figures.
 //!
 //! ```text
 //! connections -> nothing happens -> renewals -> CA rotations -> the rest of the requests -> tables
@@ -8,6 +9,7 @@ mod arguments;
 mod blind;
 mod crowd;
 mod figures;
+mod flood;
 mod idle;
 mod measurement;
 mod migration;

@@ -12,7 +12,7 @@ use windlass_scenarios::{
 
 use super::{
     arguments::{Arguments, Bed, Subject},
-    blind, crowd, idle,
+    blind, crowd, flood, idle,
     measurement::Measurement,
     migration, nights, repairs, rotations,
 };
@@ -39,6 +39,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             Subject::Blind(blind) => blind::measure(blind, &cluster, &progress).await,
             Subject::Idle(idle) => idle::measure(idle, &cluster, &progress).await,
             Subject::Crowd(crowd) => crowd::measure(crowd, &cluster, &progress).await,
+            Subject::Flood(flood) => flood::measure(flood, &arguments.bed, &cluster, &progress).await,
             Subject::Migration(migration) => migration::measure(migration, &cluster, &progress).await,
         };
         if !outcome.as_ref().is_ok_and(Measurement::is_good) {

@@ -55,6 +55,8 @@ use crate::{cluster::Disruption, test_cluster::TestCluster};
 
 use self::{changes::BundleChange, operation::Operation};
 
+pub use self::guard::replicas::{Replica, install_guard};
+
 /// What a scenario returns. It stays on the thread that began it.
 type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 

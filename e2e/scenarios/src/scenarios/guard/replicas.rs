@@ -25,10 +25,10 @@ pub(super) const CONFIGURATION: &str =
 /// The EndpointSlices of the operator's namespace.
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/windlass-system/endpointslices";
 
-/// A replica that answers, if it is asked.
-pub(crate) struct Replica {
+/// A replica of the operator that answers for the guard, if it is asked.
+pub struct Replica {
     /// The process.
-    pub(crate) running: Running,
+    pub running: Running,
     stopped: Stopped,
 }
 
@@ -38,8 +38,12 @@ pub(super) struct Stopped {
     address: SocketAddr,
 }
 
-/// Creates the Service and the configuration of `windlass manifests`.
-pub(crate) async fn install_guard(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Creates the guard's Service and its configuration, as `windlass manifests` has them.
+///
+/// # Errors
+///
+/// When the API server refuses.
+pub async fn install_guard(cluster: &TestCluster) -> anyhow::Result<()> {
     let mut found = 0;
     for mut object in windlass::commands::manifests::objects()? {
         let kind = text(&object, "/kind");
@@ -60,7 +64,11 @@ pub(crate) async fn install_guard(cluster: &TestCluster) -> anyhow::Result<()> {
 
 impl Replica {
     /// Starts a replica in `pod`. Nobody asks it yet.
-    pub(crate) async fn start(cluster: &TestCluster, pod: &str) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be started.
+    pub async fn start(cluster: &TestCluster, pod: &str) -> anyhow::Result<Self> {
         let address = free_address(cluster.backing.address())?;
         let mut operator = cluster.operator.replica(pod);
         operator
@@ -69,8 +77,12 @@ impl Replica {
         Stopped { operator, address }.start()
     }
 
-    /// Makes it an endpoint, and waits until it is asked.
-    pub(crate) async fn join(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+    /// Makes it an endpoint, and waits until it is asked about the sample, which must be installed.
+    ///
+    /// # Errors
+    ///
+    /// When it is not asked.
+    pub async fn join(&self, cluster: &TestCluster) -> anyhow::Result<()> {
         let Stopped { operator, address } = &self.stopped;
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
@@ -87,6 +99,11 @@ impl Replica {
             Ok(check(answer.is_denied(), || answer.to_string()))
         })
         .await
+    }
+
+    /// Where it answers.
+    pub fn address(&self) -> SocketAddr {
+        self.stopped.address
     }
 
     /// Makes it no endpoint any more.
