@@ -17,6 +17,7 @@ pub mod index;
 mod indexed_object;
 pub mod keys;
 pub mod kind;
+mod lanes;
 pub mod lease;
 pub mod listing;
 pub mod prober;

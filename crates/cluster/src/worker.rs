@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
 
 use crate::{
+    lanes::{Lane, Lanes},
     lease::NotLeading,
     telemetry::{Metrics, chain},
 };
@@ -33,9 +34,11 @@ pub struct Queue<K> {
 
 #[derive(Debug)]
 struct State<K> {
-    /// When each key is due that is not being reconciled; and the same in order, for each [`Due`] is unique.
+    /// When each key is due that is not being reconciled; and the same in the order of each lane, for each [`Due`] is unique.
     due: HashMap<K, Due>,
-    order: BTreeMap<Due, K>,
+    order: BTreeMap<Lane, BTreeMap<Due, K>>,
+    /// The lanes of the keys of which something is known. None changes while its key is due.
+    lanes: HashMap<K, Lane>,
     /// The keys that are being reconciled, and when they are due again.
     busy: HashMap<K, Option<Instant>>,
     added: u64,
@@ -63,8 +66,10 @@ impl<K: Clone + Display + Eq + Hash + Send + 'static> QueueKey for K {}
 pub struct Settings {
     /// The name in logs and metrics.
     pub controller: &'static str,
-    /// How many keys are worked on at a time.
+    /// How many keys are worked on at a time; of those that take long, as many beside them.
     pub concurrency: usize,
+    /// From when on a key takes long; never, if `None`.
+    pub slow_after: Option<Duration>,
     /// After the first failure of a key; doubles with each.
     pub first_retry: Duration,
     /// The longest pause after failures.
@@ -79,8 +84,18 @@ impl Settings {
         Self {
             controller,
             concurrency,
+            slow_after: None,
             first_retry: Duration::from_millis(200),
             last_retry: Duration::from_secs(60),
+        }
+    }
+
+    /// The same, with other workers for keys that take so long.
+    #[must_use]
+    pub const fn with_slow_after(self, long: Duration) -> Self {
+        Self {
+            slow_after: Some(long),
+            ..self
         }
     }
 }
@@ -93,6 +108,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let state = State {
             due: HashMap::new(),
             order: BTreeMap::new(),
+            lanes: HashMap::new(),
             busy: HashMap::new(),
             added: 0,
         };
@@ -117,12 +133,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.changed.notify_one();
     }
 
-    /// Waits for a key that is due and not being worked on. Each is given back with [`Queue::done`].
-    async fn take(&self) -> K {
+    /// Waits for a key of these lanes that is due and not being worked on. Each is given back with [`Queue::done`].
+    async fn take(&self, lanes: &[Lane]) -> (K, Lane) {
         loop {
             let changed = self.changed.notified();
-            let next = match self.state.lock().take(Instant::now()) {
-                Ok(key) => return key,
+            let next = match self.state.lock().take(lanes, Instant::now()) {
+                Ok(taken) => return taken,
                 Err(next) => next,
             };
             match next {
@@ -135,8 +151,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    fn done(&self, key: K) {
-        self.state.lock().done(key);
+    /// From now on the key is in `lane`.
+    fn done(&self, key: K, lane: Lane) {
+        self.state.lock().done(key, lane);
         self.changed.notify_one();
     }
 }
@@ -159,28 +176,40 @@ impl<K: Clone + Eq + Hash> State<K> {
             if due.0 <= at {
                 return;
             }
-            self.order.remove(due);
+            let due = *due;
+            self.lane_of(&key).remove(&due);
         }
         self.added += 1;
         let due = (at, self.added);
-        self.order.insert(due, key.clone());
+        self.lane_of(&key).insert(due, key.clone());
         self.due.insert(key, due);
     }
 
-    /// The key that is due first, if it is by `now`; else when it will be.
-    fn take(&mut self, now: Instant) -> Result<K, Option<Instant>> {
-        match self.order.first_entry() {
-            Some(first) if first.key().0 <= now => {
-                let key = first.remove();
-                self.due.remove(&key);
-                self.busy.insert(key.clone(), None);
-                Ok(key)
-            }
-            first => Err(first.map(|first| first.key().0)),
-        }
+    fn lane_of(&mut self, key: &K) -> &mut BTreeMap<Due, K> {
+        let lane = self.lanes.get(key).copied().unwrap_or_default();
+        self.order.entry(lane).or_default()
     }
 
-    fn done(&mut self, key: K) {
+    /// The key of these lanes that is due first, if it is by `now`; else when it will be.
+    fn take(&mut self, lanes: &[Lane], now: Instant) -> Result<(K, Lane), Option<Instant>> {
+        let due = |lane: &Lane| Some((*self.order.get(lane)?.first_key_value()?.0, *lane));
+        let Some((first, lane)) = lanes.iter().filter_map(due).min() else {
+            return Err(None);
+        };
+        let of_lane = self.order.get_mut(&lane).filter(|_| first.0 <= now);
+        let Some(key) = of_lane.and_then(|order| order.remove(&first)) else {
+            return Err(Some(first.0));
+        };
+        self.due.remove(&key);
+        self.busy.insert(key.clone(), None);
+        Ok((key, lane))
+    }
+
+    fn done(&mut self, key: K, lane: Lane) {
+        match lane {
+            Lane::New => self.lanes.remove(&key),
+            lane => self.lanes.insert(key.clone(), lane),
+        };
         if let Some(Some(again)) = self.busy.remove(&key) {
             self.add(key, again);
         }
@@ -207,11 +236,16 @@ where
 {
     let mut tasks = JoinSet::new();
     let mut failures: HashMap<K, u32> = HashMap::new();
+    let mut lanes = Lanes::new(settings.concurrency, settings.slow_after);
     loop {
-        let may_take = tasks.len() < settings.concurrency && !shutdown.is_cancelled();
+        lanes.yield_workers(Instant::now());
+        let (free, next_yield) = (lanes.free(), lanes.next_yield());
+        let may_take = !free.is_empty() && !shutdown.is_cancelled();
         tokio::select! {
             () = shutdown.cancelled(), if !shutdown.is_cancelled() => {}
-            key = queue.take(), if may_take => {
+            () = tokio::time::sleep_until(next_yield.unwrap_or_else(Instant::now)), if next_yield.is_some() => {}
+            (key, lane) = queue.take(&free), if may_take => {
+                lanes.begin(key.clone(), lane, Instant::now());
                 let span = info_span!("reconcile", controller = settings.controller, object = %key);
                 let work = reconcile(key.clone());
                 let started = Instant::now();
@@ -220,10 +254,12 @@ where
             Some(ended) = tasks.join_next() => {
                 let (key, result, took) = ended?;
                 let requeue = judge(settings, &metrics, &mut failures, &key, &result, took);
+                let lane = lanes.end(&key, Instant::now());
                 if let Some(delay) = requeue {
                     queue.add_after(key.clone(), delay);
                 }
-                queue.done(key);
+                // What only waits for a change may be gone, and need not be remembered.
+                queue.done(key, requeue.map_or(Lane::New, |_| lane));
             }
             else => return Ok(()),
         }
@@ -283,6 +319,7 @@ mod tests {
     const SETTINGS: Settings = Settings {
         controller: "test",
         concurrency: 4,
+        slow_after: None,
         first_retry: Duration::from_millis(10),
         last_retry: Duration::from_secs(10),
     };
@@ -302,35 +339,67 @@ mod tests {
         let queue = Arc::new(Queue::new());
         queue.add("a".to_owned());
         queue.add("a".to_owned());
-        let key = queue.take().await;
+        let (key, lane) = queue.take(&[Lane::New]).await;
         queue.add("a".to_owned());
-        let early = tokio::time::timeout(Duration::from_millis(50), queue.take()).await;
+        let early = tokio::time::timeout(Duration::from_millis(50), queue.take(&[lane])).await;
         assert!(early.is_err(), "the key is busy");
-        queue.done(key);
-        assert_eq!(queue.take().await, "a");
+        queue.done(key, lane);
+        assert_eq!(queue.take(&[lane]).await.0, "a");
     }
 
     #[test]
     fn keys_come_in_the_order_in_which_they_are_due() {
         let queue = Queue::new();
         let mut state = queue.state.lock();
+        let new = &[Lane::New];
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
         for (key, second) in [("late", 30), ("soon", 10), ("late", 20), ("soon", 40)] {
             state.add(key, at(second));
         }
-        assert_eq!(state.take(start), Err(Some(at(10))));
-        assert_eq!(state.take(at(10)), Ok("soon"));
+        assert_eq!(state.take(new, start), Err(Some(at(10))));
+        assert_eq!(state.take(new, at(10)), Ok(("soon", Lane::New)));
         // One that is being reconciled comes again when it is done, as early as anybody asked for.
         state.add("soon", at(25));
         state.add("soon", at(15));
-        assert_eq!(state.take(at(19)), Err(Some(at(20))));
-        state.done("soon");
-        assert_eq!(state.take(at(20)), Ok("soon"));
-        assert_eq!(state.take(at(20)), Ok("late"));
-        state.done("soon");
-        state.done("late");
-        assert_eq!(state.take(at(60)), Err(None));
+        assert_eq!(state.take(new, at(19)), Err(Some(at(20))));
+        state.done("soon", Lane::New);
+        assert_eq!(state.take(new, at(20)), Ok(("soon", Lane::New)));
+        assert_eq!(state.take(new, at(20)), Ok(("late", Lane::New)));
+        state.done("soon", Lane::New);
+        state.done("late", Lane::New);
+        assert_eq!(state.take(new, at(60)), Err(None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_take_long_leave_workers_to_others() {
+        let settings = SETTINGS.with_slow_after(Duration::from_secs(2));
+        let (queue, looks) = (Arc::new(Queue::new()), Arc::new(AtomicUsize::new(0)));
+        queue.add("quick".to_owned());
+        for number in 0..50 {
+            queue.add(format!("slow-{number}"));
+        }
+        let counted = looks.clone();
+        let reconcile = move |key: String| {
+            let looks = counted.clone();
+            async move {
+                if key == "quick" {
+                    looks.fetch_add(1, Ordering::SeqCst);
+                } else {
+                    tokio::time::sleep(Duration::from_secs(20)).await;
+                }
+                Ok::<_, std::io::Error>(Action::Requeue(Duration::from_secs(1)))
+            }
+        };
+        let metrics = Arc::new(Metrics::new());
+        let working = run(settings, queue, metrics, reconcile, CancellationToken::new());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(100), working)
+                .await
+                .is_err()
+        );
+        let looks = looks.load(Ordering::SeqCst);
+        assert!(looks >= 99, "{looks}");
     }
 
     /// Reconciles one key until `outcome` of a try is nothing. How many tries that took.

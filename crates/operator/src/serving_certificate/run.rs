@@ -26,7 +26,10 @@ use crate::{
 };
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8);
+const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8).with_slow_after(LONG);
+
+/// How long a look takes at most where every endpoint answers; one that does not takes five seconds.
+const LONG: Duration = Duration::from_secs(2);
 
 /// How the worker of repairs works.
 const REPAIRS: worker::Settings = worker::Settings::new("target-repair", INJECTIONS);

@@ -63,8 +63,9 @@ struct Silence {
     seen: Presentation,
 }
 
-/// How many ports are dialled in one look, all at the same time: one look takes no longer than one dial.
-pub(super) const DIALS: usize = 64;
+/// How many ports are dialled in one look, all at the same time: one look takes no longer than one dial. Some 24 looks that take
+/// long may go on beside each other, and a process may have no more than 1024 sockets.
+pub(super) const DIALS: usize = 32;
 
 /// How many polls a port is not dialled at the most because it did not answer.
 const LONGEST_SILENCE: u32 = 12;
