@@ -65,7 +65,7 @@ pub enum Reason {
     NoReadyEndpoints,
     /// An endpoint serves a certificate that has ended or is not trusted.
     NotServed,
-    /// An endpoint serves a certificate of before, or may, and that ends soon.
+    /// An endpoint serves a certificate of before, or may, and that ends soon. Of several reasons this is the first.
     NotReloaded,
     /// It could not be seen what an endpoint serves.
     Unobservable,
@@ -204,7 +204,22 @@ fn not_reloaded(situation: &Situation<'_>) -> Option<Assessment> {
     Some(Assessment::no(Reason::NotReloaded, message))
 }
 
+/// What ends soon comes first, because calls fail then, whatever else is wrong; that is named after it.
 fn ready(
+    situation: &Situation<'_>,
+    trusted: &Assessment,
+    served: &Assessment,
+    blocked: &[Blocked],
+) -> Assessment {
+    let otherwise = ready_but_for_reloads(situation, trusted, served, blocked);
+    match not_reloaded(situation) {
+        None => otherwise,
+        Some(late) if otherwise.status != ConditionStatus::False => late,
+        Some(late) => Assessment::no(late.reason, format!("{}; {}", late.message, otherwise.message)),
+    }
+}
+
+fn ready_but_for_reloads(
     situation: &Situation<'_>,
     trusted: &Assessment,
     served: &Assessment,
@@ -234,9 +249,6 @@ fn ready(
         if verdict.status == ConditionStatus::False {
             return verdict.clone();
         }
-    }
-    if let Some(late) = not_reloaded(situation) {
-        return late;
     }
     let mut partial = [served, trusted].into_iter();
     let partial = partial.find(|verdict| verdict.reason != Reason::Current);

@@ -101,7 +101,7 @@ pub(super) fn replaced<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item =
 pub(super) fn not_reloaded<'a>(
     situation: &'a Situation<'_>,
 ) -> impl Iterator<Item = (&'a ObservedEndpoint, CertificateId)> {
-    let is_late = published_wait(situation, situation.timing.reload).is_none();
+    let is_late = had_their_time(situation);
     let is_pressing = |leaf: &CertificateId| {
         situation.timing.last_call(leaf) <= situation.now()
             || !situation.authorities.knows(leaf.issuer_key_id)
@@ -118,15 +118,26 @@ pub(super) fn not_reloaded<'a>(
     late.filter(move |(_, leaf)| is_late && is_pressing(leaf))
 }
 
+/// Whether servers had their time to read the serving certificate, by either clock: an alarm does not end because a wait
+/// begins anew, with another process or another write of the Secret.
+fn had_their_time(situation: &Situation<'_>) -> bool {
+    let reload = situation.timing.reload;
+    let published = situation.leaf().or(situation.authorities.leaves.last());
+    published_wait(situation, reload).is_none()
+        || published.is_some_and(|leaf| timing::after(issued_at(situation, leaf), reload) < situation.now())
+}
+
+/// When a serving certificate was issued, by the calendar.
+fn issued_at(situation: &Situation<'_>, leaf: &CertificateId) -> Timestamp {
+    timing::after(leaf.validity.not_before, situation.timing.tolerance())
+}
+
 /// Whether the endpoint may serve what was published before, for all that is known: it could not be dialled, and its
 /// pod was there before.
 fn may_serve(situation: &Situation<'_>, endpoint: &ObservedEndpoint) -> bool {
-    let timing = situation.timing;
     let is_new = |created: Timestamp| {
-        situation.leaf().is_some_and(|leaf| {
-            let issued = timing::after(leaf.validity.not_before, timing.tolerance());
-            created > timing::after(issued, timing.reload)
-        })
+        let leaf = situation.leaf();
+        leaf.is_some_and(|leaf| created > timing::after(issued_at(situation, leaf), situation.timing.reload))
     };
     endpoint.unobservable.is_some() && !endpoint.created.is_some_and(is_new)
 }

@@ -1,5 +1,6 @@
 //! Tests of the plan: situations one by one, and a model check of all of them.
 
+mod conditions;
 mod endpoints;
 mod exhaustive;
 mod faults;

@@ -1,0 +1,124 @@
+//! What conditions say, beside the figures that they come with.
+
+use jiff::SignedDuration;
+
+use crate::rotation::{
+    Assessment, CaChange, ConditionStatus, Observation, Reason, Timing, plan,
+    tests::{
+        step,
+        world::{World, timing},
+    },
+};
+
+/// A server that has not read its certificate again, in the last sixth of what it serves.
+fn late() -> World {
+    let mut world = World::settled(2, &[true, true], &timing());
+    let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
+    world.request = Some("leaf:1".to_owned());
+    for _ in 0..10 {
+        step(&mut world);
+        world.tick();
+    }
+    world.reload(1);
+    world.now = timing().last_call(&replaced);
+    world
+}
+
+fn ready(observation: &Observation, timing: &Timing) -> Assessment {
+    plan(observation, timing).conditions.ready
+}
+
+/// Whoever reads the reason only, as an alert does, is told of calls that are about to fail.
+#[test]
+fn nothing_else_that_is_wrong_hides_that_a_server_has_not_reloaded() {
+    let good = late().observe();
+    let invalid = Timing {
+        authority_life: SignedDuration::from_hours(1),
+        ..timing()
+    };
+    let changed = |change: fn(&mut Observation)| {
+        let mut observation = good.clone();
+        change(&mut observation);
+        observation
+    };
+    let cases = [
+        ("nothing", good.clone(), timing(), "has not reloaded"),
+        ("durations", good.clone(), invalid, "ca.duration must be"),
+        (
+            "a target that refuses",
+            changed(|observation| {
+                observation.targets[0].refused = Some("forbidden by policy".to_owned());
+                observation.targets[0].bundle = None;
+            }),
+            timing(),
+            "forbidden by policy",
+        ),
+        (
+            "a target that trusts nothing",
+            changed(|observation| observation.targets[0].bundle = None),
+            timing(),
+            "updating its caBundle",
+        ),
+        (
+            "a serving Secret without a leaf",
+            changed(|observation| observation.serving.as_mut().unwrap().content.leaf = None),
+            timing(),
+            "waiting for a valid serving certificate",
+        ),
+        (
+            "no Service",
+            changed(|observation| observation.service.exists = false),
+            timing(),
+            "Service hook not found",
+        ),
+        (
+            "another that serves what has ended",
+            changed(|observation| {
+                let leaf = &mut observation.endpoints[1].chains[0].leaf;
+                leaf.issuer_key_id = crate::rotation::Digest([200; 20]);
+            }),
+            timing(),
+            "1 serves a certificate that has expired or is not trusted",
+        ),
+    ];
+    for (wrong, observation, timing, also) in cases {
+        let ready = ready(&observation, &timing);
+        assert_eq!(ready.reason, Reason::NotReloaded, "{wrong}: {}", ready.message);
+        assert_eq!(ready.status, ConditionStatus::False, "{wrong}");
+        assert!(
+            ready.message.starts_with("0 has not reloaded"),
+            "{}",
+            ready.message
+        );
+        assert!(ready.message.contains(also), "{wrong}: {}", ready.message);
+    }
+}
+
+/// A process that has just begun to lead, or a Secret that was just written, takes no alarm back.
+#[test]
+fn an_alarm_lasts_while_waits_begin_anew() {
+    let mut world = late();
+    world.restart_operator();
+    assert_eq!(ready(&world.observe(), &timing()).reason, Reason::NotReloaded);
+    let mut world = late();
+    world.authorities.as_mut().unwrap().published = None;
+    let plan = world.plan(&timing());
+    assert!(matches!(
+        super::changes(&plan),
+        Some(CaChange::RecordPublished { .. })
+    ));
+    assert_eq!(plan.conditions.ready.reason, Reason::NotReloaded);
+}
+
+#[test]
+fn what_was_issued_a_moment_ago_may_still_be_read() {
+    let mut world = World::settled(1, &[true], &timing());
+    let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
+    world.now = timing().last_call(&replaced);
+    assert!(!world.plan(&timing()).steps.is_empty());
+    step(&mut world);
+    step(&mut world);
+    assert_ne!(ready(&world.observe(), &timing()).reason, Reason::NotReloaded);
+    world.now += timing().reload + SignedDuration::from_secs(1);
+    assert_eq!(ready(&world.observe(), &timing()).reason, Reason::NotReloaded);
+}
