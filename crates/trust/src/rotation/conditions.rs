@@ -1,79 +1,17 @@
 //! The conditions of a ServingCertificate. They speak of what works, and counts of how far a change has come.
 
-use std::fmt;
-
 use crate::rotation::{
+    assessment::{Assessment, Assessments, ConditionStatus, Reason},
     blocked::Blocked,
     certificate::Chain,
     endpoint_counts::EndpointCounts,
     endpoints,
-    observation::{ObservedEndpoint, Target},
+    observation::{Observation, ObservedEndpoint, Target},
     situation::Situation,
 };
 
-/// The conditions of a ServingCertificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assessments {
-    /// Calls through every target verify what is served.
-    pub trusted: Assessment,
-    /// Every ready endpoint serves a certificate that is valid and trusted.
-    pub served: Assessment,
-    /// Both, and nothing is in the way of the next renewal.
-    pub ready: Assessment,
-}
-
-/// A condition's status, reason and message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assessment {
-    /// Whether it is met.
-    pub status: ConditionStatus,
-    /// Why, in a word.
-    pub reason: Reason,
-    /// Why, in a sentence.
-    pub message: String,
-}
-
-/// What a condition's status says (Kubernetes API conventions, "typical status properties").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConditionStatus {
-    /// It is met.
-    True,
-    /// It is not met.
-    False,
-    /// Nobody could look.
-    Unknown,
-}
-
-/// Why a condition is or is not met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// It is met, and nothing is under way.
-    Current,
-    /// It is met, and a write is still to arrive everywhere.
-    Updating,
-    /// A target carries another trust bundle, and is being repaired.
-    Untrusted,
-    /// It is met, and somebody else keeps taking the trust bundle from a target.
-    Contested,
-    /// It is met as far as can be seen: a kind of targets cannot be listed.
-    TargetsUnlisted,
-    /// A target refuses the trust bundle.
-    Blocked,
-    /// There is no Service.
-    NoService,
-    /// There is no ready endpoint.
-    NoReadyEndpoints,
-    /// An endpoint serves a certificate that has ended or is not trusted.
-    NotServed,
-    /// An endpoint serves a certificate of before, or may, and that ends soon. Of several reasons this is the first.
-    NotReloaded,
-    /// It could not be seen what an endpoint serves.
-    Unobservable,
-    /// There is no valid serving certificate.
-    NotIssued,
-    /// The durations of the spec do not work.
-    InvalidDurations,
-}
+/// What is said where nothing is left to do.
+pub(super) const ALL_WELL: &str = "the certificate is served and trusted by every target";
 
 /// The conditions, beside what stands in the way.
 pub(super) fn conditions(situation: &Situation<'_>, blocked: &[Blocked]) -> Assessments {
@@ -125,13 +63,19 @@ fn trusted(situation: &Situation<'_>) -> Assessment {
     }
     if !situation.knows_all_targets() {
         let kinds = situation.observation.unlisted.join(", ");
-        let message = format!("all {total} known targets carry the trust bundle; {kinds} cannot be listed");
+        let message = match total {
+            0 => format!("no known target requests the trust bundle; {kinds} cannot be listed"),
+            1 => format!("the only known target carries the trust bundle; {kinds} cannot be listed"),
+            _ => format!("all {total} known targets carry the trust bundle; {kinds} cannot be listed"),
+        };
         return Assessment::yes(Reason::TargetsUnlisted, message);
     }
-    Assessment::yes(
-        Reason::Current,
-        format!("all {total} targets carry the trust bundle"),
-    )
+    let message = match total {
+        0 => "no target requests the trust bundle".to_owned(),
+        1 => "the only target carries the trust bundle".to_owned(),
+        _ => format!("all {total} targets carry the trust bundle"),
+    };
+    Assessment::yes(Reason::Current, message)
 }
 
 fn served(situation: &Situation<'_>) -> Assessment {
@@ -146,21 +90,7 @@ fn served(situation: &Situation<'_>) -> Assessment {
         return Assessment::no(Reason::NoService, message);
     }
     if ready().next().is_none() {
-        let message = match (service.starting, situation.observation.endpoints.len()) {
-            (None | Some(0), 0) => format!(
-                "Service {} has no endpoints: check that its selector matches running pods",
-                service.name
-            ),
-            (None | Some(0), others) => format!(
-                "Service {} has no ready endpoints, and {others} that are not ready: check their pods",
-                service.name
-            ),
-            (Some(starting), _) => format!(
-                "Service {} has no ready endpoints: waiting for {starting} of its pods to start",
-                service.name
-            ),
-        };
-        return Assessment::no(Reason::NoReadyEndpoints, message);
+        return Assessment::no(Reason::NoReadyEndpoints, no_ready_endpoints(situation));
     }
     let works = |chain: &Chain| chain.leaf.is_valid_at(now) && situation.bundle.verifies(chain, now);
     let fails = ready().find(|endpoint| !endpoint.chains.iter().all(works));
@@ -182,10 +112,41 @@ fn served(situation: &Situation<'_>) -> Assessment {
             None => Assessment::yes(Reason::Updating, seen),
         };
     }
-    Assessment::yes(
-        Reason::Current,
-        format!("all {total} ready endpoints serve the certificate in the Secret"),
-    )
+    let message = match total {
+        1 => "the only ready endpoint serves the certificate in the Secret".to_owned(),
+        _ => format!("all {total} ready endpoints serve the certificate in the Secret"),
+    };
+    Assessment::yes(Reason::Current, message)
+}
+
+/// What is waited for. There is advice where pods had their time: a certificate comes before those that mount it.
+fn no_ready_endpoints(situation: &Situation<'_>) -> String {
+    let Observation {
+        service, endpoints, ..
+    } = situation.observation;
+    let name = &service.name;
+    let is_late = endpoints::reload_left(situation).is_none();
+    let starting = service.starting.unwrap_or_default() + endpoints.len();
+    if starting == 0 {
+        return match is_late {
+            false => format!("Service {name} has no endpoints: waiting for its pods"),
+            true => {
+                format!("Service {name} has no endpoints: check that its selector matches running pods")
+            }
+        };
+    }
+    let waiting =
+        format!("Service {name} has no ready endpoints: waiting for {starting} of its pods to become ready");
+    let is_old = |endpoint: &&ObservedEndpoint| {
+        let age = |created| situation.now().duration_since(created);
+        endpoint
+            .created
+            .is_none_or(|created| age(created) > situation.timing.reload)
+    };
+    match endpoints.iter().find(is_old).filter(|_| is_late) {
+        None => waiting,
+        Some(endpoint) => format!("{waiting}; check why {} is not", endpoint.name),
+    }
 }
 
 /// A server that has not read its certificate again, and has not much time left.
@@ -225,16 +186,10 @@ fn ready_but_for_reloads(
     served: &Assessment,
     blocked: &[Blocked],
 ) -> Assessment {
-    for problem in blocked {
-        match problem {
-            Blocked::Durations(message) => return Assessment::no(Reason::InvalidDurations, message.clone()),
-            Blocked::Target { .. } => return Assessment::no(Reason::Blocked, problem.to_string()),
-            Blocked::Contested { .. }
-            | Blocked::Endpoint { .. }
-            | Blocked::Unobservable { .. }
-            | Blocked::Unlisted(_)
-            | Blocked::Request(_) => {}
-        }
+    let why = |problem: &Blocked| Some((reason(situation, problem)?, problem.to_string()));
+    let is_fatal = |problem: &&Blocked| matches!(problem, Blocked::Durations(_) | Blocked::Target { .. });
+    if let Some((reason, message)) = blocked.iter().find(is_fatal).and_then(why) {
+        return Assessment::no(reason, message);
     }
     if !situation
         .leaf()
@@ -250,73 +205,31 @@ fn ready_but_for_reloads(
             return verdict.clone();
         }
     }
-    let mut partial = [served, trusted].into_iter();
-    let partial = partial.find(|verdict| verdict.reason != Reason::Current);
-    let message = blocked.first().map(Blocked::to_string);
-    let message = message
-        .or_else(|| partial.map(|verdict| verdict.message.clone()))
-        .unwrap_or_else(|| "the certificate is served and trusted by every target".to_owned());
-    let is_updating = [trusted, served]
+    // What stands in the way has its own words, and the reason is that of what is said.
+    let partial = [served, trusted]
+        .into_iter()
+        .find(|verdict| verdict.reason != Reason::Current)
+        .map(|verdict| (verdict.reason, verdict.message.clone()));
+    let (reason, message) = blocked
         .iter()
-        .any(|verdict| verdict.reason == Reason::Updating);
-    let is_contested =
-        |problem: &Blocked| matches!(problem, Blocked::Contested { contested, .. } if contested.repairs > 1);
-    let reason = if blocked.iter().any(is_contested) {
-        Reason::Contested
-    } else if !situation.knows_all_targets() {
-        Reason::TargetsUnlisted
-    } else if served.status == ConditionStatus::Unknown {
-        Reason::Unobservable
-    } else if is_updating {
-        Reason::Updating
-    } else {
-        Reason::Current
-    };
+        .find_map(why)
+        .or(partial)
+        .unwrap_or_else(|| (Reason::Current, ALL_WELL.to_owned()));
     Assessment::yes(reason, message)
 }
 
-// === impl ConditionStatus ===
-
-impl fmt::Display for ConditionStatus {
-    /// As a condition's status is spelled.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
-// === impl Assessment ===
-
-impl Assessment {
-    fn yes(reason: Reason, message: String) -> Self {
-        Self {
-            status: ConditionStatus::True,
-            reason,
-            message,
-        }
-    }
-
-    fn unknown(reason: Reason, message: String) -> Self {
-        Self {
-            status: ConditionStatus::Unknown,
-            reason,
-            message,
-        }
-    }
-
-    fn no(reason: Reason, message: String) -> Self {
-        Self {
-            status: ConditionStatus::False,
-            reason,
-            message,
-        }
-    }
-}
-
-// === impl Reason ===
-
-impl fmt::Display for Reason {
-    /// As a condition's reason is spelled.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
+/// What a problem is called as a reason of Ready; nothing where it is over.
+fn reason(situation: &Situation<'_>, problem: &Blocked) -> Option<Reason> {
+    Some(match problem {
+        Blocked::Durations(_) => Reason::InvalidDurations,
+        Blocked::Target { .. } => Reason::Blocked,
+        // Once is a mistake of somebody's, and was repaired.
+        Blocked::Contested { contested, .. } if contested.repairs < 2 => return None,
+        Blocked::Contested { .. } => Reason::Contested,
+        Blocked::Unlisted(_) => Reason::TargetsUnlisted,
+        Blocked::Endpoint { .. } => Reason::Updating,
+        Blocked::Unobservable { .. } if situation.observation.is_only_starting() => Reason::Updating,
+        Blocked::Unobservable { .. } => Reason::Unobservable,
+        Blocked::Request(_) => Reason::InvalidRequest,
+    })
 }

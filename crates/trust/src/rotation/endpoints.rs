@@ -44,7 +44,7 @@ pub(super) fn released(situation: &Situation<'_>) -> BTreeSet<KeyId> {
 pub(super) fn hold(situation: &Situation<'_>, authority: &CertificateId) -> Option<Hold> {
     let timing = situation.timing;
     if situation.authorities.distrusts(authority) {
-        return published_wait(situation, timing.reload).map(Hold::Wait);
+        return reload_left(situation).map(Hold::Wait);
     }
     let endpoints = &situation.observation.endpoints;
     let mut chains = endpoints.iter().flat_map(|endpoint| &endpoint.chains);
@@ -123,7 +123,7 @@ pub(super) fn not_reloaded<'a>(
 fn had_their_time(situation: &Situation<'_>) -> bool {
     let reload = situation.timing.reload;
     let published = situation.leaf().or(situation.authorities.leaves.last());
-    published_wait(situation, reload).is_none()
+    reload_left(situation).is_none()
         || published.is_some_and(|leaf| timing::after(issued_at(situation, leaf), reload) < situation.now())
 }
 
@@ -188,7 +188,7 @@ fn restart_wait(situation: &Situation<'_>, workload: &ObservedWorkload) -> Optio
         .filter(|leaf| is_ours(situation, leaf))
         .collect();
     let is_distrusted = |leaf: &CertificateId| situation.authorities.distrusted.contains(&leaf.issuer_key_id);
-    let reload = published_wait(situation, situation.timing.reload).unwrap_or_default();
+    let reload = reload_left(situation).unwrap_or_default();
     let until_last_third = |leaf: &CertificateId| {
         let last_third = situation.timing.last_third(leaf);
         reload.max(situation.now().duration_until(last_third))
@@ -231,6 +231,11 @@ fn is_published(situation: &Situation<'_>) -> bool {
 /// How long a pod that starts may still be given what was in the Secret before.
 pub(super) fn overlap_left(situation: &Situation<'_>) -> Option<SignedDuration> {
     published_wait(situation, situation.timing.overlap)
+}
+
+/// What is left of the time that servers have to read the certificate in the Secret.
+pub(super) fn reload_left(situation: &Situation<'_>) -> Option<SignedDuration> {
+    published_wait(situation, situation.timing.reload)
 }
 
 /// What is left of a wait that began when the leaf was read back.

@@ -18,6 +18,7 @@
 //! what a plan is made from is small, `Copy` and comparable, so `tests/exhaustive.rs` can walk every interleaving of
 //! steps, crashes, lag, foreign edits and clock jumps without making a key.
 
+mod assessment;
 mod blocked;
 mod ca_state;
 mod certificate;
@@ -39,11 +40,11 @@ mod tests;
 mod timing;
 
 pub use self::{
+    assessment::{Assessment, Assessments, ConditionStatus, Reason},
     blocked::Blocked,
     ca_state::{Ca, CaChange, CaState, CaTemplate, Issuer, Published, Trust},
     certificate::{CertificateId, Chain, Digest, Fingerprint, KeyId, ParseDigestError, TrustSet},
     clock::{ClockReading, Mark},
-    conditions::{Assessment, Assessments, ConditionStatus, Reason},
     endpoint_counts::EndpointCounts,
     observation::{
         Observation, ObservedEndpoint, ObservedService, ObservedWorkload, PublishedSecret, Target, Versioned,

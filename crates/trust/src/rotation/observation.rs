@@ -9,6 +9,7 @@ use crate::rotation::{
     ca_state::CaState,
     certificate::{CertificateId, Chain, Fingerprint, TrustSet},
     clock::{ClockReading, Mark},
+    endpoint_counts::counted,
     repair_limiter::Contested,
 };
 
@@ -162,15 +163,35 @@ impl Observation {
 
     /// What [is not seen](Self::is_blind), in words.
     pub(super) fn unseen(&self) -> String {
-        let ObservedService { name, starting, .. } = &self.service;
-        match self.endpoints.iter().find_map(ObservedEndpoint::why_unseen) {
-            Some(why) => format!("cannot see what an endpoint serves: {why}"),
-            None => match starting {
-                None => format!("cannot list the pods of Service {name}"),
-                Some(0) => format!("Service {name} has no endpoints"),
-                Some(starting) => format!("waiting for {starting} pods of Service {name} to start"),
+        let name = &self.service.name;
+        let endpoint = self.ready_endpoints().find_map(ObservedEndpoint::why_unseen);
+        match (endpoint, self.service.starting) {
+            (Some(why), _) => format!("cannot see what an endpoint serves: {why}"),
+            (None, None) => format!("cannot list the pods of Service {name}"),
+            (None, Some(_)) => match self.starting_pods() {
+                0 => format!("Service {name} has no endpoints"),
+                starting => format!(
+                    "waiting for {} of Service {name} to become ready",
+                    counted(starting, "pod")
+                ),
             },
         }
+    }
+
+    /// Whether what is not seen will be, once pods have started.
+    pub(super) fn is_only_starting(&self) -> bool {
+        self.service.starting.is_some()
+            && self.starting_pods() > 0
+            && self
+                .ready_endpoints()
+                .all(|endpoint| endpoint.unobservable.is_none())
+    }
+
+    /// How many pods are not ready: not among the endpoints yet, or among them and not dialled.
+    fn starting_pods(&self) -> usize {
+        let endpoints = self.endpoints.iter();
+        let unready = endpoints.filter(|endpoint| !endpoint.ready && endpoint.unobservable.is_some());
+        self.service.starting.unwrap_or_default() + unready.count()
     }
 
     /// The endpoints that requests reach.

@@ -3,10 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    assessment::Assessments,
     blocked::Blocked,
     ca_state::Trust,
     change,
-    conditions::Assessments,
     endpoint_counts::EndpointCounts,
     endpoints,
     observation::Observation,

@@ -122,3 +122,34 @@ fn what_was_issued_a_moment_ago_may_still_be_read() {
     world.now += timing().reload + SignedDuration::from_secs(1);
     assert_eq!(ready(&world.observe(), &timing()).reason, Reason::NotReloaded);
 }
+
+#[test]
+fn a_reason_is_that_of_the_message_that_it_comes_with() {
+    let world = World::settled(1, &[true], &timing());
+    let mut asked = world.clone();
+    asked.request = Some("everything".to_owned());
+    let ready = asked.plan(&timing()).conditions.ready;
+    assert_eq!(ready.status, ConditionStatus::True);
+    assert_eq!(ready.reason, Reason::InvalidRequest, "{}", ready.message);
+
+    // Of a rotation, a pod is left that was not seen yet.
+    let mut rotated = world;
+    rotated.request = Some("ca:1".to_owned());
+    for _ in 0..20 {
+        step(&mut rotated);
+        rotated.targets[0].propagate();
+        rotated.tick();
+    }
+    rotated.reload(0);
+    rotated.start_pod(true, false);
+    let ready = || rotated.plan(&timing()).conditions.ready;
+    let until = |message: &str| message.split("; ").next().map(str::to_owned).unwrap();
+    let waits = "waiting for 1 pod of Service hook to become ready";
+    assert_eq!(
+        (ready().reason, &*until(&ready().message)),
+        (Reason::Updating, waits)
+    );
+    rotated.advance(1);
+    let ready = rotated.plan(&timing()).conditions.ready;
+    assert_eq!((ready.reason, &*until(&ready.message)), (Reason::Updating, waits));
+}

@@ -11,6 +11,7 @@ mod observations;
 mod renewal;
 mod requests;
 mod targets;
+mod words;
 mod world;
 
 use jiff::SignedDuration;

@@ -18,6 +18,7 @@ use crate::rotation::{
     endpoints::MOST_BLIND,
     tests::{
         lag::{Stage, WebhookConfiguration},
+        words::disagreement,
         world::{self, Intent, World},
     },
 };
@@ -122,7 +123,7 @@ impl Scenario {
 
     /// Visits every state that can be reached, and tells how the first one is that is not as it should be.
     pub(super) fn check(self) -> Result<(), String> {
-        let name = self.name;
+        let (name, timing) = (self.name, self.timing.clone());
         let begin = Instant::now();
         let checker = self.checker().spawn_bfs().join();
         println!(
@@ -144,7 +145,9 @@ impl Scenario {
                 let story = steps
                     .iter()
                     .filter_map(|(state, action)| tell(state, *action.as_ref()?));
-                let story: Vec<_> = story.collect();
+                let mut story: Vec<_> = story.collect();
+                let last = steps.last().map(|(state, _)| state.world.plan(&timing));
+                story.extend(last.as_ref().and_then(disagreement));
                 Err(format!(
                     "{name}: not so that {property}, after\n{}",
                     story.join("\n")
@@ -391,6 +394,9 @@ impl Model for Scenario {
             Property::always("a change of the CA Secret comes alone", |_, state: &State| {
                 let is_change = |intent: &Intent| matches!(intent.step, Step::ChangeAuthorities { .. });
                 state.intents.len() < 2 || !state.intents.iter().any(is_change)
+            }),
+            Property::always("words agree with the figures", |model: &Self, state: &State| {
+                !state.intents.is_empty() || disagreement(&state.world.plan(&model.timing)).is_none()
             }),
             Property::always("nothing is stuck", |model: &Self, state: &State| {
                 let mut hasher = DefaultHasher::new();

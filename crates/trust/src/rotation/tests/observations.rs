@@ -1,5 +1,6 @@
 //! What holds for anything that can be read.
 
+use jiff::SignedDuration;
 use proptest::prelude::*;
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
             HOUR,
             lag::Stage,
             settled, step, until,
+            words::disagreement,
             world::{self, World, timing},
         },
     },
@@ -58,6 +60,7 @@ proptest! {
         let changes = planned.steps.iter().filter(|step| matches!(step, Step::ChangeAuthorities { .. })).count();
         prop_assert!(changes == 0 || planned.steps.len() == 1);
         prop_assert!(!planned.wake_up.is_negative() && planned.wake_up <= timing.longest_sleep);
+        prop_assert_eq!(disagreement(&planned), None);
         let now = observation.clock.now;
         for step in &planned.steps {
             let bundle = match step {
@@ -162,27 +165,42 @@ fn an_endpoint_that_cannot_be_dialled_is_unknown_and_nothing_else() {
 fn a_service_that_is_missing_or_has_no_endpoints_is_named() {
     let mut observation = settled().observe();
     let served = |observation: &Observation| plan(observation, &timing()).conditions.served;
+    let says = |observation: &Observation, message: &str| {
+        let verdict = served(observation);
+        assert_eq!(verdict.reason, Reason::NoReadyEndpoints);
+        assert_eq!(verdict.message, message);
+    };
+    // Advice comes when pods had their time.
+    let now = observation.clock.now;
     for endpoint in &mut observation.endpoints {
         endpoint.ready = false;
+        endpoint.created = Some(now);
     }
-    let verdict = served(&observation);
-    assert_eq!(verdict.reason, Reason::NoReadyEndpoints);
-    assert!(
-        verdict
-            .message
-            .contains("Service hook has no ready endpoints, and 1")
+    let starting = "Service hook has no ready endpoints: waiting for 1 of its pods to become ready";
+    says(&observation, starting);
+    observation.endpoints[0].created = Some(now - HOUR);
+    says(
+        &observation,
+        "Service hook has no ready endpoints: waiting for 1 of its pods to become ready; check why 0 is not",
     );
+    let marked = observation.clock.mark;
+    observation.clock.mark.run += 1;
+    observation.clock.mark.uptime = SignedDuration::ZERO;
+    says(&observation, starting);
     observation.endpoints.clear();
-    assert!(
-        served(&observation)
-            .message
-            .contains("Service hook has no endpoints")
+    says(
+        &observation,
+        "Service hook has no endpoints: waiting for its pods",
+    );
+    observation.clock.mark = marked;
+    says(
+        &observation,
+        "Service hook has no endpoints: check that its selector matches running pods",
     );
     observation.service.starting = Some(2);
-    assert!(
-        served(&observation)
-            .message
-            .ends_with("waiting for 2 of its pods to start")
+    says(
+        &observation,
+        "Service hook has no ready endpoints: waiting for 2 of its pods to become ready",
     );
     observation.service.exists = false;
     let verdict = served(&observation);
