@@ -27,7 +27,7 @@ pub async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
 ///
 /// When the configuration cannot be used.
 pub fn client(config: Config) -> anyhow::Result<Client> {
-    Client::try_from(config).context("cannot create a client for the cluster")
+    windlass_cluster::client(config).context("cannot create a client for the cluster")
 }
 
 /// How to reach the cluster of `kubeconfig`, or else of the environment: `$KUBECONFIG`, `~/.kube/config`, or the pod's

@@ -3,7 +3,9 @@
 
 mod api_server_clock;
 pub mod apply;
+mod ask;
 pub mod clock;
+mod connect;
 mod cut;
 mod definitions;
 mod discovery;
@@ -33,6 +35,7 @@ pub mod worker;
 
 pub use api_server_clock::ApiServerClock;
 pub use clock::{Clock, SystemClock};
+pub use connect::client;
 pub use index::{Change, Index};
 pub use indexed_object::IndexedObject;
 pub use kind::{Kind, kinds};

@@ -14,6 +14,7 @@ use windlass_object::ObjectKey;
 
 pub use crate::request_error::RequestError;
 use crate::{
+    ask::ask,
     kind::{Kind, Resources, ServedKind},
     lease::NotLeading,
 };
@@ -304,8 +305,8 @@ impl Cluster {
         self.send(operation, &key.to_string(), request).await
     }
 
-    /// Sends a request. The client retries 429, 503 and 504 by itself and honours Retry-After; the time limit covers
-    /// all tries.
+    /// Sends a request, as [`ask`] does. The client retries 429, 503 and 504 by itself and honours Retry-After; the time
+    /// limit covers all tries.
     pub(super) async fn send(
         &self,
         operation: &'static str,
@@ -314,7 +315,7 @@ impl Cluster {
     ) -> Result<Value, RequestError> {
         let sent = async {
             let request = request.map_err(kube::Error::BuildRequest)?;
-            self.client.request::<Value>(request).await
+            ask(&self.client, request).await
         };
         let answer = tokio::time::timeout(self.timeout, sent)
             .await

@@ -1,0 +1,78 @@
+//! Asking once more where no answer comes: the connection may be that of an API server which has lost power.
+
+use std::{future::Future, pin::pin, time::Duration};
+
+use futures::future::{Either, select};
+use http::{Method, Request};
+use kube::Client;
+use serde_json::Value;
+
+/// After how long what only reads is asked once more. Idle connections are too old to be used by then, so a new one is.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Sends a request. One that only reads is sent once more when no answer comes for a while, and the first answer counts: an
+/// API server that is merely slow has as long as before. A write is not: the first may still be carried out.
+pub(crate) async fn ask(client: &Client, request: Request<Vec<u8>>) -> Result<Value, kube::Error> {
+    if request.method() != Method::GET {
+        return client.request(request).await;
+    }
+    first_of_two(client.request(request.clone()), async {
+        tokio::time::sleep(AGAIN).await;
+        client.request(request).await
+    })
+    .await
+}
+
+async fn first_of_two<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
+    match select(pin!(one), pin!(other)).await {
+        Either::Left((answer, _)) | Either::Right((answer, _)) => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kube::client::Body;
+    use parking_lot::Mutex;
+    use tokio::time::{Instant, timeout};
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    /// What an API server was asked for that takes so long for each request, and after how many seconds it answered.
+    async fn ask_with(method: Method, delays: &'static [u64]) -> (usize, Option<u64>) {
+        let asked = Arc::<Mutex<usize>>::default();
+        let count = asked.clone();
+        let service = service_fn(move |_: Request<Body>| {
+            let mut asked = count.lock();
+            let delay = Duration::from_secs(delays[*asked]);
+            *asked += 1;
+            async move {
+                tokio::time::sleep(delay).await;
+                Ok::<_, BoxError>(http::Response::new(Body::from(b"{}".to_vec())))
+            }
+        });
+        let client = Client::new(service, "default");
+        let request = Request::builder().method(method).uri("/version");
+        let request = request.body(Vec::new()).unwrap();
+        let started = Instant::now();
+        let answer = timeout(Duration::from_secs(30), ask(&client, request)).await;
+        let took = answer.is_ok().then(|| started.elapsed().as_secs());
+        let asked = *asked.lock();
+        (asked, took)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_answered_is_asked_once_more_unless_it_writes() {
+        assert_eq!(ask_with(Method::GET, &[100, 1]).await, (2, Some(6)));
+        assert_eq!(ask_with(Method::GET, &[1]).await, (1, Some(1)));
+        assert_eq!(ask_with(Method::GET, &[100, 100]).await, (2, None));
+        assert_eq!(ask_with(Method::PATCH, &[100]).await, (1, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_merely_slow_is_waited_for() {
+        assert_eq!(ask_with(Method::GET, &[20, 20]).await, (2, Some(20)));
+    }
+}

@@ -1,0 +1,185 @@
+//! Connections to the API server. One of several API servers may lose power: then nobody closes its connections, and what is
+//! sent on them is not answered. So they are given up soon, and a connection that was idle is not trusted for long.
+
+use std::time::Duration;
+
+use hyper_timeout::TimeoutConnector;
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube::{
+    Client, Config,
+    client::{Body, ClientBuilder, ConfigExt, retry::RetryPolicy},
+};
+use tower::{BoxError, ServiceExt, retry::RetryLayer, util::option_layer};
+
+/// After how long without a word the other side is asked whether it is there, and how often again.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+
+/// How long it may take until it says so, and until it says that it has what was sent.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(15);
+
+/// How long a connection waits for its next request: longer than a leader between two renewals of its Lease, and shorter than
+/// anybody waits for an answer before asking again, so that this is on a new connection. A load balancer may say for an API
+/// server that it has what was sent.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// A client as `config` says, and as kube's own but for what is said above.
+///
+/// # Errors
+///
+/// When the configuration cannot be used.
+pub fn client(config: Config) -> Result<Client, kube::Error> {
+    // What there is behind a proxy is its own affair.
+    if config.proxy_url.is_some() {
+        return Client::try_from(config);
+    }
+    let secured = config.rustls_https_connector_with_connector(connector())?;
+    let mut connector = TimeoutConnector::new(secured);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let client: legacy::Client<_, Body> = legacy::Builder::new(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .build(connector);
+    let retry = || RetryLayer::new(RetryPolicy::server_retry());
+    let builder = ClientBuilder::new(client.map_err(BoxError::from), &config.default_namespace)
+        .with_layer(&config.extra_headers_layer()?)
+        .with_layer(&option_layer(config.auth_layer()?))
+        .with_layer(&option_layer(config.default_retry.then(retry)))
+        .with_layer(&config.base_uri_layer());
+    Ok(builder.build())
+}
+
+/// Connects to the API server.
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    // TLS is on top of it.
+    connector.enforce_http(false);
+    connector.set_keepalive(Some(KEEPALIVE));
+    connector.set_keepalive_interval(Some(KEEPALIVE / 2));
+    // Where there is no TCP_USER_TIMEOUT.
+    connector.set_keepalive_retries(Some(3));
+    #[cfg(target_os = "linux")]
+    connector.set_tcp_user_timeout(Some(ACKNOWLEDGEMENT));
+    connector
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::SocketAddr,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use http::{Request, Uri};
+    use hyper::{server::conn::http1, service::service_fn};
+    use hyper_util::rt::TokioIo;
+    use parking_lot::Mutex;
+    use socket2::SockRef;
+    use tokio::net::TcpListener;
+    use tower::Service;
+
+    use super::*;
+
+    /// What was asked of an API server, each with the headers.
+    type Asked = Arc<Mutex<Vec<http::request::Parts>>>;
+
+    /// An API server that answers everything with an empty object: where it is, how many have connected, and what was asked.
+    async fn api_server() -> (SocketAddr, Arc<AtomicUsize>, Asked) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (connections, asked) = (Arc::<AtomicUsize>::default(), Asked::default());
+        let (count, log) = (connections.clone(), asked.clone());
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                count.fetch_add(1, Ordering::SeqCst);
+                let log = log.clone();
+                let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
+                    log.lock().push(request.into_parts().0);
+                    async { Ok::<_, BoxError>(http::Response::new("{}".to_owned())) }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+            }
+        });
+        (address, connections, asked)
+    }
+
+    fn config(address: SocketAddr) -> Config {
+        // As `main` does. It fails where a test did that before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Config::new(format!("http://{address}/below").parse().unwrap())
+    }
+
+    async fn ask(client: &Client) {
+        let request = Request::get("/version").body(Vec::new()).unwrap();
+        client.request::<serde_json::Value>(request).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_given_up_when_the_other_side_is_silent() {
+        let (address, ..) = api_server().await;
+        let uri: Uri = format!("https://{address}").parse().unwrap();
+        let connection = connector().call(uri).await.unwrap();
+        let socket = SockRef::from(connection.inner());
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(ACKNOWLEDGEMENT));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_idle_for_long_is_not_used_again() {
+        let (address, connections, _) = api_server().await;
+        let client = client(config(address)).unwrap();
+        tokio::time::pause();
+        for (pause, expected) in [(Duration::ZERO, 1), (IDLE / 2, 1), (IDLE * 2, 2)] {
+            tokio::time::advance(pause).await;
+            ask(&client).await;
+            assert_eq!(connections.load(Ordering::SeqCst), expected, "after {pause:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_carry_what_the_configuration_says() {
+        let (address, _, asked) = api_server().await;
+        let mut config = config(address);
+        config.auth_info.token = Some("token".to_owned().into());
+        config.auth_info.impersonate = Some("somebody".to_owned());
+        config
+            .headers
+            .push((http::header::USER_AGENT, "windlass".parse().unwrap()));
+        config.default_namespace = "here".to_owned();
+        let client = client(config).unwrap();
+        ask(&client).await;
+        assert_eq!(client.default_namespace(), "here");
+        let asked = asked.lock();
+        assert_eq!(asked[0].uri.path(), "/below/version");
+        for (name, value) in [
+            ("authorization", "Bearer token"),
+            ("impersonate-user", "somebody"),
+            ("user-agent", "windlass"),
+        ] {
+            assert_eq!(asked[0].headers[name], value);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_treated_as_kube_does() {
+        let (address, ..) = api_server().await;
+        let proxied = || {
+            let mut config = config(address);
+            config.proxy_url = Some("http://127.0.0.1:1".parse().unwrap());
+            config
+        };
+        let outcome =
+            |client: Result<Client, kube::Error>| client.map(drop).map_err(|error| error.to_string());
+        assert_eq!(outcome(client(proxied())), outcome(Client::try_from(proxied())));
+    }
+}
