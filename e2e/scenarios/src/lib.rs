@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod cluster_pool;
 pub mod command;
 pub mod dump;
+pub mod forwarder;
 mod inventory;
 pub mod load;
 pub mod operator;

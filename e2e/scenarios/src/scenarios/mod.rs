@@ -35,6 +35,7 @@ mod namespace;
 mod operation;
 mod operator_condition;
 mod ownership;
+mod power_loss;
 mod refusal;
 mod removal;
 mod revisions;
@@ -238,6 +239,7 @@ scenarios! {
     disruption::restarts_of_the_api_server_lose_nothing = survives(Disruption::Restart) needs Restart,
     disruption::storage_that_hangs_loses_nothing = survives(Disruption::Pause) needs Pause,
     disruption::errors_at_random_and_cut_watches_lose_nothing = survives(Disruption::Faults) needs Faults,
+    power_loss::an_api_server_that_loses_power_keeps_no_target_broken,
     hygiene::no_private_key_is_anywhere_but_in_its_secret,
     guard::every_forbidden_write_is_refused_by_every_replica,
     guard::the_guards_own_certificate_rotates_without_a_gap,

@@ -13,6 +13,7 @@ use super::{manifests, options::TestClusterOptions};
 use crate::{
     cluster::{self, BackingCluster},
     command::Command,
+    forwarder::Forwarder,
     inventory::Inventory,
     operator::{self, OperatorProcess},
     proxy::Proxy,
@@ -121,6 +122,21 @@ impl TestCluster {
         let proxy = Proxy::open(self.operator_client().await?).await?;
         let kubeconfig = self.write(&format!("{}.proxy.kubeconfig", operator.pod), &proxy.kubeconfig())?;
         Ok((operator.with_kubeconfig(&kubeconfig), proxy))
+    }
+
+    /// `operator` behind a new forwarder, which knows nothing but bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the forwarder cannot be opened.
+    pub async fn forwarded(
+        &self,
+        operator: &OperatorProcess,
+    ) -> anyhow::Result<(OperatorProcess, Forwarder)> {
+        let forwarder = Forwarder::open(&fs::read_to_string(&operator.kubeconfig)?).await?;
+        let name = format!("{}.forwarder.kubeconfig", operator.pod);
+        let kubeconfig = self.write(&name, forwarder.kubeconfig())?;
+        Ok((operator.with_kubeconfig(&kubeconfig), forwarder))
     }
 
     /// A client with the operator's own rights.

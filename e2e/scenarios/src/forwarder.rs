@@ -1,0 +1,108 @@
+//! Connections to the API server by way of a load balancer, behind which an API server can lose power: nobody closes its
+//! connections, and nothing comes of what is sent on them any more. New connections go to another.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use anyhow::Context;
+use kube::config::Kubeconfig;
+use parking_lot::Mutex;
+use tokio::{
+    io::{copy, copy_bidirectional, sink},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster;
+
+/// A running forwarder.
+#[derive(Debug)]
+pub struct Forwarder {
+    kubeconfig: String,
+    power: Arc<Mutex<CancellationToken>>,
+    server: JoinHandle<()>,
+}
+
+// === impl Forwarder ===
+
+impl Forwarder {
+    /// Opens a forwarder to the API server that `kubeconfig` names.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig names none, or no port can be had.
+    pub async fn open(kubeconfig: &str) -> anyhow::Result<Self> {
+        let server = cluster::config(kubeconfig).await?.cluster_url;
+        let host = server.host().context("the kubeconfig names no API server")?;
+        let upstream = (host.to_owned(), server.port_u16().unwrap_or(443));
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("listening for the forwarder")?;
+        let kubeconfig = leading_to(listener.local_addr()?, host, kubeconfig)?;
+        let power = Arc::new(Mutex::new(CancellationToken::new()));
+        let server = tokio::spawn(accept(listener, upstream, power.clone()));
+        Ok(Self {
+            kubeconfig,
+            power,
+            server,
+        })
+    }
+
+    /// The kubeconfig, which leads through the forwarder now.
+    pub fn kubeconfig(&self) -> &str {
+        &self.kubeconfig
+    }
+
+    /// The API server of all connections that there are loses power.
+    pub fn lose_power(&self) {
+        std::mem::take(&mut *self.power.lock()).cancel();
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, upstream: (String, u16), power: Arc<Mutex<CancellationToken>>) {
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => {
+                let power = power.lock().clone();
+                tokio::spawn(forward(client, upstream.clone(), power));
+            }
+            Err(error) => tracing::error!(%error, "The forwarder cannot accept a connection"),
+        }
+    }
+}
+
+async fn forward(mut client: TcpStream, upstream: (String, u16), power: CancellationToken) {
+    let forwarded = async {
+        let mut server = TcpStream::connect(upstream).await?;
+        copy_bidirectional(&mut client, &mut server).await
+    };
+    if power.run_until_cancelled(forwarded).await.is_none() {
+        // Until the client gives up. How that is done does not matter.
+        let _ = copy(&mut client, &mut sink()).await;
+    }
+}
+
+/// `kubeconfig` with `address` in the place of the API server, whose certificate is still of `host`.
+fn leading_to(address: SocketAddr, host: &str, kubeconfig: &str) -> anyhow::Result<String> {
+    let mut kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
+    for named in &mut kubeconfig.clusters {
+        let cluster = named
+            .cluster
+            .as_mut()
+            .context("a cluster without an API server")?;
+        let scheme = cluster
+            .server
+            .as_deref()
+            .and_then(|server| server.split_once("://"));
+        let (scheme, _) = scheme.context("an API server without a scheme")?;
+        cluster.server = Some(format!("{scheme}://{address}"));
+        cluster.tls_server_name.get_or_insert_with(|| host.to_owned());
+    }
+    Ok(serde_json::to_string(&kubeconfig)?)
+}

@@ -1,0 +1,47 @@
+//! An API server of several loses power: its connections bring nothing any more, and nobody closes them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::{
+    sample,
+    steps::{PATIENCE, check, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// Within which time a target is repaired that is overwritten when the power is gone.
+const REPAIR: Duration = Duration::from_secs(60);
+
+/// Where a CRD has its trust bundle.
+const CA_BUNDLE: &str = "/spec/conversion/webhook/clientConfig/caBundle";
+
+pub(super) async fn an_api_server_that_loses_power_keeps_no_target_broken(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let (operator, forwarder) = cluster.forwarded(&cluster.operator).await?;
+    let operator = operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    sample::settled(cluster).await?;
+    let trusted = sample::trust_bundle(cluster).await?;
+    forwarder.lose_power();
+    let lost = Instant::now();
+    let overwritten = json!([{"op": "remove", "path": CA_BUNDLE}]);
+    succeed(&cluster.client, "PATCH", sample::DEFINITION, Some(&overwritten)).await?;
+    until("the trust bundle is back", REPAIR, async || {
+        let crd = sample::crd(cluster).await?;
+        let bundle = crd.pointer(CA_BUNDLE).and_then(Value::as_str);
+        Ok(check(bundle == Some(&trusted), || format!("{bundle:?}")))
+    })
+    .await?;
+    tracing::info!(
+        seconds = lost.elapsed().as_secs_f32(),
+        "Repaired after an API server lost power"
+    );
+    sample::rotate(cluster, "ca").await?;
+    until("the same process leads", PATIENCE, async || {
+        Ok(check(operator.leads().await?, || "it stands by".to_owned()))
+    })
+    .await?;
+    operator.stop().await
+}
