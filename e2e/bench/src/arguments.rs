@@ -8,7 +8,8 @@ use windlass_scenarios::cluster::Access;
 
 use super::{
     blind::BlindArguments, crowd::CrowdArguments, flood::FloodArguments, idle::IdleArguments,
-    migration::MigrationArguments, nights::NightArguments, repairs::RepairArguments, rotations::RotationArguments,
+    migration::MigrationArguments, nights::NightArguments, repairs::RepairArguments,
+    rotations::RotationArguments,
 };
 
 /// A server that reads its Secret later than this is restarted by the operator, which would measure something else.
