@@ -14,7 +14,7 @@ use windlass_trust::injection::CaSource;
 use crate::{
     IndexedObject,
     kind::{Kind, kinds},
-    shelf::{Relation, SeenObjects, Shelf},
+    shelf::{Found, Relation, SeenObjects, Shelf},
     watch::Watch,
 };
 
@@ -96,44 +96,55 @@ impl Index {
 
     /// All objects of a kind, in the order of their keys, each once.
     pub fn objects(&self, kind: &Kind) -> Vec<Arc<Value>> {
-        read(self.collect(kind, |shelf| shelf.objects().clone()))
+        read(self.collect(kind, |shelf| Box::new(shelf.objects().iter()), of))
     }
 
     /// The objects of a kind in a namespace, or those that are in none.
     pub fn objects_within(&self, kind: &Kind, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        read(self.collect(kind, |shelf| shelf.within(kind, namespace)))
+        let first = kind.object(namespace, "");
+        read(self.collect(kind, |shelf| shelf.within(&first), of))
     }
 
     /// The objects of a kind that `selects` takes, each once.
     pub fn select(&self, kind: &Kind, selects: impl Fn(&Value) -> bool) -> SeenObjects {
-        let mut objects = self.collect(kind, |shelf| shelf.objects().clone());
-        objects.retain(|_, object| selects(&object.read()));
-        objects
+        let selected = |key: &ObjectKey, object: &IndexedObject| {
+            let is_selected = selects(&object.read());
+            is_selected.then(|| with_key(key, object))
+        };
+        let objects = self.collect(kind, |shelf| Box::new(shelf.objects().iter()), selected);
+        objects.into_iter().flatten().collect()
     }
 
     /// The objects of a kind that ask for the trust bundle of `source`.
     pub fn targets(&self, kind: &Kind, source: &CaSource) -> SeenObjects {
         let relation = Relation::Target(source.clone());
-        self.collect(kind, |shelf| shelf.related(&relation))
+        let targets = self.collect(kind, |shelf| shelf.related(&relation), with_key);
+        targets.into_iter().collect()
     }
 
     /// The EndpointSlices of a Service.
     pub fn endpoint_slices(&self, namespace: &str, service: &str) -> Vec<Arc<Value>> {
         let relation = Relation::Endpoints(namespace.to_owned(), service.to_owned());
-        read(self.collect(&kinds::ENDPOINT_SLICE, |shelf| shelf.related(&relation)))
+        read(self.collect(&kinds::ENDPOINT_SLICE, |shelf| shelf.related(&relation), of))
     }
 
-    /// What is found on the shelves of a kind, each object once.
-    fn collect(&self, kind: &Kind, find: impl Fn(&Shelf) -> SeenObjects) -> SeenObjects {
+    /// What is found on the shelves of a kind, each object once, in the order of their keys.
+    fn collect<T>(
+        &self,
+        kind: &Kind,
+        find: impl for<'s> Fn(&'s Shelf) -> Found<'s>,
+        keep: impl Fn(&ObjectKey, &IndexedObject) -> T,
+    ) -> Vec<T> {
         let shelves = self.shelves.read();
-        let mut of_kind = shelves.iter().filter(|(watch, _)| watch.kind == *kind);
-        let mut objects = of_kind.next().map(|(_, shelf)| find(shelf)).unwrap_or_default();
-        for (_, shelf) in of_kind {
-            for (key, object) in find(shelf) {
-                objects.entry(key).or_insert(object);
-            }
+        let of_kind = shelves.iter().filter(|(watch, _)| watch.kind == *kind);
+        let mut objects = BTreeMap::new();
+        for (key, object) in of_kind.flat_map(|(_, shelf)| find(shelf)) {
+            objects.entry(key).or_insert(object);
         }
         objects
+            .into_iter()
+            .map(|(key, object)| keep(key, object))
+            .collect()
     }
 
     /// Whether `watch` has seen all there is at least once.
@@ -276,8 +287,16 @@ impl Default for Index {
     }
 }
 
-fn read(objects: SeenObjects) -> Vec<Arc<Value>> {
-    objects.into_values().map(|object| object.read()).collect()
+fn read(objects: Vec<IndexedObject>) -> Vec<Arc<Value>> {
+    objects.into_iter().map(|object| object.read()).collect()
+}
+
+fn of(_: &ObjectKey, object: &IndexedObject) -> IndexedObject {
+    object.clone()
+}
+
+fn with_key(key: &ObjectKey, object: &IndexedObject) -> (ObjectKey, IndexedObject) {
+    (key.clone(), object.clone())
 }
 
 /// What turns `before` into `after`.

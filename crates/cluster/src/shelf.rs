@@ -6,10 +6,7 @@ use serde_json::Value;
 use windlass_object::{ObjectKey, object};
 use windlass_trust::injection::{CaSource, TargetKind, asked_source};
 
-use crate::{
-    IndexedObject,
-    kind::{Kind, kinds},
-};
+use crate::{IndexedObject, kind::kinds};
 
 /// Label on EndpointSlices: their Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -30,6 +27,9 @@ pub(crate) struct Shelf {
     pub(crate) is_absent: bool,
 }
 
+/// Objects of a shelf, with their keys.
+pub(crate) type Found<'s> = Box<dyn Iterator<Item = (&'s ObjectKey, &'s IndexedObject)> + 's>;
+
 /// What an object is of, where it is looked for by that: a cluster has many.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Relation {
@@ -47,21 +47,16 @@ impl Shelf {
     }
 
     /// The objects of a relation.
-    pub(crate) fn related(&self, relation: &Relation) -> SeenObjects {
+    pub(crate) fn related(&self, relation: &Relation) -> Found<'_> {
         let keys = self.related.get(relation).into_iter().flatten();
-        let objects = keys.filter_map(|key| self.objects.get_key_value(key));
-        objects
-            .map(|(key, object)| (key.clone(), object.clone()))
-            .collect()
+        Box::new(keys.filter_map(|key| self.objects.get_key_value(key)))
     }
 
-    /// The objects of a namespace, or those that are in none.
-    pub(crate) fn within(&self, kind: &Kind, namespace: Option<&str>) -> SeenObjects {
-        let objects = self.objects.range(kind.object(namespace, "")..);
-        let within = objects.take_while(|(key, _)| key.namespace.as_deref() == namespace);
-        within
-            .map(|(key, object)| (key.clone(), object.clone()))
-            .collect()
+    /// The objects in the namespace of `first`, which comes before each of them; or those that are in none.
+    pub(crate) fn within<'s>(&'s self, first: &ObjectKey) -> Found<'s> {
+        let namespace = first.namespace.clone();
+        let objects = self.objects.range(first..);
+        Box::new(objects.take_while(move |(key, _)| key.namespace == namespace))
     }
 
     /// Puts an object in the place of the one with its key, which it returns.
@@ -138,7 +133,7 @@ mod tests {
 
     fn names(shelf: &Shelf, relation: &Relation) -> Vec<String> {
         let related = shelf.related(relation);
-        related.into_keys().map(|key| key.name).collect()
+        related.map(|(key, _)| key.name.clone()).collect()
     }
 
     fn slices(shelf: &Shelf, namespace: &str, service: &str) -> Vec<String> {
@@ -207,8 +202,8 @@ mod tests {
             shelf.insert(key, service);
         }
         let names = |namespace| -> Vec<_> {
-            let objects = shelf.within(&kinds::SERVICE, namespace);
-            objects.into_keys().map(|key| key.name).collect()
+            let objects = shelf.within(&kinds::SERVICE.object(namespace, ""));
+            objects.map(|(key, _)| key.name.clone()).collect()
         };
         assert_eq!(names(Some("b")), ["2", "3"]);
         assert_eq!(names(Some("d")), [""; 0]);
