@@ -13,6 +13,7 @@ mod idle_connections;
 mod kinds;
 mod measure;
 mod object_flood;
+mod outcome;
 mod repair_probe;
 mod tenant;
 
