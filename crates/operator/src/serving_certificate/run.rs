@@ -28,8 +28,8 @@ use crate::{
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8).with_slow_after(LONG);
 
-/// How long a look takes at most where every endpoint answers; one that does not takes five seconds.
-const LONG: Duration = Duration::from_secs(2);
+/// How long no look takes where every endpoint answers, on a slow machine either; one that does not answer takes five seconds.
+const LONG: Duration = Duration::from_secs(4);
 
 /// How the worker of repairs works.
 const REPAIRS: worker::Settings = worker::Settings::new("target-repair", INJECTIONS);
