@@ -26,6 +26,10 @@ const LARGEST_WHOLE: usize = 32 << 10;
 /// The most bytes, as JSON, of what is kept of any object that tenants write; of a larger one only its name and marks are.
 const LARGEST: usize = 128 << 10;
 
+/// The most bytes, as JSON, of what is kept of a Secret with the label by which ours are found, which anybody may put on. Ours hold
+/// a trust bundle.
+const LARGEST_LABELLED: usize = 64 << 10;
+
 /// The most bytes of an annotation of somebody else.
 const LONGEST_ANNOTATION: usize = 1 << 10;
 
@@ -52,13 +56,22 @@ pub(crate) fn slim(object: DynamicObject, kind: &Kind, served: &ObjectKey) -> Op
     shorten_annotations(&mut object);
     cut(&mut object, kind, served);
     let is_indivisible = is_indivisible(kind);
-    if !is_indivisible && size(&object) > LARGEST {
+    if !is_indivisible && size(&object) > largest(&object, kind) {
         object = bare(object);
     }
     if is_labelled || !is_indivisible {
         object[CUT] = true.into();
     }
     Some(object)
+}
+
+/// The most bytes that are kept of an object that tenants write.
+fn largest(object: &Value, kind: &Kind) -> usize {
+    let is_labelled = || object::label(object, names::SERVING_CERTIFICATE).is_some();
+    match *kind == kinds::SECRET && is_labelled() {
+        true => LARGEST_LABELLED,
+        false => LARGEST,
+    }
 }
 
 /// The entries themselves stay, and so their places: patches name them by index. Of what they own only the CA bundles matter,
@@ -246,6 +259,24 @@ mod tests {
             let seen = kept(object, &kind);
             assert!(size(&seen) <= LARGEST, "{kind}: {}", size(&seen));
             assert_eq!(object::label(&seen, names::BUNDLE_DEPLOYMENT), Some("a"));
+        }
+    }
+
+    #[test]
+    fn of_secrets_that_only_look_like_ours_little_is_kept() {
+        let secret = |label: &str, bundle: usize| {
+            let secret = json!({
+                "metadata": {"namespace": "n", "name": "s", "labels": {label: "a"}},
+                "data": {"ca.crt": "x".repeat(bundle), "token": "x".repeat(900_000)},
+            });
+            kept(secret, &kinds::SECRET)
+        };
+        let seen = secret(names::SERVING_CERTIFICATE, 100_000);
+        assert!(size(&seen) < 1000, "{}", size(&seen));
+        assert_eq!(object::label(&seen, names::SERVING_CERTIFICATE), Some("a"));
+        for (label, bundle) in [(names::SERVING_CERTIFICATE, 51_200), ("app", 100_000)] {
+            let seen = secret(label, bundle);
+            assert_eq!(object::text(&seen, "/data/ca.crt").map(str::len), Some(bundle));
         }
     }
 }
