@@ -58,9 +58,9 @@ impl BundleReconciler {
     /// The objects of a kind that were installed for a BundleDeployment, as the watches see them. Copies of them, which
     /// carry its label too, are nobody's.
     pub(super) fn owned(&self, owner: &Applicant, kind: &Kind) -> Vec<Arc<Value>> {
-        let mut objects = self.context.index.objects(kind);
-        objects.retain(|object| owner.owns(object));
-        objects
+        // Tenants have as many of some kinds as they like: one is parsed at a time.
+        let owned = self.context.index.select(kind, |object| owner.owns(object));
+        owned.into_values().map(|object| object.read()).collect()
     }
 
     /// The objects of a kind that belong to a BundleDeployment, as the API server has them: what is decided on them

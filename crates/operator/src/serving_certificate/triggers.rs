@@ -103,7 +103,10 @@ pub(super) async fn enqueue(
 
 /// CAs whose ServingCertificate may have gone while nobody watched.
 pub(super) fn add_orphans(context: &Context, queue: &Queue<ObjectKey>) {
-    for secret in context.index.objects(&kinds::SECRET) {
+    let secrets = context
+        .index
+        .objects_within(&kinds::SECRET, Some(&context.namespace));
+    for secret in secrets {
         if let Some(certificate) = owner_of_cas(&secret, &context.namespace) {
             queue.add(certificate);
         }
