@@ -143,9 +143,15 @@ fn promote(situation: &Situation<'_>) -> Option<CaChange> {
     })
 }
 
-/// The serving certificate ends soon, and the current CA can sign no other that lasts.
+/// The serving certificate ends soon, and the current CA can sign no other that lasts: what refuses or cannot be listed is
+/// not waited for. Everything else is, because that takes no longer than servers have left.
 fn is_now_or_never(situation: &Situation<'_>) -> bool {
-    situation.is_last_call()
+    let is_given = match situation.knows_all_targets() {
+        true => situation.next_is_trusted(),
+        false => situation.next_is_everywhere() && situation.trust_wait().is_none(),
+    };
+    is_given
+        && situation.is_last_call()
         && situation.signer().is_none_or(|current| {
             let Validity { not_after, .. } = current.certificate.validity;
             situation.now().duration_until(not_after) <= situation.timing.leaf_life / 6

@@ -74,7 +74,7 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 /// * A change of the CA Secret comes alone, and the plan after it is made from what it left.
 /// * Trust before use: the next CA signs once every target that takes writes was read back with it, and
 ///   [`Timing::trust`] is over. Only where the serving certificate ends soon and the current CA can sign no other that
-///   lasts does it sign earlier.
+///   lasts does it sign without those that refuse, or that cannot be listed.
 /// * Use before retire: a CA stays in the trust bundle until every endpoint was seen on what another signed, or the last
 ///   serving certificate that it signed has ended: what cannot be dialled, starts, or is not there holds it until then.
 ///   Only a compromised one goes earlier, after [`Timing::reload`].

@@ -152,7 +152,9 @@ impl<'a> Situation<'a> {
         let Some(next) = &self.authorities.next else {
             return false;
         };
-        let is_copied = self.serving().is_none_or(|serving| {
+        // Without a serving certificate there is nothing to publish `ca.crt` with.
+        let published = self.serving().filter(|serving| serving.leaf.is_some());
+        let is_copied = published.is_none_or(|serving| {
             let bundle = serving.bundle.as_ref();
             bundle.is_some_and(|bundle| bundle.contains(&next.certificate))
         });

@@ -3,9 +3,9 @@
 use jiff::SignedDuration;
 
 use crate::rotation::{
-    CaChange, CaState, Leaf, Reason, Step, Timing, TimingProblem,
+    CaChange, CaState, Leaf, Reason, Step, Timing, TimingProblem, plan,
     tests::{
-        changes, settled,
+        changes, settled, step,
         world::{World, timing},
     },
 };
@@ -65,6 +65,52 @@ fn an_edited_trust_bundle_in_the_serving_secret_is_put_right_and_the_leaf_is_kep
     assert!(world.settle(&timing()));
     assert_eq!(world.issued, issued);
     assert_eq!(world.serving.unwrap().bundle, world.targets[0].bundle);
+}
+
+/// Both Secrets are gone and nobody answers: what targets carry is all that is known of what may be served.
+#[test]
+fn what_targets_trust_stays_trusted_where_both_secrets_and_the_endpoints_are_gone() {
+    let mut world = World::settled(1, &[false], &timing());
+    let known = world.targets[0].bundle.clone().unwrap();
+    (world.authorities, world.serving) = (None, None);
+    let mut observation = world.observe();
+    observation.endpoints.clear();
+    let planned = plan(&observation, &timing());
+    let Some(CaChange::Found {
+        current: None,
+        retiring,
+        ..
+    }) = changes(&planned)
+    else {
+        panic!("{planned:#?}");
+    };
+    assert!(known.iter().all(|authority| retiring.contains(authority)));
+
+    // The new CA signs once targets have it, although there is nothing to serve until then.
+    for _ in 0..20 {
+        step(&mut world);
+        world.reload(0);
+        assert!(world.is_trusted());
+        world.targets[0].propagate();
+        world.tick();
+    }
+    let carried = world.targets[0].bundle.as_ref().unwrap();
+    assert!(known.iter().all(|authority| carried.contains(authority)));
+    assert!(world.settle(&timing()) && world.is_trusted());
+}
+
+/// A kind that cannot be listed, and a target that refuses, keep no certificate from being issued.
+#[test]
+fn a_certificate_is_issued_where_none_is_left_whatever_is_in_the_way() {
+    let mut world = settled();
+    (world.authorities, world.serving) = (None, None);
+    world.unlisted = vec!["Gadget".to_owned()];
+    world.targets[1].refuses = true;
+    for _ in 0..10 {
+        step(&mut world);
+        world.tick();
+    }
+    assert!(world.serving.unwrap().leaf.is_some());
 }
 
 // === Durations ===
