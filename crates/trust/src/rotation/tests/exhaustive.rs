@@ -7,12 +7,12 @@ use stateright::Model;
 use crate::rotation::{
     Timing,
     tests::{
-        model::{Chances, Scenario, TRUSTED, tell},
-        world::{self, Overlooked, World},
+        model::{Chances, Scenario, tell},
+        world::{self, World},
     },
 };
 
-fn rotations(requests: &[&'static str]) -> Chances {
+pub(super) fn rotations(requests: &[&'static str]) -> Chances {
     Chances {
         requests: requests.to_vec(),
         ..Chances::default()
@@ -200,84 +200,73 @@ fn holds_with_a_calendar_that_jumps() {
     holds(Scenario { timing, ..scenario });
 }
 
+/// An operator whose clock is 40 minutes fast or slow issues nothing that is not valid yet.
+#[test]
+fn holds_with_a_clock_that_is_wrong_while_certificates_are_dated() {
+    let scenario = Scenario::new(
+        "a clock that is wrong",
+        World::settled(1, &[true], &world::timing()),
+        Chances {
+            jumps: 2,
+            ..rotations(&["leaf:2", "ca:1"])
+        },
+    );
+    let jump = SignedDuration::from_mins(40);
+    holds(Scenario { jump, ..scenario });
+}
+
+#[test]
+fn holds_with_several_ports_of_a_pod() {
+    for (name, observable) in [("another port", true), ("a hidden port", false)] {
+        let world = world::with_ports(&[(true, observable)]);
+        let chances = Chances {
+            crashes: 1,
+            ..rotations(&["ca:2", "ca:1"])
+        };
+        holds(Scenario::new(name, world, chances));
+    }
+}
+
+#[test]
+fn holds_where_both_secrets_are_lost() {
+    holds(Scenario::new(
+        "both Secrets lost",
+        World::settled(1, &[false], &world::timing()),
+        Chances {
+            losses: 1,
+            edits: 1,
+            ..rotations(&["ca:1"])
+        },
+    ));
+}
+
 #[test]
 fn holds_with_a_tool_that_puts_a_stale_trust_bundle_back_for_ever() {
-    for (name, request) in [("a stale bundle", "ca:1"), ("a stale bundle, twice", "ca:2")] {
+    let requests: [(_, &[_]); 4] = [
+        ("a stale bundle", &["ca:1"]),
+        ("a stale bundle, twice", &["ca:2", "ca:1"]),
+        ("a stale bundle in an emergency", &["ca:compromised"]),
+        ("a stale bundle of compromised CAs", &["ca:compromised-all"]),
+    ];
+    for (name, requests) in requests {
         let mut world = World::settled(1, &[true], &world::timing());
         let target = &mut world.targets[0];
         target.stale.clone_from(&target.bundle);
-        holds(Scenario::new(name, world, rotations(&[request])));
+        holds(Scenario::new(name, world, rotations(requests)));
     }
 }
 
-/// Each wait is there for a reason: without it, the check finds what goes wrong.
+/// Servers that read their certificate in time serve through an emergency, too.
 #[test]
-fn does_not_hold_without_the_waits() {
-    let none = SignedDuration::ZERO;
-    let patient = world::timing;
-    let impatient = [
-        // With a cross certificate, only the wait for servers is between a retired CA and those who rely on it.
-        (
-            "API servers",
-            Timing {
-                trust: none,
-                ..patient()
-            },
-            "ca:compromised-all",
-        ),
-        (
-            "kubelets",
-            Timing {
-                overlap: none,
-                ..patient()
-            },
-            "ca:1",
-        ),
-    ];
-    for (name, timing, request) in impatient {
+fn holds_with_compromised_keys_where_servers_are_prompt() {
+    for request in ["ca:compromised", "ca:compromised-all"] {
+        let mut world = World::settled(1, &[true], &world::timing());
+        world.prompt = true;
         let chances = Chances {
-            starts: 1,
+            crashes: 1,
             ..rotations(&[request])
         };
-        let scenario = Scenario::new(name, World::settled(1, &[true], &patient()), chances);
-        let found = Scenario { timing, ..scenario }.check();
-        assert!(
-            found.is_err_and(|story| story.contains(TRUSTED)),
-            "no wait for {name}, and nothing was found"
-        );
-    }
-}
-
-/// Everything that is looked at is looked at for a reason.
-#[test]
-fn does_not_hold_where_something_is_overlooked() {
-    let overlooked = [
-        (Overlooked::Unobservable, false, rotations(&["ca:1"])),
-        (
-            Overlooked::StartingPods,
-            true,
-            Chances {
-                starts: 1,
-                ..rotations(&["ca:1"])
-            },
-        ),
-        (
-            Overlooked::Leadership,
-            true,
-            Chances {
-                crashes: 1,
-                ..rotations(&["ca:compromised-all"])
-            },
-        ),
-    ];
-    for (overlooked, is_observable, chances) in overlooked {
-        let mut world = World::settled(1, &[is_observable], &world::timing());
-        world.overlooked = Some(overlooked);
-        let found = Scenario::new("something overlooked", world, chances).check();
-        assert!(
-            found.is_err_and(|story| story.contains(TRUSTED)),
-            "{overlooked:?}, and nothing was found"
-        );
+        holds(Scenario::new("prompt servers", world, chances));
     }
 }
 

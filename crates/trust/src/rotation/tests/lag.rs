@@ -31,6 +31,16 @@ pub(super) struct Pod {
     pub(super) stage: Stage,
     /// Whether the operator can dial it.
     pub(super) observable: bool,
+    /// Another port of it, whose process reads the Secret by itself.
+    pub(super) second: Option<Port>,
+}
+
+/// One of the ports of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Port {
+    pub(super) chain: Option<Chain>,
+    /// Whether the operator can dial it.
+    pub(super) observable: bool,
 }
 
 /// How far a pod has started.
@@ -90,14 +100,40 @@ impl WebhookConfiguration {
 // === impl Pod ===
 
 impl Pod {
-    pub(super) fn observe(&self, index: usize) -> ObservedEndpoint {
-        let is_dialled = self.observable && self.stage == Stage::Ready;
+    /// With one port.
+    pub(super) fn new(chain: Option<Chain>, stage: Stage, observable: bool) -> Self {
+        Self {
+            chain,
+            stage,
+            observable,
+            second: None,
+        }
+    }
+
+    fn ports(self) -> impl Iterator<Item = Port> {
+        let first = Port {
+            chain: self.chain,
+            observable: self.observable,
+        };
+        [first].into_iter().chain(self.second)
+    }
+
+    /// What is served on all of its ports.
+    pub(super) fn chains(self) -> impl Iterator<Item = Chain> {
+        self.ports().filter_map(|port| port.chain)
+    }
+
+    pub(super) fn observe(self, index: usize) -> ObservedEndpoint {
+        let ready = self.stage == Stage::Ready;
+        let dialled = self.ports().filter(|port| ready && port.observable);
+        let chains: Vec<_> = dialled.filter_map(|port| port.chain).collect();
+        let is_unseen = chains.len() < self.ports().count();
         ObservedEndpoint {
             name: index.to_string(),
-            ready: self.stage == Stage::Ready,
+            ready,
             created: None,
-            chains: self.chain.filter(|_| is_dialled).into_iter().collect(),
-            unobservable: (!is_dialled).then(|| "connection refused".to_owned()),
+            chains,
+            unobservable: is_unseen.then(|| "connection refused".to_owned()),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Tests of the plan: situations one by one, and a model check of all of them.
 
+mod clients;
 mod conditions;
 mod endpoints;
 mod exhaustive;
 mod faults;
 mod lag;
 mod model;
+mod needed;
 mod numbered;
 mod observations;
 mod renewal;

@@ -17,6 +17,7 @@ use crate::rotation::{
     PublishedSecret, Step, Timing,
     endpoints::MOST_BLIND,
     tests::{
+        DAY,
         lag::{Stage, WebhookConfiguration},
         words::disagreement,
         world::{self, Intent, World},
@@ -55,7 +56,7 @@ pub(super) struct Chances {
     pub(super) starts: u8,
     /// Three days pass.
     pub(super) days: u8,
-    /// The calendar jumps by a day, from right to wrong or back.
+    /// The calendar jumps, from right to wrong or back.
     pub(super) jumps: u8,
     /// Values that the annotation takes, last first.
     pub(super) requests: Vec<&'static str>,
@@ -67,6 +68,8 @@ pub(super) struct Scenario {
     pub(super) start: World,
     pub(super) chances: Chances,
     pub(super) timing: Timing,
+    /// How far the calendar jumps.
+    pub(super) jump: SignedDuration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +96,7 @@ pub(super) enum Action {
     Tick,
     Propagate(usize),
     Reload(usize),
+    ReloadSecond(usize),
     Advance(usize),
     StartPod,
     StartPodOnOutdated,
@@ -118,6 +122,7 @@ impl Scenario {
             start,
             chances,
             timing: world::timing(),
+            jump: DAY,
         }
     }
 
@@ -183,6 +188,11 @@ impl Scenario {
         for (index, pod) in world.pods.iter().enumerate() {
             if served.is_some() && pod.chain != served && pod.stage != Stage::Created {
                 actions.push(Action::Reload(index));
+            }
+            let second = pod.second.map(|port| port.chain);
+            if served.is_some() && second.is_some_and(|chain| chain != served) && pod.stage != Stage::Created
+            {
+                actions.push(Action::ReloadSecond(index));
             }
             if pod.stage != Stage::Ready {
                 actions.push(Action::Advance(index));
@@ -323,6 +333,7 @@ impl Model for Scenario {
             Action::Tick => world.tick(),
             Action::Propagate(target) => world.targets[target].propagate(),
             Action::Reload(pod) => world.reload(pod),
+            Action::ReloadSecond(pod) => world.reload_second(pod),
             Action::Advance(pod) => world.advance(pod),
             Action::StartPod => {
                 chances.starts -= 1;
@@ -377,7 +388,7 @@ impl Model for Scenario {
             }
             Action::Jump(skew) => {
                 chances.jumps -= 1;
-                let skew = SignedDuration::from_hours(24 * i64::from(skew));
+                let skew = self.jump * i32::from(skew);
                 world.now += skew - world.skew;
                 world.skew = skew;
             }

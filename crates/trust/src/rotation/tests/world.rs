@@ -9,16 +9,19 @@ use jiff::{SignedDuration, Timestamp};
 use windlass_object::ObjectKey;
 
 use crate::rotation::{
-    CaChange, CaState, CertificateId, Chain, ClockReading, KeyId, Leaf, Mark, Observation, ObservedEndpoint,
+    CaChange, CaState, Chain, ClockReading, KeyId, Leaf, Mark, Observation, ObservedEndpoint,
     ObservedService, ObservedWorkload, Publication, PublishedSecret, RotationPlan, Step, Timing, Trust,
     TrustSet, Versioned, has_regressed, plan, repairs,
-    tests::lag::{Pod, Stage, WebhookConfiguration},
+    tests::lag::{Pod, Port, Stage, WebhookConfiguration},
 };
 
 pub(super) use super::numbered::{Numbered, certificate};
 
 /// The steady clock goes no further than this many seconds before an event is just long ago.
 const LONG_AGO: i64 = 3;
+
+/// How many seconds prompt servers take to read their certificate again.
+const RELOAD: i64 = 2;
 
 /// What an operator does not see or heed, to show that it has to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +32,12 @@ pub(super) enum Overlooked {
     StartingPods,
     /// That it leads only since the other does not: a standby that has been up for long.
     Leadership,
+    /// That an endpoint still serves what was replaced.
+    Served,
+    /// That a pod has another port.
+    Ports,
+    /// That a target had lost the next CA.
+    Regression,
 }
 
 /// Everything that exists.
@@ -53,6 +62,10 @@ pub(super) struct World {
     pub(super) served_before: Option<PublishedSecret>,
     /// For how many seconds a pod that starts may still be given that.
     pub(super) outdated: i64,
+    /// Whether servers read a certificate within `reload`, so that nothing ever fails, not even in an emergency.
+    pub(super) prompt: bool,
+    /// For how many seconds they may go on with what they have.
+    unread: i64,
     pub(super) targets: Vec<WebhookConfiguration>,
     /// Kinds of targets that cannot be listed.
     pub(super) unlisted: Vec<String>,
@@ -79,7 +92,7 @@ pub(super) fn timing() -> Timing {
     Timing {
         trust: SignedDuration::from_secs(1),
         overlap: SignedDuration::from_secs(1),
-        reload: SignedDuration::from_secs(2),
+        reload: SignedDuration::from_secs(RELOAD),
         ..Timing::default()
     }
 }
@@ -87,6 +100,19 @@ pub(super) fn timing() -> Timing {
 /// 2026-01-01.
 pub(super) fn new_year() -> Timestamp {
     Timestamp::from_second(1_767_225_600).unwrap()
+}
+
+/// One target, and pods of two ports each, of which the operator can dial these.
+pub(super) fn with_ports(observable: &[(bool, bool)]) -> World {
+    let first: Vec<_> = observable.iter().map(|(first, _)| *first).collect();
+    let mut world = World::settled(1, &first, &timing());
+    for (pod, (_, observable)) in world.pods.iter_mut().zip(observable) {
+        pod.second = Some(Port {
+            chain: pod.chain,
+            observable: *observable,
+        });
+    }
+    world
 }
 
 // === impl World ===
@@ -106,15 +132,13 @@ impl World {
             touches: 0,
             served_before: None,
             outdated: 0,
+            prompt: false,
+            unread: 0,
             targets: vec![WebhookConfiguration::default(); targets],
             unlisted: Vec::new(),
             pods: pods
                 .iter()
-                .map(|observable| Pod {
-                    chain: None,
-                    stage: Stage::Ready,
-                    observable: *observable,
-                })
+                .map(|observable| Pod::new(None, Stage::Ready, *observable))
                 .collect(),
             workloads: Vec::new(),
             request: None,
@@ -182,10 +206,17 @@ impl World {
 
     fn dial(&self, index: usize, pod: Pod) -> ObservedEndpoint {
         let endpoint = pod.observe(index);
-        let is_overlooked = self.overlooked == Some(Overlooked::Unobservable);
-        ObservedEndpoint {
-            unobservable: endpoint.unobservable.filter(|_| !is_overlooked),
-            ..endpoint
+        match self.overlooked {
+            Some(Overlooked::Unobservable) => ObservedEndpoint {
+                unobservable: None,
+                ..endpoint
+            },
+            Some(Overlooked::Served) => ObservedEndpoint {
+                chains: self.served().into_iter().collect(),
+                ..endpoint
+            },
+            Some(Overlooked::Ports) => Pod { second: None, ..pod }.observe(index),
+            _ => endpoint,
         }
     }
 
@@ -210,7 +241,8 @@ impl World {
     }
 
     fn notice(&mut self, timing: &Timing) {
-        if has_regressed(&self.observe(), timing) {
+        let is_overlooked = self.overlooked == Some(Overlooked::Regression);
+        if !is_overlooked && has_regressed(&self.observe(), timing) {
             self.regressed = Some(self.mark());
         }
     }
@@ -257,23 +289,6 @@ impl World {
         }
     }
 
-    /// Whether every ready endpoint's certificates verify under every target's trust bundle, as written and as the
-    /// slowest API server has it. A target that somebody emptied fails whatever is done; a compromised CA's
-    /// certificates are meant to fail, and so is what has ended.
-    pub(super) fn is_trusted(&self) -> bool {
-        let true_now = self.now - self.skew;
-        let bundles = || {
-            let targets = self.targets.iter();
-            targets.flat_map(|target| target.bundle.iter().chain(&target.effective))
-        };
-        let ready = self.pods.iter().filter(|pod| pod.stage == Stage::Ready);
-        ready
-            .filter_map(|pod| pod.chain)
-            .filter(|chain| true_now <= chain.leaf.validity.not_after)
-            .filter(|chain| !self.compromised.contains(&chain.leaf.issuer_key_id))
-            .all(|chain| bundles().all(|bundle| verifies(bundle, &chain)))
-    }
-
     /// Lets the operator, the kubelets, the servers and the API servers do their work until nothing is left to do.
     /// Whether it came to that.
     pub(super) fn settle(&mut self, timing: &Timing) -> bool {
@@ -292,6 +307,7 @@ impl World {
             for index in 0..self.pods.len() {
                 self.advance(index);
                 self.reload(index);
+                self.reload_second(index);
             }
             self.tick();
         }
@@ -302,6 +318,7 @@ impl World {
     pub(super) fn tick(&mut self) {
         self.uptime += 1;
         self.outdated = (self.outdated - 1).max(0);
+        self.unread = (self.unread - 1).max(0);
         self.forget_the_past();
     }
 
@@ -316,27 +333,35 @@ impl World {
         self.forget_the_past();
     }
 
-    /// Whether a second may pass: no API server lags longer than the timing says. Servers may lag for ever.
+    /// Whether a second may pass: no API server lags longer than the timing says. Servers may lag for ever, unless they
+    /// are prompt.
     pub(super) fn may_tick(&self) -> bool {
         let mut targets = self.targets.iter();
-        targets.all(|target| target.bundle == target.effective)
+        let served = self.served();
+        let mut chains = self.pods.iter().flat_map(|pod| pod.chains());
+        let is_read = !self.prompt || self.unread != 1 || chains.all(|chain| Some(chain) == served);
+        is_read && targets.all(|target| target.bundle == target.effective)
     }
 
     /// A pod is created, and given what is in the Secret or, shortly after that changed, what was.
     pub(super) fn start_pod(&mut self, observable: bool, outdated: bool) {
         let before = self.served_before.as_ref().and_then(PublishedSecret::chain);
         let chain = if outdated { before } else { self.served() };
-        self.pods.push(Pod {
-            chain,
-            stage: Stage::Created,
-            observable,
-        });
+        self.pods.push(Pod::new(chain, Stage::Created, observable));
     }
 
     /// The pod reads the Secret, if it can.
     pub(super) fn reload(&mut self, pod: usize) {
         if let Some(chain) = self.served() {
             self.pods[pod].chain = Some(chain);
+        }
+    }
+
+    /// So does whatever serves its other port.
+    pub(super) fn reload_second(&mut self, pod: usize) {
+        let chain = self.served();
+        if let Some(port) = &mut self.pods[pod].second {
+            port.chain = chain.or(port.chain);
         }
     }
 
@@ -388,6 +413,7 @@ impl World {
             Leaf::Issue { by, validity } => {
                 self.served_before.clone_from(&before);
                 self.outdated = 1;
+                self.unread = RELOAD;
                 self.issued += 1;
                 Some(certificate(self.issued, None, Some(by), validity))
             }
@@ -441,14 +467,6 @@ impl World {
         self.uptime = uptime;
         self.run = 1;
     }
-}
-
-/// Whether the keys fit; dates are another matter, and another property.
-fn verifies(bundle: &TrustSet, chain: &Chain) -> bool {
-    let trusts = |key_id: KeyId| bundle.iter().any(|authority| authority.key_id == key_id);
-    let by_cross =
-        |cross: CertificateId| cross.key_id == chain.leaf.issuer_key_id && trusts(cross.issuer_key_id);
-    trusts(chain.leaf.issuer_key_id) || chain.cross.is_some_and(by_cross)
 }
 
 fn version<T: Hash>(content: &T) -> String {
