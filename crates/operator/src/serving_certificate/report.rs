@@ -106,7 +106,7 @@ impl CertificateReconciler {
                     ("Rotate", "RotationStarted", !distrusted.is_empty())
                 }
                 CaChange::Found { .. } | CaChange::IssueNext(_) => ("Rotate", "CACreated", false),
-                CaChange::Adopt(_) => ("Rotate", "AuthorityTrusted", false),
+                CaChange::Adopt { .. } => ("Rotate", "AuthorityTrusted", false),
                 CaChange::Promote { .. } => ("Rotate", "AuthorityPromoted", false),
                 CaChange::Retire { .. } => ("Rotate", "AuthorityRetired", false),
             },

@@ -9,7 +9,8 @@ use crate::{
     rotation::{CaState, CertificateId, PublishedSecret},
 };
 
-/// How many are adopted at most: the current CA and the next.
+/// How many are adopted at most at a time: the current CA and the next. A rotation adopts no more while three CAs retire, and
+/// waits for what an adopted one may have signed for one life of a serving certificate.
 const MOST: usize = 2;
 
 /// The longest certificate that is adopted, in bytes. With 4096 bits of RSA and 100 names it has 4 KB.

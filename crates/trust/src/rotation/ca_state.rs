@@ -4,7 +4,7 @@
 //! `current` and `next` only) needs no other state. The PEM of a CA that a change takes over from elsewhere comes from
 //! where it was found: the serving Secret or a target.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,8 @@ pub struct CaState {
     pub request: Option<String>,
     /// Certificates that a request wants replaced. One that is not in use any more was.
     pub replace: BTreeSet<Fingerprint>,
+    /// Until when what an adopted CA signed is waited for where it is not seen: its own dates are somebody else's.
+    pub adopted: BTreeMap<KeyId, Timestamp>,
     /// Keys that someone else may have.
     pub distrusted: BTreeSet<KeyId>,
     /// The generation of the CA that was made last.
@@ -114,7 +116,12 @@ pub enum CaChange {
         request: Option<String>,
     },
     /// Keep trusting CAs that signed what is served, although the Secret did not name them.
-    Adopt(Vec<CertificateId>),
+    Adopt {
+        /// The CAs.
+        certificates: Vec<CertificateId>,
+        /// When their last signatures end, as far as is waited for what is not seen.
+        until: Timestamp,
+    },
     /// Note what a request wants. From here on it is done, whatever becomes of the annotation.
     StartRotation {
         /// The annotation's value.
@@ -212,12 +219,13 @@ impl CaState {
     }
 
     /// When the last serving certificate ends that this CA signed and that was published; when the CA itself ends, if
-    /// none is known.
+    /// none is known. Of an adopted CA that is no later than noted then.
     pub fn signatures_end(&self, authority: &CertificateId) -> Timestamp {
         let signed = self.leaves.iter().filter(|leaf| leaf.is_signed_by(authority));
         let last = signed.map(|leaf| leaf.validity.not_after).max();
-        last.unwrap_or(authority.validity.not_after)
-            .min(authority.validity.not_after)
+        let adopted = self.adopted.get(&authority.key_id).copied();
+        let ends = last.into_iter().chain(adopted);
+        ends.fold(authority.validity.not_after, Timestamp::min)
     }
 
     /// Remembers a serving certificate. Of many by one CA, the first, the last ones, and the one that ends last do: they
@@ -246,6 +254,13 @@ impl CaState {
         self.leaves = leaves;
     }
 
+    /// Forgets until when CAs were waited for that are gone.
+    fn forget_adopted(&mut self) {
+        let mut adopted = std::mem::take(&mut self.adopted);
+        adopted.retain(|key_id, _| self.knows(*key_id));
+        self.adopted = adopted;
+    }
+
     /// What the CA Secret holds after a change.
     ///
     /// # Errors
@@ -267,7 +282,11 @@ impl CaState {
                 authorities.request.clone_from(request);
                 authorities.trust = Trust::Distributing;
             }
-            CaChange::Adopt(certificates) => authorities.retiring.extend(certificates),
+            CaChange::Adopt { certificates, until } => {
+                let key_ids = certificates.iter().map(|authority| authority.key_id);
+                authorities.adopted.extend(key_ids.map(|key_id| (key_id, *until)));
+                authorities.retiring.extend(certificates);
+            }
             CaChange::StartRotation {
                 request,
                 replace,
@@ -298,6 +317,7 @@ impl CaState {
                     .retiring
                     .retain(|authority| !key_ids.contains(&authority.key_id));
                 authorities.forget_leaves();
+                authorities.forget_adopted();
                 if let Some(template) = next {
                     authorities.next = Some(authorities.issue(template, None, issuer)?);
                     authorities.trust = Trust::Retiring;

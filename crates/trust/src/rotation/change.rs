@@ -7,9 +7,10 @@ use crate::{
     rotation::{
         ca_state::{CaChange, CaTemplate, Published, Trust},
         certificate::CertificateId,
-        endpoints,
+        endpoints::{self, MOST_BLIND},
         request::ManualRotation,
         situation::{Situation, Urgency},
+        timing,
     },
 };
 
@@ -50,9 +51,14 @@ fn found(situation: &Situation<'_>) -> CaChange {
     }
 }
 
+/// Only while few CAs retire: whoever may write the serving Secret would have another one trusted with each write.
 fn adopt(situation: &Situation<'_>) -> Option<CaChange> {
-    let unknown = situation.unknown_issuers();
-    (!unknown.is_empty()).then_some(CaChange::Adopt(unknown))
+    let mut certificates = situation.unknown_issuers();
+    let retiring = situation.authorities.retiring.len();
+    certificates.truncate(MOST_BLIND.saturating_sub(retiring));
+    // What an adopted CA signed after that is none of ours, whatever dates it has.
+    let until = timing::after(situation.now(), situation.timing.leaf_life);
+    (!certificates.is_empty()).then_some(CaChange::Adopt { certificates, until })
 }
 
 /// From here on servers have the time that they need to read it.

@@ -23,7 +23,8 @@ pub(super) enum Hold {
     Blind(Timestamp),
 }
 
-/// How many CAs may be held for what is not seen before the next rotation waits: each makes every trust bundle longer.
+/// How many CAs may be held for what is not seen before the next rotation waits, and none is adopted any more: each makes
+/// every trust bundle longer.
 pub(super) const MOST_BLIND: usize = 3;
 
 /// The retiring CAs whose signatures no endpoint serves, and none will.

@@ -116,7 +116,7 @@ impl fmt::Display for CaChange {
                 "Created CA {} because the keys of the previous CAs are lost; what those signed stays trusted for now",
                 next.generation
             ),
-            Self::Adopt(_) => f.write_str("Kept trust in the CA of the certificate being served"),
+            Self::Adopt { .. } => f.write_str("Kept trust in the CA of the certificate being served"),
             Self::StartRotation {
                 request, distrusted, ..
             } if distrusted.is_empty() => {

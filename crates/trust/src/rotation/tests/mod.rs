@@ -1,5 +1,6 @@
 //! Tests of the plan: situations one by one, and a model check of all of them.
 
+mod adoption;
 mod clients;
 mod conditions;
 mod endpoints;

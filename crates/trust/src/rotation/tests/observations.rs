@@ -30,6 +30,8 @@ fn authorities_survive_being_stored_except_for_what_is_observed() {
     world.request = Some("ca:compromised".to_owned());
     until(&mut world, RotationPhase::Signing);
     let mut authorities = world.authorities.unwrap();
+    let adopted = authorities.retiring[0].key_id;
+    authorities.adopted.insert(adopted, world::new_year());
     let stored = serde_json::to_string(&authorities).unwrap();
     let read: CaState = serde_json::from_str(&stored).unwrap();
     for authority in authorities.current.iter_mut().chain(&mut authorities.next) {
