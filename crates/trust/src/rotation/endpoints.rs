@@ -102,7 +102,6 @@ pub(super) fn replaced<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item =
 pub(super) fn not_reloaded<'a>(
     situation: &'a Situation<'_>,
 ) -> impl Iterator<Item = (&'a ObservedEndpoint, CertificateId)> {
-    let is_late = had_their_time(situation);
     let is_pressing = |leaf: &CertificateId| {
         situation.timing.last_call(leaf) <= situation.now()
             || !situation.authorities.knows(leaf.issuer_key_id)
@@ -116,16 +115,19 @@ pub(super) fn not_reloaded<'a>(
     let late = behind(situation)
         .filter(|(_, leaf)| is_ours(situation, leaf))
         .chain(unseen);
-    late.filter(move |(_, leaf)| is_late && is_pressing(leaf))
+    late.filter(move |(_, leaf)| is_pressing(leaf) && is_overdue(situation, leaf))
 }
 
-/// Whether servers had their time to read the serving certificate, by either clock: an alarm does not end because a wait
-/// begins anew, with another process or another write of the Secret.
-fn had_their_time(situation: &Situation<'_>) -> bool {
-    let reload = situation.timing.reload;
-    let published = situation.leaf().or(situation.authorities.leaves.last());
-    reload_left(situation).is_none()
-        || published.is_some_and(|leaf| timing::after(issued_at(situation, leaf), reload) < situation.now())
+/// Whether servers had their time to read what came after a serving certificate, by either clock. That began with the first that
+/// came: what is published later, or another process that leads, does not begin it anew.
+fn is_overdue(situation: &Situation<'_>, leaf: &CertificateId) -> bool {
+    let came_later = |other: &&CertificateId| other.validity.not_before > leaf.validity.not_before;
+    let leaves = &situation.authorities.leaves;
+    let published = situation.leaf().or(leaves.last());
+    let next = leaves.iter().filter(came_later).chain(published);
+    let next = next.map(|next| issued_at(situation, next)).min();
+    let was_long_ago = |issued| situation.now() > timing::after(issued, situation.timing.reload);
+    reload_left(situation).is_none() || next.is_some_and(was_long_ago)
 }
 
 /// When a serving certificate was issued, by the calendar.

@@ -243,6 +243,30 @@ fn an_endpoint_that_nobody_sees_is_not_ready_when_what_it_may_serve_ends_soon() 
 }
 
 #[test]
+fn an_alarm_does_not_wait_for_what_is_published_later() {
+    for observable in [false, true] {
+        let mut world = World::settled(1, &[observable], &timing());
+        let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
+        for (request, wait) in [("leaf:1", HOUR), ("leaf:2", -HOUR)] {
+            world.now = timing().last_call(&replaced) - wait;
+            world.request = Some(request.to_owned());
+            while !world.plan(&timing()).steps.is_empty() {
+                step(&mut world);
+            }
+            if request == "leaf:1" {
+                let ready = world.plan(&timing()).conditions.ready;
+                assert_ne!(ready.reason, Reason::NotReloaded, "it may be about to reload");
+            }
+        }
+        let ready = world.plan(&timing()).conditions.ready;
+        assert_eq!(ready.reason, Reason::NotReloaded, "observable: {observable}");
+        world.restart_operator();
+        let ready = world.plan(&timing()).conditions.ready;
+        assert_eq!(ready.reason, Reason::NotReloaded, "another leads: {observable}");
+    }
+}
+
+#[test]
 fn of_many_serving_certificates_the_first_and_the_last_are_remembered() {
     let mut authorities = settled().authorities.unwrap();
     let signer = authorities.current.unwrap().certificate;
