@@ -255,11 +255,17 @@ impl CertificateReconciler {
                     trust: &trust,
                     names: Some(&gathered.names),
                 };
-                if injection.is_as_before(&seen, &latest) {
-                    inject(&self.context.cluster, &latest, &injection).await?
-                } else {
-                    InjectionOutcome::Overtaken
+                let version = object::text(&latest, "/metadata/resourceVersion");
+                let is_begun = injection.is_as_before(&seen, &latest)
+                    && self.histories.begin(&desired.key, target, version);
+                if !is_begun {
+                    return Ok(StepsOutcome::Awaited);
                 }
+                let injected = inject(&self.context.cluster, &latest, &injection).await;
+                if injected.is_err() {
+                    self.histories.abandon(&desired.key, target);
+                }
+                injected?
             }
         };
         let limiter = self.histories.note(&Overwrite {

@@ -3,7 +3,10 @@
 //! All of it may be lost with the process: a write that was refused is refused again, somebody who takes trust bundles away
 //! does so again, and a wait begins again with each process.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
 
 use jiff::SignedDuration;
 use parking_lot::Mutex;
@@ -37,6 +40,9 @@ pub(super) struct Overwrite<'a> {
     pub(super) timing: &'a Timing,
 }
 
+/// How long a watch may take to show a write of ours. One that takes longer costs a write that the API server refuses.
+const UNSEEN: Duration = Duration::from_secs(10);
+
 #[derive(Default)]
 struct Targets {
     /// When one of them was last seen without the next CA.
@@ -51,6 +57,8 @@ struct History {
     /// The trust bundle that it carried, or was given, last.
     carried: Option<TrustSet>,
     limiter: RepairLimiter,
+    /// The resourceVersion from which a write of ours has begun last, and when.
+    written_from: Option<(String, Instant)>,
 }
 
 /// Why a target was not written.
@@ -122,6 +130,30 @@ impl Histories {
         history.carried.clone()
     }
 
+    /// Begins to write a target as it was seen at a resourceVersion; `false` where that was begun before, and no watch has shown
+    /// yet what came of it: a reconciliation and a repair may be about the same change.
+    pub(super) fn begin(&self, certificate: &ObjectKey, target: &ObjectKey, version: Option<&str>) -> bool {
+        let Some(version) = version else { return true };
+        let mut histories = self.0.lock();
+        let targets = histories.entry(certificate.clone()).or_default();
+        let written_from = &mut targets.each.entry(target.clone()).or_default().written_from;
+        let is_unseen = |(from, at): &(String, Instant)| from == version && at.elapsed() < UNSEEN;
+        if written_from.as_ref().is_some_and(is_unseen) {
+            return false;
+        }
+        *written_from = Some((version.to_owned(), Instant::now()));
+        true
+    }
+
+    /// What was [begun](Self::begin) may be tried again.
+    pub(super) fn abandon(&self, certificate: &ObjectKey, target: &ObjectKey) {
+        let mut histories = self.0.lock();
+        let targets = histories.get_mut(certificate);
+        if let Some(history) = targets.and_then(|targets| targets.each.get_mut(target)) {
+            history.written_from = None;
+        }
+    }
+
     /// Notes what became of an injection. Where it gave back what the target had carried before: how often that was.
     pub(super) fn note(&self, overwrite: &Overwrite<'_>) -> Option<RepairLimiter> {
         let Overwrite {
@@ -143,6 +175,7 @@ impl Histories {
             history.refused = Some(Refusal { message, since });
         }
         if *injected != InjectionOutcome::Written {
+            history.written_from = None;
             return None;
         }
         history.carried = Some(trust.clone());

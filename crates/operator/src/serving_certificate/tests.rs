@@ -121,15 +121,22 @@ impl Server {
 
     /// Shows targets that carry `bundle`.
     fn show_targets(&self, names: impl IntoIterator<Item = String>, bundle: &str) {
+        self.show_targets_at(names, bundle, None);
+    }
+
+    fn show_targets_at(&self, names: impl IntoIterator<Item = String>, bundle: &str, version: Option<&str>) {
         let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
         for name in names {
             let hook = json!({"name": "a.example.com", "clientConfig": {
                 "service": {"namespace": "system", "name": "hook"}, "caBundle": bundle,
             }});
-            let object = json!({
+            let mut object = json!({
                 "apiVersion": hooks.api_version, "kind": hooks.kind,
                 "metadata": {"name": name, "annotations": {names::INJECT_CA_FROM: "system/hook"}}, "webhooks": [hook],
             });
+            if let Some(version) = version {
+                object["metadata"]["resourceVersion"] = version.into();
+            }
             self.index.apply(&Watch::all(hooks.clone()), object);
         }
     }
@@ -369,6 +376,29 @@ async fn a_target_that_was_repaired_after_it_was_seen_is_not_written_again() {
             .unwrap();
         assert_eq!(outcome, StepsOutcome::Awaited);
         assert_eq!(*server.requests.lock() - before, writes);
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_no_watch_has_shown_yet_is_not_done_again() {
+    let stale = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
+    // The samples are valid then.
+    let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
+    let reconciler = server.reconciler().await;
+    server.show_secrets("1");
+    reconciler.secrets.keep(&certificate(), two_authorities());
+    let target = kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "hooks");
+    // Sets the clock, and asks discovery once.
+    reconciler.context.cluster.read(&target).await.unwrap();
+    for (version, writes) in [("7", 1), ("7", 0), ("8", 1)] {
+        server.show_targets_at(["hooks".to_owned()], &CaBundle::encode(&stale), Some(version));
+        let before = *server.requests.lock();
+        let repair = Repair {
+            target: target.clone(),
+            certificate: certificate(),
+        };
+        reconciler.clone().repair(repair).await.unwrap();
+        assert_eq!(*server.requests.lock() - before, writes, "{version}");
     }
 }
 
