@@ -297,3 +297,30 @@ fn outside(report: &Report, windows: &[(Instant, Instant)]) -> Vec<String> {
     let failures = report.failures.iter().filter(|failure| !is_forgiven(failure));
     failures.map(|failure| failure.text.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_fails_while_a_target_is_overwritten_is_forgiven() {
+        let start = Instant::now();
+        let at = |milliseconds| start + Duration::from_millis(milliseconds);
+        let failure = |sent, answered| Failure {
+            sent: at(sent),
+            answered: at(answered),
+            text: sent.to_string(),
+        };
+        let report = Report {
+            failures: vec![
+                failure(0, 900),
+                failure(500, 1000),
+                failure(1050, 1060),
+                failure(1499, 1600),
+                failure(1501, 1600),
+            ],
+            ..Report::default()
+        };
+        assert_eq!(outside(&report, &[(at(1000), at(1100))]), ["0", "1501"]);
+    }
+}
