@@ -2,16 +2,27 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_object::{ObjectKey, object};
-use windlass_trust::objects::{CaSecret, CertificateRequirements, ServingSecret};
+use windlass_trust::{
+    objects::{CaSecret, CertificateRequirements, ServingSecret},
+    rotation::Reason,
+};
 
 use super::{conflict::EXCLUSIVE, desired::DesiredCertificate};
+use crate::install::status::ConditionUpdate;
 
 /// The condition that sums up the others.
 pub(super) const READY: &str = "Ready";
+
+/// The condition of targets.
+pub(super) const TRUSTED: &str = "Trusted";
+
+/// The condition of endpoints.
+pub(super) const SERVED: &str = "Served";
 
 /// Why there is nothing to plan.
 pub(super) struct Unobservable {
@@ -77,6 +88,21 @@ impl Unobservable {
         }
     }
 
+    /// What it does to conditions. Nobody looks at targets and endpoints while it is in the way, unless another install
+    /// does; a server that was about to fail still is, and the alarm for it stays.
+    pub(super) fn verdicts(&self, known: &[Condition]) -> Vec<(&'static str, ConditionUpdate)> {
+        let fails = (self.condition, ConditionUpdate::fails(self.reason, &self.message));
+        if self.condition != READY {
+            return vec![fails];
+        }
+        let unseen = |condition| (condition, ConditionUpdate::unknown(self.reason, &self.message));
+        let ready = known.iter().find(|condition| condition.type_ == READY);
+        let is_alarming = ready.is_some_and(|ready| ready.reason == Reason::NotReloaded.to_string());
+        let fails = (!is_alarming).then_some(fails);
+        let unseen = [TRUSTED, SERVED].map(unseen);
+        unseen.into_iter().chain(fails).collect()
+    }
+
     fn terminating(object: &ObjectKey) -> Self {
         let message = format!("waiting for {object} to be deleted before recreating it");
         Self::new("SecretTerminating", message)
@@ -136,5 +162,20 @@ mod tests {
         );
         obstacles.forget(&certificate);
         assert!(obstacles.0.lock().is_empty());
+    }
+
+    #[test]
+    fn what_another_install_keeps_is_looked_at_by_that_one() {
+        let touched = |obstacle: &Unobservable| -> Vec<_> {
+            let verdicts = obstacle.verdicts(&[]).into_iter();
+            verdicts
+                .map(|(condition, verdict)| (condition, verdict.status))
+                .collect()
+        };
+        let conflict = Unobservable::conflict("here", "there");
+        assert_eq!(touched(&conflict), [(EXCLUSIVE, "False")]);
+        let foreign = Unobservable::new("ForeignSecret", "delete it");
+        let expected = [(TRUSTED, "Unknown"), (SERVED, "Unknown"), (READY, "False")];
+        assert_eq!(touched(&foreign), expected);
     }
 }

@@ -15,7 +15,7 @@ use windlass_trust::rotation::{
 use super::{
     desired::DesiredCertificate,
     error::ServingCertificateError,
-    obstacle::{READY, Unobservable},
+    obstacle::{READY, SERVED, TRUSTED, Unobservable},
     reconciler::CertificateReconciler,
     synchronized::{self, CLOCK_SYNCHRONIZED},
 };
@@ -59,7 +59,7 @@ impl CertificateReconciler {
             served,
             ready,
         } = &plan.conditions;
-        for (condition_type, verdict) in [(READY, ready), ("Trusted", trusted), ("Served", served)] {
+        for (condition_type, verdict) in [(READY, ready), (TRUSTED, trusted), (SERVED, served)] {
             let reason = verdict.reason.to_string();
             let verdict = match verdict.status {
                 ConditionStatus::True => ConditionUpdate::holds(reason, &verdict.message),
@@ -72,7 +72,7 @@ impl CertificateReconciler {
         self.write_status(desired, &status).await
     }
 
-    /// Writes why there is nothing to plan. What was known of certificates and targets stays.
+    /// Writes why there is nothing to plan. What was counted of endpoints and targets stays.
     pub(super) async fn report_obstacle(
         &self,
         desired: &DesiredCertificate,
@@ -82,15 +82,22 @@ impl CertificateReconciler {
             observed_generation: desired.generation(),
             ..desired.status.clone()
         };
-        let known = status.conditions.find(obstacle.condition);
-        let is_known = known.is_some_and(|known| known.reason == obstacle.reason);
+        let verdicts = obstacle.verdicts(&status.conditions);
+        let is_known = verdicts.iter().any(|(condition_type, _)| {
+            let known = status.conditions.find(condition_type);
+            known.is_some_and(|known| known.reason == obstacle.reason)
+        });
+        let is_told = verdicts
+            .iter()
+            .any(|(condition_type, _)| *condition_type == READY);
         // Of whether it is ready the events tell that come with its status.
-        if obstacle.condition != READY && !is_known {
+        if !is_told && !is_known {
             let events = &self.context.events;
             events.warn(&desired.object, "Rotate", obstacle.reason, &obstacle.message);
         }
-        let verdict = ConditionUpdate::fails(obstacle.reason, &obstacle.message);
-        self.record(&mut status.conditions, obstacle.condition, verdict, desired);
+        for (condition_type, verdict) in verdicts {
+            self.record(&mut status.conditions, condition_type, verdict, desired);
+        }
         self.record_clock(&mut status.conditions, desired);
         self.write_status(desired, &status).await
     }

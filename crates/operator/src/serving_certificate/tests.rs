@@ -38,6 +38,8 @@ struct Server {
     index: Arc<Index>,
     secrets: Mutex<HashMap<String, Value>>,
     published: Mutex<Vec<Value>>,
+    /// The statuses that were written.
+    statuses: Mutex<Vec<Value>>,
     requests: Mutex<usize>,
     /// The list of Leases in any namespace.
     leases: Mutex<Value>,
@@ -69,6 +71,7 @@ impl Server {
             index: Arc::new(index),
             secrets: Mutex::default(),
             published: Mutex::default(),
+            statuses: Mutex::default(),
             requests: Mutex::default(),
             leases: Mutex::new(json!({"items": []})),
             behind,
@@ -89,6 +92,10 @@ impl Server {
                     kind("leases", "Lease"),
                     kind("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
                 ]}))
+            }
+            path if path.ends_with("/status") => {
+                self.statuses.lock().push(sent.clone());
+                Some(sent)
             }
             path if path.ends_with("/leases") => Some(self.leases.lock().clone()),
             path if path.contains("/secrets") => self.secret(&parts.method, path, sent),
@@ -439,6 +446,41 @@ async fn what_another_install_keeps_is_left_alone_until_that_is_gone() {
     let published = server.published.lock().pop().unwrap();
     let keeper = object::annotation(&published, names::OPERATOR_NAMESPACE);
     assert_eq!(keeper, Some("windlass-system"));
+}
+
+/// While something is in the way, nobody sees what is served, and nothing that was about to fail gets better.
+#[tokio::test]
+async fn what_nobody_looks_at_is_unknown_and_an_alarm_stays() {
+    let condition = |condition_type, status, reason| {
+        json!({"type": condition_type, "status": status, "reason": reason,
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    for (status, reason, expected) in [
+        ("True", "Current", "ForeignSecret"),
+        ("False", "Untrusted", "ForeignSecret"),
+        ("False", "NotReloaded", "NotReloaded"),
+    ] {
+        let server = Server::new();
+        let mut known = Value::clone(&*server.index.find(&certificate()).unwrap());
+        let ready = condition("Ready", status, reason);
+        let [trusted, served] = ["Trusted", "Served"].map(|word| condition(word, "True", "Current"));
+        known["status"] = json!({"conditions": [ready, trusted, served]});
+        server.index.apply(&Watch::all(kinds::SERVING_CERTIFICATE), known);
+        let foreign = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+            "metadata": {"namespace": "system", "name": SECRET, "resourceVersion": "7"}});
+        server.secrets.lock().insert(SECRET.to_owned(), foreign);
+        let reconciler = server.reconciler().await;
+        reconciler.reconcile(certificate()).await.unwrap();
+        let written = server.statuses.lock().pop().unwrap();
+        let says = |word| {
+            let condition = object::condition(&written, word).unwrap();
+            let text = |field| object::text(condition, field).unwrap();
+            format!("{} {}", text("/status"), text("/reason"))
+        };
+        assert_eq!(says("Ready"), format!("False {expected}"), "{reason}");
+        assert_eq!(says("Trusted"), "Unknown ForeignSecret");
+        assert_eq!(says("Served"), "Unknown ForeignSecret");
+    }
 }
 
 /// A CA Secret that a reconciliation takes for its own, with nothing in it.
