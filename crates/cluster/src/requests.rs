@@ -313,10 +313,11 @@ impl Cluster {
         object: &str,
         request: Result<Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, RequestError> {
-        let sent = async {
+        // Boxed: whoever waits for several requests has the room for each on the stack.
+        let sent = Box::pin(async {
             let request = request.map_err(kube::Error::BuildRequest)?;
             ask(&self.client, request).await
-        };
+        });
         let answer = tokio::time::timeout(self.timeout, sent)
             .await
             .map_err(|_| RequestError::Timeout {
