@@ -12,7 +12,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use windlass_cluster::{Kind, telemetry::Metrics, watch::UnlistedWatch, watches::Watches};
 
-use crate::listener::{ServeError, listen};
+use crate::{
+    connections,
+    listener::{ServeError, listen},
+};
 
 /// What is asked.
 #[derive(Clone)]
@@ -27,7 +30,7 @@ pub(crate) struct Health {
 ///
 /// # Errors
 ///
-/// When `bind` cannot be listened on, or the listener breaks.
+/// When `bind` cannot be listened on.
 pub(crate) async fn serve(
     bind: SocketAddr,
     health: Health,
@@ -35,15 +38,16 @@ pub(crate) async fn serve(
 ) -> Result<(), ServeError> {
     let listener = listen(bind).await?;
     info!(address = %listener.local_addr()?, "Serving /livez, /readyz and /metrics");
-    let router = Router::new()
+    connections::serve(listener, None, router(health), shutdown).await;
+    Ok(())
+}
+
+fn router(health: Health) -> Router {
+    Router::new()
         .route("/livez", get(|| async { "ok" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
-        .with_state(health);
-    axum::serve(listener, router)
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await?;
-    Ok(())
+        .with_state(health)
 }
 
 async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> (StatusCode, String) {
@@ -98,9 +102,71 @@ async fn metrics(State(health): State<Health>) -> Result<String, StatusCode> {
 
 #[cfg(test)]
 mod tests {
-    use windlass_cluster::watch::Watch;
+    use std::time::Duration;
+
+    use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
+    use kube::{Client, client::Body};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::{TcpListener, TcpSocket, TcpStream},
+        time::timeout,
+    };
+    use tower::{BoxError, service_fn};
+    use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
 
     use super::*;
+    use crate::connections::CONNECTIONS;
+
+    /// Of a process that watches nothing.
+    fn health() -> Health {
+        let nobody = service_fn(|_: http::Request<Body>| async {
+            Err::<http::Response<Body>, BoxError>("nobody answers".into())
+        });
+        let cluster = Cluster::new(Client::new(nobody, "default"), Duration::from_secs(1));
+        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
+        Health {
+            watches: Watches::new(cluster, Arc::new(Index::new()), served).0,
+            metrics: Arc::new(Metrics::new()),
+        }
+    }
+
+    /// A connection from 127.0.0.`client`.
+    async fn connect(address: SocketAddr, client: u8) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, client], 0))).unwrap();
+        socket.connect(address).await.unwrap()
+    }
+
+    async fn ask(address: SocketAddr, client: u8, path: &str) -> String {
+        let mut stream = connect(address, client).await;
+        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn probes_are_answered_however_many_idle() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let served = connections::serve(listener, None, router(health()), shutdown.clone());
+        let served = tokio::spawn(served);
+        let idle = join_all((0..CONNECTIONS + 10).map(|_| connect(address, 2))).await;
+        for path in ["/livez", "/readyz", "/metrics"] {
+            let answer = ask(address, 3, path).await;
+            assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        }
+        let ends = idle
+            .into_iter()
+            .map(async |mut stream| stream.read(&mut [0]).await);
+        let ended = ends.collect::<FuturesUnordered<_>>().take(10).count();
+        let ended = timeout(Duration::from_secs(10), ended).await;
+        assert_eq!(ended.ok(), Some(10), "those that are too many are kept");
+        shutdown.cancel();
+        timeout(Duration::from_secs(10), served).await.unwrap().unwrap();
+    }
 
     #[test]
     fn whoever_asks_for_all_of_it_hears_of_each_watch_that_has_not_listed_and_why() {

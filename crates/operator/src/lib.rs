@@ -6,6 +6,7 @@ pub mod admission;
 mod alarms;
 mod annotated_service;
 pub mod bundle_deployment;
+mod connections;
 mod context;
 mod controller;
 mod controllers;

@@ -21,11 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::guard::InvalidReview;
-
-/// The address that a request comes from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ClientAddress(pub IpAddr);
+use crate::{connections::ClientAddress, guard::InvalidReview};
 
 /// Reads bodies.
 pub(super) struct Bodies {

@@ -6,8 +6,6 @@
 
 mod bodies;
 mod certificate;
-mod connection_seats;
-mod connections;
 mod server;
 #[cfg(test)]
 mod tests;

@@ -16,11 +16,11 @@ use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watch::Watch};
 use windlass_object::{names, object};
 
 use super::{
-    bodies::{Bodies, ClientAddress, LONGEST_BODY},
+    bodies::{Bodies, LONGEST_BODY},
     certificate::CertificateResolver,
-    connections,
 };
 use crate::{
+    connections::{self, ClientAddress},
     guard::{self, Review},
     leaving,
     listener::{ServeError, listen},
@@ -89,7 +89,7 @@ pub(crate) async fn serve(
         certificates: service_account_user(&namespace, CERTIFICATES_ACCOUNT),
         bodies: Bodies::new(),
     };
-    connections::serve(listener, tls, router(guard), shutdown).await;
+    connections::serve(listener, Some(tls), router(guard), shutdown).await;
     Ok(())
 }
 

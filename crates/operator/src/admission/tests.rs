@@ -21,9 +21,9 @@ use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
 
 use super::{
     bodies::{Bodies, LONGEST_BODY},
-    connections::{self, CONNECTIONS},
     server::{Guard, IDENTIFICATION, PATH, router},
 };
+use crate::connections::{self, CONNECTIONS};
 
 const NAME: &str = "windlass.windlass-system.svc";
 
@@ -56,7 +56,7 @@ impl Served {
         let address = listener.local_addr().unwrap();
         tokio::spawn(connections::serve(
             listener,
-            server,
+            Some(server),
             router(guard()),
             CancellationToken::new(),
         ));

@@ -1,5 +1,4 @@
-//! Connections: TLS, then HTTP/1.1, until shutdown. Anybody in the cluster can connect, so there are only so many, and
-//! none for long without a request.
+//! Serving connections: TLS where a port has that, then HTTP/1.1, until shutdown.
 
 use std::{net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -15,40 +14,42 @@ use hyper_util::{
 };
 use rustls::ServerConfig;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 use windlass_cluster::telemetry::chain;
 
-use super::{
-    bodies::ClientAddress,
-    connection_seats::{ConnectionSeats, Seat},
-};
+use super::seats::{ConnectionSeats, Seat};
 
-/// How many connections there are at most.
-pub(super) const CONNECTIONS: usize = 256;
+/// The address that a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientAddress(pub IpAddr);
+
+/// How many connections to a port there are at most.
+pub(crate) const CONNECTIONS: usize = 256;
 
 /// How long a client may take for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// How long a client may take until the head of its next request is there. API servers, as all clients of Go, give up idle
-/// connections after 90 seconds, so that it is not in the moment of a request that this side does.
+/// How long a client may take until the head of its next request is there. API servers and kubelets, as most clients of Go,
+/// give up idle connections after 90 seconds, so that it is not in the moment of a request that this side does.
 const IDLE: Duration = Duration::from_secs(120);
 
 /// How long to wait where a connection cannot be accepted: most often there are too many.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `shutdown`; then until each connection has had its answer.
-pub(super) async fn serve(
+/// Serves until `shutdown`, over TLS if there is a configuration for it; then until each connection has had its answer.
+pub(crate) async fn serve(
     listener: TcpListener,
-    tls: ServerConfig,
+    tls: Option<ServerConfig>,
     router: Router,
     shutdown: CancellationToken,
 ) {
-    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let acceptor = tls.map(|tls| TlsAcceptor::from(Arc::new(tls)));
     let connections = TaskTracker::new();
     let seats = ConnectionSeats::new(CONNECTIONS);
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
@@ -78,10 +79,13 @@ async fn connection(
     stream: TcpStream,
     client: IpAddr,
     seat: &Arc<Seat>,
-    acceptor: TlsAcceptor,
+    acceptor: Option<TlsAcceptor>,
     router: Router,
     shutdown: CancellationToken,
 ) {
+    let Some(acceptor) = acceptor else {
+        return answer(stream, client, seat, router, shutdown).await;
+    };
     let accepted = shutdown.run_until_cancelled(timeout(HANDSHAKE, acceptor.accept(stream)));
     match accepted.await {
         Some(Ok(Ok(stream))) => answer(stream, client, seat, router, shutdown).await,
@@ -93,7 +97,7 @@ async fn connection(
 
 /// Answers one request after the other.
 async fn answer(
-    stream: TlsStream<TcpStream>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     client: IpAddr,
     seat: &Arc<Seat>,
     router: Router,
