@@ -22,8 +22,8 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
-/// How many objects a page of a list has.
-pub const PAGE: u32 = 500;
+/// How many objects a page of a list has: each may have 1.5 MiB, and a page is in memory as a whole.
+pub const PAGE: u32 = 50;
 
 // === impl Page ===
 
@@ -163,9 +163,16 @@ fn complete(mut item: Value, kind: &Kind) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use http::Request;
+    use kube::{Client, client::Body};
+    use parking_lot::Mutex;
     use serde_json::json;
+    use tower::{BoxError, service_fn};
 
     use super::*;
+    use crate::kind::kinds;
 
     #[test]
     fn a_page_says_what_is_on_it_and_what_comes() {
@@ -184,6 +191,31 @@ mod tests {
             (last.objects.len(), &last.next, last.count()),
             (0, &None, Some(0))
         );
+    }
+
+    #[tokio::test]
+    async fn a_list_comes_in_pages_that_fit_into_memory() {
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let log = asked.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().map(str::to_owned);
+            let answer = match &query {
+                None => json!({"resources": [{"name": "secrets", "kind": "Secret", "namespaced": true}]}),
+                Some(query) => {
+                    let next = if query.contains("continue") { "" } else { "token" };
+                    json!({"metadata": {"continue": next}, "items": [{"metadata": {"name": "a"}}]})
+                }
+            };
+            log.lock().extend(query);
+            let body = Body::from(answer.to_string().into_bytes());
+            async { Ok::<_, BoxError>(http::Response::new(body)) }
+        });
+        let cluster = Cluster::new(Client::new(service, "default"), Duration::from_secs(1));
+        let listed = cluster.list(&kinds::SECRET, None, Some("a=b")).await.unwrap();
+        assert_eq!(listed.len(), 2);
+        let asked = asked.lock();
+        assert!(asked.iter().all(|query| query.contains("limit=50")), "{asked:?}");
+        assert_eq!(asked.len(), 2);
     }
 
     #[test]

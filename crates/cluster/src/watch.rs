@@ -4,7 +4,7 @@ use std::fmt;
 
 use kube::runtime::watcher;
 
-use crate::kind::Kind;
+use crate::{kind::Kind, listing::PAGE};
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,9 +55,6 @@ const ESSENTIAL_GROUPS: [&str; 10] = [
 /// After how many seconds the API server ends a watch, which then goes on. kube's watcher takes one for dead that is silent for
 /// 5 s more. An API server sends bookmarks only each minute, and one before the end: that alone would be noticed later.
 const LONGEST: u32 = 40;
-
-/// How many objects a page of a list has: each may have 1.5 MiB.
-const PAGE: u32 = 50;
 
 // === impl Watch ===
 
