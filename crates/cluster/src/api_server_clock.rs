@@ -5,10 +5,10 @@
 //! # Which clock, if there are several
 //!
 //! Answers come from several API servers, and nothing says from which. What counts is the slowest clock that was heard
-//! lately. Certificates begin ten minutes before they are issued: that is all there is between a new certificate and an
-//! API server which holds it to be of the future. They end weeks after they are renewed: an API server whose clock is
-//! ahead sees a little less of that. So a time that is too early costs next to nothing, and one that is too late fails
-//! calls.
+//! lately. Certificates begin before they are issued, by the tolerance of the rotation's `Timing`: that is all there is between
+//! a new certificate and an API server which holds it to be of the future. They end weeks after they are renewed: an API
+//! server whose clock is ahead sees a little less of that. So a time that is too early costs next to nothing, and one that is
+//! too late fails calls.
 //!
 //! For the same reason an answer is taken to be as old as it can be: it was sent at its `Date` or up to a second later,
 //! and received now.
