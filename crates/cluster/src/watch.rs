@@ -4,7 +4,10 @@ use std::fmt;
 
 use kube::runtime::watcher;
 
-use crate::{kind::Kind, listing::PAGE};
+use crate::{
+    kind::{Kind, kinds},
+    listing::PAGE,
+};
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,19 +40,21 @@ pub struct UnlistedWatch {
     pub problem: Option<String>,
 }
 
-/// The groups that every API server serves by itself, of kinds that are watched; and our own. Other groups are served by
-/// somebody who may be broken for days: a conversion webhook of a CustomResourceDefinition, an aggregated API server.
-const ESSENTIAL_GROUPS: [&str; 10] = [
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "discovery.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "scheduling.k8s.io",
+/// The kinds without which nothing can be done: what we are asked for, who is called and who serves, and where we keep what we
+/// know. All others bring only what needs them to a halt, be it that a conversion webhook of somebody else is broken for days,
+/// or that our role was trimmed.
+const ESSENTIAL_KINDS: [Kind; 11] = [
+    kinds::BUNDLE_DEPLOYMENT,
+    kinds::CONFIG_MAP,
+    kinds::CUSTOM_RESOURCE_DEFINITION,
+    kinds::DEPLOYMENT,
+    kinds::ENDPOINT_SLICE,
+    kinds::MUTATING_WEBHOOK_CONFIGURATION,
+    kinds::POD,
+    kinds::SECRET,
+    kinds::SERVICE,
+    kinds::SERVING_CERTIFICATE,
+    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
 ];
 
 /// After how many seconds the API server ends a watch, which then goes on. kube's watcher takes one for dead that is silent for
@@ -85,8 +90,7 @@ impl Watch {
 
     /// Whether nothing can be done without it.
     pub(crate) fn is_essential(&self) -> bool {
-        let (group, _) = self.kind.group_version();
-        group == windlass_object::names::GROUP || ESSENTIAL_GROUPS.contains(&group)
+        ESSENTIAL_KINDS.contains(&self.kind)
     }
 
     /// How kube's watcher follows it, with a list that comes object by object or in pages.
@@ -130,16 +134,15 @@ mod tests {
     use windlass_trust::injection::KINDS;
 
     use super::*;
-    use crate::kind::kinds;
 
     #[test]
-    fn what_the_api_server_serves_by_itself_is_essential_and_what_others_serve_is_not() {
+    fn only_what_everything_needs_is_essential() {
         let essential = |kind: Kind| Watch::all(kind).is_essential();
         for kind in [
+            kinds::BUNDLE_DEPLOYMENT,
             kinds::SECRET,
             kinds::DEPLOYMENT,
             kinds::CUSTOM_RESOURCE_DEFINITION,
-            kinds::API_SERVICE,
             kinds::ENDPOINT_SLICE,
             kinds::SERVING_CERTIFICATE,
         ] {
@@ -149,13 +152,21 @@ mod tests {
             ("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig"),
             ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
             ("monitoring.coreos.com/v1", "ServiceMonitor"),
+            ("networking.k8s.io/v1", "NetworkPolicy"),
+            ("policy/v1", "PodDisruptionBudget"),
+            ("scheduling.k8s.io/v1", "PriorityClass"),
+            ("rbac.authorization.k8s.io/v1", "Role"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+            ("apiregistration.k8s.io/v1", "APIService"),
+            ("v1", "ServiceAccount"),
+            ("v1", "Namespace"),
         ] {
             assert!(!essential(Kind::new(api_version, kind)), "{kind}");
         }
-        let served_by_others = KINDS
+        let dispensable = KINDS
             .iter()
             .map(Kind::from)
             .filter(|kind| !essential(kind.clone()));
-        assert!(served_by_others.count() > 0);
+        assert!(dispensable.count() > 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Deleting what was installed, and what of it is not desired any more.
 
 use serde_json::{Value, json};
+use windlass_api::BundleDeployment;
 use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
@@ -88,6 +89,7 @@ impl BundleReconciler {
     /// Removes what the plan no longer has, last to first. CRDs that the bundle dropped stay with their objects.
     pub(super) async fn remove_dropped(
         &self,
+        deployment: &BundleDeployment,
         owner: &Applicant,
         plan: &Plan,
         traffic: &Traffic,
@@ -114,6 +116,10 @@ impl BundleReconciler {
         for live in dropped {
             self.delete(&live).await?;
         }
+        // The kinds of what serves are essential: workers start only when they are listed.
+        for live in self.unlisted_rest(owner, deployment, &kept).await? {
+            self.delete(&live).await?;
+        }
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if is_dropped(&live) {
                 self.release(&live, owner).await?;
@@ -125,7 +131,7 @@ impl BundleReconciler {
 
 /// Whether an object is among those that are kept. A watch shows it in a version of its own, which may be another than
 /// the one that it was applied in.
-fn keeps(kept: &[ObjectKey], key: &ObjectKey) -> bool {
+pub(super) fn keeps(kept: &[ObjectKey], key: &ObjectKey) -> bool {
     kept.iter().any(|kept| kept.is_same_object(key))
 }
 

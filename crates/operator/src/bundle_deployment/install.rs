@@ -86,7 +86,7 @@ impl BundleReconciler {
 
         report.at = Milestone::Migrated;
         self.migrate_storage(owner, plan, &traffic, report).await?;
-        self.remove_dropped(owner, plan, &traffic).await?;
+        self.remove_dropped(deployment, owner, plan, &traffic).await?;
         self.settle_records(deployment, plan, report).await?;
         Ok(Action::AwaitChange)
     }

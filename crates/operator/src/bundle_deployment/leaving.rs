@@ -14,7 +14,7 @@ use windlass_object::{
 
 use super::{
     disarming::conversion_in_use, halt::Halt, reconciler::BundleReconciler, report::InstallReport,
-    triggers::OWNED_KINDS,
+    triggers::OWNED_KINDS, unlisted::WOULD_STAY,
 };
 use crate::{
     install::status::Milestone,
@@ -39,18 +39,7 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
-        let unlisted = self.context.watches.unlisted();
-        let unlisted: Vec<_> = OWNED_KINDS
-            .iter()
-            .filter(|kind| unlisted.contains(*kind))
-            .collect();
-        if !unlisted.is_empty() {
-            let message = format!(
-                "waiting until these kinds can be listed, or what was installed of them would stay: {}; see what keeps the API server from listing them",
-                NAMES.of(&unlisted)
-            );
-            return Err(Halt::waiting(Milestone::Migrated, "KindUnlisted", message));
-        }
+        self.gate_on_listed(&OWNED_KINDS, WOULD_STAY, Milestone::Migrated)?;
         let policy = deployment.spec.deletion_policy;
         let crds = self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await?;
         let in_use = conversions_in_use(&self.context.cluster, policy, &crds).await?;

@@ -65,6 +65,7 @@ mod triggers;
 mod trust;
 mod unblocking;
 mod unfinished;
+mod unlisted;
 
 pub use halt::BundleDeploymentError;
 pub use reconciler::Delays;

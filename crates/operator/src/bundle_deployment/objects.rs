@@ -154,6 +154,8 @@ impl BundleReconciler {
             .of(Phase::Configuration)
             .filter(|object| object::text(object, "/kind") == Some("NetworkPolicy"))
             .collect();
+        let otherwise = "they may keep the new pods from being called";
+        self.gate_on_listed(&[NETWORK_POLICY], otherwise, Milestone::Installed)?;
         let live = self.owned(owner, &NETWORK_POLICY);
         for deployment in plan
             .phases

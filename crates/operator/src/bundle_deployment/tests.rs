@@ -1,13 +1,17 @@
 //! Reconciliations against an API server that keeps what is written into statuses, and may refuse everything else.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{Method, Request, Response, StatusCode};
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
-use windlass_api::{BundleDeployment, BundleDeploymentStatus};
+use windlass_api::{BundleDeployment, BundleDeploymentStatus, BundleStatus, Source};
 use windlass_bundle::render::ServingDefaults;
 use windlass_cluster::{
     Cluster, Index, Kind, SystemClock,
@@ -34,7 +38,9 @@ use crate::{
     context::Context,
     install::{
         plan::{Phases, Plan},
-        revision::owner_reference,
+        revision::{InstallSettings, Ledger, RevisionInventory, RevisionRecord, owner_reference},
+        status::InstallOutcome,
+        traffic::Traffic,
     },
     reporting::Announced,
 };
@@ -49,6 +55,8 @@ struct Server {
     refusal: Mutex<Option<StatusCode>>,
     /// How what was deleted was to go.
     deletions: Mutex<Vec<Value>>,
+    /// What else can be read, by its path.
+    readable: Mutex<HashMap<String, Value>>,
     deployment: Value,
 }
 
@@ -64,6 +72,7 @@ impl Server {
             guards: Mutex::default(),
             refusal: Mutex::default(),
             deletions: Mutex::default(),
+            readable: Mutex::default(),
             deployment,
         })
     }
@@ -72,7 +81,10 @@ impl Server {
         let (parts, body) = request.into_parts();
         let sent: Value = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
         let path = parts.uri.path();
-        let (code, body) = if path.ends_with("/status") {
+        let readable = self.readable.lock().get(path).cloned();
+        let (code, body) = if let Some(found) = readable.filter(|_| parts.method == Method::GET) {
+            (StatusCode::OK, found)
+        } else if path.ends_with("/status") {
             self.statuses.lock().push(sent["status"].clone());
             self.guards
                 .lock()
@@ -187,6 +199,19 @@ fn deployment(spec: Value) -> Value {
     })
 }
 
+fn plan(objects: impl IntoIterator<Item = Value>) -> Plan {
+    Plan {
+        namespace: "a".to_owned(),
+        phases: Phases::new(objects),
+        conversions: vec![],
+        self_managed: None,
+        certificates: vec![],
+        serving: ServingDefaults::default(),
+        examples: vec![],
+        notices: vec![],
+    }
+}
+
 #[tokio::test]
 async fn one_that_cannot_be_read_says_so_and_keeps_nobody_waiting() {
     let server = Server::new(deployment(json!({
@@ -289,16 +314,7 @@ async fn dropped_webhook_configurations_go_together_when_what_replaces_them_is_o
     for (kind, name) in [(validating.clone(), "a"), (validating, "b"), (mutating, "c")] {
         configuration(kind, name);
     }
-    let plan = Plan {
-        namespace: "a".to_owned(),
-        phases: Phases::new([kept]),
-        conversions: vec![],
-        self_managed: None,
-        certificates: vec![],
-        serving: ServingDefaults::default(),
-        examples: vec![],
-        notices: vec![],
-    };
+    let plan = plan([kept]);
     reconciler.note_disarmed(&owner);
     let waiting = reconciler.delete_dropped_admission(&owner, &plan).await;
     assert!(matches!(waiting, Err(Halt::Later(..))));
@@ -366,4 +382,64 @@ async fn what_is_asked_for_while_the_router_lags_is_watched() {
     }
     assert!(context.watches.unlisted().contains(&kinds::NAMESPACE));
     router.abort();
+}
+
+#[tokio::test]
+async fn what_cannot_be_listed_is_not_taken_for_gone_after_an_upgrade() {
+    let object = deployment(json!({"namespace": "a", "source": {}}));
+    let server = Server::new(object.clone());
+    let reconciler = server.reconciler().await;
+    let deployment: BundleDeployment = serde_json::from_value(object).unwrap();
+    let owner = reconciler.owner(&deployment);
+    let kind = Kind::new("policy/v1", "PodDisruptionBudget");
+    let record = RevisionRecord {
+        number: 1,
+        bundle: BundleStatus::default(),
+        source: Source::default(),
+        settings: InstallSettings::of(&deployment.spec),
+        config_maps: vec![],
+        installed: true,
+        inventory: RevisionInventory::planned([kind.object(Some("a"), "dropped")]),
+    };
+    let ledger = Arc::new(Ledger::new(vec![record]));
+    reconciler.ledgers.keep("a", BTreeMap::new(), ledger);
+    let watch = Watch::all(kind.clone());
+    reconciler.context.watches.want(watch.clone());
+    let plan = plan([]);
+    let traffic = Traffic {
+        services: vec![],
+        admission: vec![],
+        conversions: vec![],
+    };
+    let remove = || reconciler.remove_dropped(&deployment, &owner, &plan, &traffic);
+
+    let Err(Halt::Gate(InstallOutcome::Waiting { reason, message, .. })) = remove().await else {
+        panic!("what is neither listed nor read is not waited for");
+    };
+    assert_eq!(reason, "KindUnlisted");
+    assert!(message.contains("PodDisruptionBudget"), "{message}");
+
+    let budget = json!({
+        "apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"namespace": "a", "name": "dropped"},
+    });
+    let mut live = body_of(&budget, &owner);
+    live["metadata"]["uid"] = "2".into();
+    live["metadata"]["managedFields"] = json!([{"manager": names::INSTALL, "operation": "Apply"}]);
+    let served = json!({"name": "poddisruptionbudgets", "kind": kind.kind, "namespaced": true});
+    let path = "/apis/policy/v1/namespaces/a/poddisruptionbudgets/dropped";
+    server.readable.lock().extend([
+        ("/apis/policy/v1".to_owned(), json!({ "resources": [served] })),
+        (path.to_owned(), live),
+    ]);
+    assert!(remove().await.is_ok());
+    assert_eq!(server.deletions.lock().len(), 1);
+
+    server.index.begin_relist(&watch);
+    server.index.finish_relist(&watch);
+    assert!(remove().await.is_ok());
+    assert_eq!(
+        server.deletions.lock().len(),
+        1,
+        "the watch shows that it is gone"
+    );
 }

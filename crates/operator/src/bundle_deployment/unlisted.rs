@@ -1,0 +1,94 @@
+//! Kinds that cannot be listed: what no watch shows of them is not taken for gone.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+use windlass_api::BundleDeployment;
+use windlass_cluster::{Kind, apply::Applicant, kinds};
+use windlass_object::{ObjectKey, text::Listing};
+
+use super::{deletion::keeps, halt::Halt, reconciler::BundleReconciler};
+use crate::install::status::Milestone;
+
+/// How a message lists kinds.
+const KINDS: Listing = Listing {
+    most: 10,
+    separator: ", ",
+    way_to_rest: "",
+};
+
+/// What becomes of what is not seen when it should be deleted.
+pub(super) const WOULD_STAY: &str = "what was installed of them would stay";
+
+// === impl BundleReconciler ===
+
+impl BundleReconciler {
+    /// Halts while one of these kinds cannot be listed; `otherwise` is what would come of it.
+    pub(super) fn gate_on_listed(
+        &self,
+        needed: &[Kind],
+        otherwise: &str,
+        step: Milestone,
+    ) -> Result<(), Halt> {
+        let mut unlisted = self.context.watches.unlisted();
+        unlisted.retain(|kind| needed.contains(kind));
+        gate_on_none(&unlisted, otherwise, step)
+    }
+
+    /// What earlier revisions had and is not `kept`, of kinds that cannot be listed: each object is asked for by its name. Halts
+    /// where that is not answered either.
+    pub(super) async fn unlisted_rest(
+        &self,
+        owner: &Applicant,
+        deployment: &BundleDeployment,
+        kept: &[ObjectKey],
+    ) -> Result<Vec<Arc<Value>>, Halt> {
+        let mut unlisted = self.context.watches.unlisted();
+        // These stay.
+        unlisted.remove(&kinds::CUSTOM_RESOURCE_DEFINITION);
+        if unlisted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ledger = self.ledger(deployment).await?;
+        let recorded = ledger
+            .records()
+            .iter()
+            .flat_map(|record| record.inventory.items());
+        let dropped: BTreeSet<_> = recorded
+            .map(|item| &item.key)
+            .filter(|key| !keeps(kept, key))
+            .flat_map(|key| as_watched(key, &unlisted))
+            .collect();
+        let (mut found, mut unknown) = (Vec::new(), BTreeSet::new());
+        for key in dropped {
+            match self.live(&key).await {
+                Ok(live) => found.extend(live.filter(|live| owner.owns(live))),
+                Err(_) => {
+                    unknown.insert(Kind::of(&key));
+                }
+            }
+        }
+        gate_on_none(&unknown, WOULD_STAY, Milestone::Migrated)?;
+        Ok(found)
+    }
+}
+
+/// An object in the versions in which it would be watched, if its kind is among these.
+fn as_watched(key: &ObjectKey, kinds: &BTreeSet<Kind>) -> Vec<ObjectKey> {
+    let same = kinds
+        .iter()
+        .map(|kind| kind.object(key.namespace.as_deref(), &key.name));
+    same.filter(|other| other.is_same_object(key)).collect()
+}
+
+fn gate_on_none(unlisted: &BTreeSet<Kind>, otherwise: &str, step: Milestone) -> Result<(), Halt> {
+    if unlisted.is_empty() {
+        return Ok(());
+    }
+    let unlisted: Vec<_> = unlisted.iter().collect();
+    let message = format!(
+        "waiting until these kinds can be listed, or {otherwise}: {}; see what keeps the API server from listing them",
+        KINDS.of(&unlisted)
+    );
+    Err(Halt::waiting(step, "KindUnlisted", message))
+}
