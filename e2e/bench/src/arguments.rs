@@ -23,7 +23,7 @@ const LONGEST_SECRET_DELAY: Duration = Duration::from_secs(150);
 pub struct Arguments {
     /// What is measured.
     #[command(subcommand)]
-    pub subject: Subject,
+    pub subject: MeasuredSubject,
 
     /// On what it is measured.
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct Arguments {
 
 /// What is measured.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Subject {
+pub enum MeasuredSubject {
     /// Rotations under a steady load of requests to the webhooks of the sample bundle.
     Rotations(RotationArguments),
     /// How soon targets are repaired, beside many others and all at once.
@@ -128,14 +128,14 @@ pub enum ParseDelayError {
 impl fmt::Display for Arguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
-            Subject::Rotations(rotations) => rotations.fmt(f)?,
-            Subject::Repairs(repairs) => repairs.fmt(f)?,
-            Subject::Nights(nights) => nights.fmt(f)?,
-            Subject::Blind(blind) => blind.fmt(f)?,
-            Subject::Idle(idle) => idle.fmt(f)?,
-            Subject::Crowd(crowd) => crowd.fmt(f)?,
-            Subject::Flood(flood) => flood.fmt(f)?,
-            Subject::Migration(migration) => migration.fmt(f)?,
+            MeasuredSubject::Rotations(rotations) => rotations.fmt(f)?,
+            MeasuredSubject::Repairs(repairs) => repairs.fmt(f)?,
+            MeasuredSubject::Nights(nights) => nights.fmt(f)?,
+            MeasuredSubject::Blind(blind) => blind.fmt(f)?,
+            MeasuredSubject::Idle(idle) => idle.fmt(f)?,
+            MeasuredSubject::Crowd(crowd) => crowd.fmt(f)?,
+            MeasuredSubject::Flood(flood) => flood.fmt(f)?,
+            MeasuredSubject::Migration(migration) => migration.fmt(f)?,
         }
         let delay = self.bed.scaled_delay();
         write!(

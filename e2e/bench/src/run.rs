@@ -11,7 +11,7 @@ use windlass_scenarios::{
 };
 
 use super::{
-    arguments::{Arguments, Bed, Subject},
+    arguments::{Arguments, Bed, MeasuredSubject},
     blind, crowd, flood, idle,
     measurement::Measurement,
     migration, nights, repairs, rotations,
@@ -31,16 +31,16 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             .step("Setting up a cluster and a node", set_up(&arguments.bed, program))
             .await?;
         let mut outcome = match &arguments.subject {
-            Subject::Rotations(rotations) => {
+            MeasuredSubject::Rotations(rotations) => {
                 rotations::measure(rotations, &arguments.bed, &cluster, &progress).await
             }
-            Subject::Repairs(repairs) => repairs::measure(repairs, &cluster, &progress).await,
-            Subject::Nights(nights) => nights::measure(nights, &cluster, &progress).await,
-            Subject::Blind(blind) => blind::measure(blind, &cluster, &progress).await,
-            Subject::Idle(idle) => idle::measure(idle, &cluster, &progress).await,
-            Subject::Crowd(crowd) => crowd::measure(crowd, &cluster, &progress).await,
-            Subject::Flood(flood) => flood::measure(flood, &arguments.bed, &cluster, &progress).await,
-            Subject::Migration(migration) => migration::measure(migration, &cluster, &progress).await,
+            MeasuredSubject::Repairs(repairs) => repairs::measure(repairs, &cluster, &progress).await,
+            MeasuredSubject::Nights(nights) => nights::measure(nights, &cluster, &progress).await,
+            MeasuredSubject::Blind(blind) => blind::measure(blind, &cluster, &progress).await,
+            MeasuredSubject::Idle(idle) => idle::measure(idle, &cluster, &progress).await,
+            MeasuredSubject::Crowd(crowd) => crowd::measure(crowd, &cluster, &progress).await,
+            MeasuredSubject::Flood(flood) => flood::measure(flood, &arguments.bed, &cluster, &progress).await,
+            MeasuredSubject::Migration(migration) => migration::measure(migration, &cluster, &progress).await,
         };
         if !outcome.as_ref().is_ok_and(Measurement::is_good) {
             eprintln!("Last lines of the operator's log:\n{}", cluster.log_tail());

@@ -334,15 +334,12 @@ impl BundleReconciler {
     }
 
     fn disarming_left(&self, owner: &Applicant) -> Option<Duration> {
-        let now = self.context.clock.now();
-        self.disarmed
-            .left(&owner.bundle_deployment, now, self.timing.disarmed)
+        self.disarmed.left(&owner.bundle_deployment, self.timing.disarmed)
     }
 
     /// Notes that something was disarmed just now.
     pub(super) fn note_disarmed(&self, owner: &Applicant) {
-        self.disarmed
-            .note(&owner.bundle_deployment, self.context.clock.now());
+        self.disarmed.note(&owner.bundle_deployment);
     }
 }
 

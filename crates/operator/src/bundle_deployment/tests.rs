@@ -322,8 +322,9 @@ async fn dropped_webhook_configurations_go_together_when_what_replaces_them_is_o
         server.deletions.lock().is_empty(),
         "what replaces them is not observed"
     );
-    let long_ago = reconciler.context.clock.now() - Duration::from_secs(3600);
-    reconciler.disarmed.note(&owner.bundle_deployment, long_ago);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    tokio::time::resume();
     let deleted = reconciler.delete_dropped_admission(&owner, &plan).await;
     assert!(deleted.is_ok());
     let deletions = server.deletions.lock();
