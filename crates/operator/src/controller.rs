@@ -59,11 +59,17 @@ where
                 controller = settings.controller,
                 "Caches synced; starting workers"
             );
+        } else if context.watches.are_listing(dispensable) {
+            info!(
+                controller = settings.controller,
+                kinds = unlisted.join("; "),
+                "Starting workers while these kinds are listed"
+            );
         } else {
             warn!(
                 controller = settings.controller,
                 kinds = unlisted.join("; "),
-                "Starting workers although these kinds are not listed yet; what needs them waits"
+                "Starting workers although these kinds cannot be listed; what needs them waits"
             );
         }
         let (metrics, reconcile) = (context.metrics.clone(), begin(since));
