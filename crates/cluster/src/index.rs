@@ -85,7 +85,8 @@ impl Index {
         self.find_indexed(key).map(|object| object.read())
     }
 
-    fn find_indexed(&self, key: &ObjectKey) -> Option<IndexedObject> {
+    /// The object as the index holds it, if a watch has seen it.
+    pub fn find_indexed(&self, key: &ObjectKey) -> Option<IndexedObject> {
         let kind = Kind::of(key);
         let shelves = self.shelves.read();
         shelves

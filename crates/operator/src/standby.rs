@@ -7,10 +7,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::{
+    FutureExt,
+    future::{self, BoxFuture},
+};
 use windlass_cluster::{
     Change,
     lease::Leadership,
-    worker::{Queue, QueueKey},
+    worker::{Action, Queue, QueueKey},
 };
 
 /// How long a leader has to repair what was changed, before one that stands by does.
@@ -39,9 +43,22 @@ impl<K: QueueKey> StandbyRepairs<K> {
         self.queue.clone()
     }
 
-    /// Whether this process stands by. One that leads repairs anyway.
-    pub(crate) fn stands_by(&self) -> bool {
-        self.leadership.check().is_err()
+    /// What works on the queue: `repair`, unless this process has come to lead, which repairs anyway.
+    pub(crate) fn worker<E, F>(
+        &self,
+        repair: impl Fn(K) -> F,
+    ) -> impl Fn(K) -> BoxFuture<'static, Result<Action, E>>
+    where
+        E: Send + 'static,
+        F: Future<Output = Result<Action, E>> + Send + 'static,
+    {
+        let leadership = self.leadership.clone();
+        move |key| {
+            if leadership.check().is_ok() {
+                return future::ready(Ok(Action::AwaitChange)).boxed();
+            }
+            repair(key).boxed()
+        }
     }
 
     /// Notes what `change` is about, unless this process leads.
@@ -51,7 +68,7 @@ impl<K: QueueKey> StandbyRepairs<K> {
             (None, Some(_)) => CREATED,
             (_, None) => return,
         };
-        if self.stands_by() {
+        if self.leadership.check().is_err() {
             self.queue.add_after(repair.clone(), patience);
         }
     }

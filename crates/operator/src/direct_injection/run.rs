@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use windlass_cluster::worker::{self, Action, Queue};
+use windlass_cluster::worker::{self, Queue};
 use windlass_object::ObjectKey;
 use windlass_trust::rotation::Timing;
 
@@ -56,16 +56,8 @@ pub(crate) fn run(
             move |target: ObjectKey| injector.clone().reconcile(target)
         };
         let stand_in = |since| {
-            let (injector, standing_by) = (new(&standby, since), standing_by.clone());
-            move |target: ObjectKey| {
-                let (injector, is_due) = (injector.clone(), standing_by.stands_by());
-                async move {
-                    match is_due {
-                        true => injector.stand_in(target).await,
-                        false => Ok(Action::AwaitChange),
-                    }
-                }
-            }
+            let injector = new(&standby, since);
+            standing_by.worker(move |target| injector.clone().stand_in(target))
         };
         let stop = || shutdown.clone();
         let injecting = controller::run(&context, WORKER, &TARGET_KINDS, queue, router, inject, stop());

@@ -183,12 +183,15 @@ impl CertificateReconciler {
                 secrets
             }
         };
-        let asks = |object: &Arc<Value>| is_requesting(object, &desired.key, desired.secret_to_ask(&secrets));
-        let Some(object) = index.find(target).filter(asks) else {
+        let Some(indexed) = index.find_indexed(target) else {
             return Ok(None);
         };
+        let object = indexed.read();
+        if !is_requesting(&object, &desired.key, desired.secret_to_ask(&secrets)) {
+            return Ok(None);
+        }
         let mut certificates = secrets.certificates.clone();
-        let mut observation = self.observe(desired, &names, secrets, [object.clone()], &mut certificates);
+        let mut observation = self.observe(desired, &names, secrets, [object], &mut certificates);
         let trust = trust(&observation);
         self.histories
             .complete_some(&desired.key, &mut observation, &trust, timing);
@@ -198,7 +201,7 @@ impl CertificateReconciler {
             certificates,
             authority: None,
             serving: None,
-            targets: SeenObjects::from([(target.clone(), Value::clone(&object).into())]),
+            targets: SeenObjects::from([(target.clone(), indexed)]),
             called: CalledPorts::new(),
             unreleased: Vec::new(),
             workloads: BTreeMap::new(),

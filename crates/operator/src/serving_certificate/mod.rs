@@ -20,6 +20,7 @@ mod gather;
 mod history;
 mod neighbours;
 mod obstacle;
+mod obstacles;
 mod reconciler;
 mod repair;
 mod report;

@@ -6,7 +6,7 @@ use windlass_cluster::lease::LeaderSince;
 use windlass_trust::rotation::Timing;
 
 use super::{
-    history::Histories, neighbours::Neighbours, obstacle::Obstacles, secrets::KnownSecrets, turns::DialTurns,
+    history::Histories, neighbours::Neighbours, obstacles::Obstacles, secrets::KnownSecrets, turns::DialTurns,
 };
 use crate::{context::Context, reporting::Announced};
 

@@ -14,7 +14,7 @@ use windlass_trust::rotation::{self, Timing};
 
 use super::{
     error::ServingCertificateError, execute::StepsOutcome, history::Histories, neighbours::Neighbours,
-    obstacle::Obstacles, reconciler::CertificateReconciler, repair::Repair, secrets::KnownSecrets, triggers,
+    obstacles::Obstacles, reconciler::CertificateReconciler, repair::Repair, secrets::KnownSecrets, triggers,
     turns::DialTurns,
 };
 use crate::{
@@ -94,17 +94,9 @@ pub fn run(
             let reconciler = reconciler(since);
             move |repair: Repair| reconciler.clone().repair(repair)
         };
-        let repair_standing_by = |since| {
-            let (reconciler, standing_by) = (Arc::new(new(&standby, since)), standing_by.clone());
-            move |repair: Repair| {
-                let (reconciler, is_due) = (reconciler.clone(), standing_by.stands_by());
-                async move {
-                    match is_due {
-                        true => reconciler.stand_in(repair).await,
-                        false => Ok(Action::AwaitChange),
-                    }
-                }
-            }
+        let stand_in = |since| {
+            let reconciler = Arc::new(new(&standby, since));
+            standing_by.worker(move |repair| reconciler.clone().stand_in(repair))
         };
         let stop = || shutdown.clone();
         let routed = std::future::pending;
@@ -133,7 +125,7 @@ pub fn run(
             &TARGET_KINDS,
             queue,
             routed(),
-            repair_standing_by,
+            stand_in,
             stop(),
         );
         tokio::try_join!(rotating, repairing, standing_by).map(|_| ())
@@ -159,7 +151,7 @@ impl CertificateReconciler {
                 Ok(gathered) => gathered,
                 Err(obstacle) => {
                     self.report_obstacle(&desired, &obstacle).await?;
-                    return Ok(Action::Requeue(self.obstacles.note(&key, &obstacle)));
+                    return Ok(Action::Requeue(self.obstacles.note(&key, obstacle.reason)));
                 }
             };
             self.obstacles.forget(&key);

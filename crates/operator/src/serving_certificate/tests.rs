@@ -25,7 +25,7 @@ use super::{
     execute::StepsOutcome,
     history::{Histories, Overwrite},
     neighbours::Neighbours,
-    obstacle::Obstacles,
+    obstacles::Obstacles,
     reconciler::CertificateReconciler,
     repair::Repair,
     secrets::{KnownSecrets, Secrets},
