@@ -7,8 +7,23 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use kube::Client;
 use serde_json::{Value, json};
 use windlass_scenarios::steps::{
-    CRDS, VALIDATING, check, conditions, get, serving_certificates, succeed, until,
+    CRDS, MUTATING, VALIDATING, check, conditions, get, serving_certificates, succeed, until,
 };
+
+/// The kinds of targets that a bundle has.
+pub(super) const TARGET_KINDS: [(&str, &str, &str); 3] = [
+    ("apiextensions.k8s.io", "CustomResourceDefinition", CRDS),
+    (
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+        MUTATING,
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+        VALIDATING,
+    ),
+];
 
 /// Objects that are created at a time.
 const AT_ONCE: usize = 8;

@@ -16,26 +16,13 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet};
 use windlass_scenarios::{
     request::{text, version_number},
-    steps::{CRDS, MUTATING, PATIENCE, VALIDATING, list, succeed},
+    steps::{PATIENCE, list, succeed},
 };
+
+use super::objects::TARGET_KINDS;
 
 /// The stranger's field manager.
 pub(super) const MANAGER: &str = "a-stranger";
-
-/// The kinds of targets that are looked for.
-const KINDS: [(&str, &str, &str); 3] = [
-    ("apiextensions.k8s.io", "CustomResourceDefinition", CRDS),
-    (
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
-        MUTATING,
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration",
-        VALIDATING,
-    ),
-];
 
 /// Writes trust bundles into all targets that call one Service.
 pub(super) struct Stranger {
@@ -77,7 +64,7 @@ impl Stranger {
     /// Finds the targets that call a Service, and watches them.
     pub(super) async fn watch(client: &Client, namespace: &str, service: &str) -> anyhow::Result<Self> {
         let (mut targets, mut watches) = (Vec::new(), JoinSet::new());
-        for (group, kind, collection) in KINDS {
+        for (group, kind, collection) in TARGET_KINDS {
             let mut senders = BTreeMap::new();
             for object in list(client, collection).await? {
                 let pointers = pointers(&object, namespace, service);

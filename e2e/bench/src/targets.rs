@@ -14,23 +14,10 @@ use tokio::task::JoinSet;
 use windlass_object::names;
 use windlass_scenarios::{
     request::{text, version_number},
-    steps::{self, CRDS, MUTATING, PATIENCE, VALIDATING, check, serving_certificates, until},
+    steps::{self, PATIENCE, check, serving_certificates, until},
 };
 
-/// The kinds of targets that a bundle has.
-const KINDS: [(&str, &str, &str); 3] = [
-    ("apiextensions.k8s.io", "CustomResourceDefinition", CRDS),
-    (
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
-        MUTATING,
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration",
-        VALIDATING,
-    ),
-];
+use super::objects::TARGET_KINDS;
 
 /// Watches the targets of a ServingCertificate.
 pub(super) struct Targets {
@@ -71,7 +58,7 @@ impl Targets {
         let certificate = format!("{namespace}/{certificate}");
         let seen: Arc<Mutex<BTreeMap<String, Seen>>> = Arc::default();
         let mut watches = JoinSet::new();
-        for (group, kind, collection) in KINDS {
+        for (group, kind, collection) in TARGET_KINDS {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             let (seen, certificate) = (seen.clone(), certificate.clone());
