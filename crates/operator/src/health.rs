@@ -36,7 +36,7 @@ pub(crate) async fn serve(
     health: Health,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let listener = listen(bind).await?;
+    let listener = listen(bind)?;
     info!(address = %listener.local_addr()?, "Serving /livez, /readyz and /metrics");
     connections::serve(listener, None, router(health), shutdown).await;
     Ok(())
@@ -108,7 +108,7 @@ mod tests {
     use kube::{Client, client::Body};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
-        net::{TcpListener, TcpSocket, TcpStream},
+        net::{TcpSocket, TcpStream},
         time::timeout,
     };
     use tower::{BoxError, service_fn};
@@ -148,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn probes_are_answered_however_many_idle() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let served = connections::serve(listener, None, router(health()), shutdown.clone());

@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr};
 
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// An address cannot be served.
 #[derive(Debug, Error)]
@@ -24,13 +24,24 @@ pub enum ServeError {
     Accept(#[from] io::Error),
 }
 
+/// How many connections wait to be accepted, as many as the system has by default. With fewer, those who connect all at once
+/// find no place, and try again only seconds later.
+const BACKLOG: u32 = 4096;
+
 /// A listener on `address`.
 ///
 /// # Errors
 ///
 /// When the address is not of this machine, or in use.
-pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| ServeError::Listen { address, source })
+pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let listener = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4(),
+            SocketAddr::V6(_) => TcpSocket::new_v6(),
+        }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    listener().map_err(|source| ServeError::Listen { address, source })
 }

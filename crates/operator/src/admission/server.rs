@@ -79,7 +79,7 @@ pub(crate) async fn serve(
         client,
         namespace,
     } = admission;
-    let listener = listen(bind).await?;
+    let listener = listen(bind)?;
     info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
     let secret = kinds::SECRET.object(Some(&namespace), SECRET);
     let tls = CertificateResolver::new(index.clone(), secret).tls()?;
