@@ -9,7 +9,7 @@ use windlass_trust::injection::KINDS;
 
 use crate::{
     kind::{Kind, kinds},
-    shelf::SERVICE_NAME,
+    relation::SERVICE_NAME,
 };
 
 /// What is read of an EndpointSlice beside its endpoints.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_object::object;
 
 use crate::index::Index;
-pub use crate::shelf::SERVICE_NAME;
+pub use crate::relation::SERVICE_NAME;
 
 /// One address that a Service sends traffic to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

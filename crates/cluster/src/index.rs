@@ -14,7 +14,8 @@ use windlass_trust::injection::CaSource;
 use crate::{
     IndexedObject,
     kind::{Kind, kinds},
-    shelf::{Found, Relation, SeenObjects, Shelf},
+    relation::Relation,
+    shelf::{Found, SeenObjects, Shelf},
     watch::Watch,
 };
 

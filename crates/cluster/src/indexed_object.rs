@@ -5,9 +5,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_object::{names, object};
 
+use crate::relation::Relation;
+
 /// An object as the index holds it: as text, since a parsed one takes about seven times the memory and a cluster has many.
 #[derive(Clone, Debug, PartialEq)]
-pub struct IndexedObject(Form);
+pub struct IndexedObject {
+    form: Form,
+    relation: Option<Arc<Relation>>,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 enum Form {
@@ -20,11 +25,16 @@ enum Form {
 impl IndexedObject {
     /// The object, parsed. Whoever looks at many lets go of each before the next.
     pub fn read(&self) -> Arc<Value> {
-        match &self.0 {
+        match &self.form {
             // What was written from a `Value` is read as one.
             Form::Text(text) => Arc::new(serde_json::from_str(text).unwrap_or_default()),
             Form::Parsed(object) => object.clone(),
         }
+    }
+
+    /// What it is of, known without parsing it.
+    pub(crate) fn relation(&self) -> Option<&Relation> {
+        self.relation.as_deref()
     }
 }
 
@@ -32,11 +42,13 @@ impl From<Value> for IndexedObject {
     fn from(object: Value) -> Self {
         // Ours are few, and looked at with every change of others.
         let (group, _) = object::group_and_version(object::text(&object, "/apiVersion").unwrap_or_default());
-        Self(if group == names::GROUP {
+        let relation = Relation::of(&object).map(Arc::new);
+        let form = if group == names::GROUP {
             Form::Parsed(Arc::new(object))
         } else {
             Form::Text(object.to_string().into())
-        })
+        };
+        Self { form, relation }
     }
 }
 
@@ -51,7 +63,7 @@ mod tests {
     fn ours_are_held_parsed() {
         for (api_version, is_parsed) in [(names::API_VERSION, true), ("v1", false), ("apps/v1", false)] {
             let object = IndexedObject::from(json!({"apiVersion": api_version}));
-            assert_eq!(matches!(object.0, Form::Parsed(_)), is_parsed, "{api_version}");
+            assert_eq!(matches!(object.form, Form::Parsed(_)), is_parsed, "{api_version}");
             assert_eq!(object.read()["apiVersion"], api_version);
         }
     }

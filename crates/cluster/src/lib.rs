@@ -23,6 +23,7 @@ mod lanes;
 pub mod lease;
 pub mod listing;
 pub mod prober;
+mod relation;
 mod request_error;
 pub mod requests;
 pub mod rewriting;

@@ -2,14 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde_json::Value;
-use windlass_object::{ObjectKey, object};
-use windlass_trust::injection::{CaSource, TargetKind, asked_source};
+use windlass_object::ObjectKey;
 
-use crate::{IndexedObject, kind::kinds};
-
-/// Label on EndpointSlices: their Service.
-pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+use crate::{IndexedObject, relation::Relation};
 
 /// Objects by their keys.
 pub type SeenObjects = BTreeMap<ObjectKey, IndexedObject>;
@@ -29,15 +24,6 @@ pub(crate) struct Shelf {
 
 /// Objects of a shelf, with their keys.
 pub(crate) type Found<'s> = Box<dyn Iterator<Item = (&'s ObjectKey, &'s IndexedObject)> + 's>;
-
-/// What an object is of, where it is looked for by that: a cluster has many.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Relation {
-    /// An EndpointSlice, of the Service with this namespace and name.
-    Endpoints(String, String),
-    /// A target, that asks for the trust bundle of this.
-    Target(CaSource),
-}
 
 // === impl Shelf ===
 
@@ -62,8 +48,11 @@ impl Shelf {
     /// Puts an object in the place of the one with its key, which it returns.
     pub(crate) fn insert(&mut self, key: ObjectKey, object: IndexedObject) -> Option<IndexedObject> {
         let before = self.remove(&key);
-        if let Some(relation) = relation_of(&object.read()) {
-            self.related.entry(relation).or_default().insert(key.clone());
+        if let Some(relation) = object.relation() {
+            self.related
+                .entry(relation.clone())
+                .or_default()
+                .insert(key.clone());
         }
         self.objects.insert(key, object);
         before
@@ -72,12 +61,12 @@ impl Shelf {
     /// Takes an object away, and returns it.
     pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<IndexedObject> {
         let before = self.objects.remove(key)?;
-        if let Some(relation) = relation_of(&before.read())
-            && let Some(related) = self.related.get_mut(&relation)
+        if let Some(relation) = before.relation()
+            && let Some(related) = self.related.get_mut(relation)
         {
             related.remove(key);
             if related.is_empty() {
-                self.related.remove(&relation);
+                self.related.remove(relation);
             }
         }
         Some(before)
@@ -96,22 +85,14 @@ impl Shelf {
     }
 }
 
-fn relation_of(object: &Value) -> Option<Relation> {
-    if object::text(object, "/kind") == Some(&*kinds::ENDPOINT_SLICE.kind) {
-        let service = object::label(object, SERVICE_NAME)?;
-        let namespace = object::text(object, "/metadata/namespace")?;
-        return Some(Relation::Endpoints(namespace.to_owned(), service.to_owned()));
-    }
-    TargetKind::of(object)?;
-    asked_source(object).map(Relation::Target)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use windlass_object::names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET};
+    use windlass_trust::injection::CaSource;
 
     use super::*;
+    use crate::{kind::kinds, relation::SERVICE_NAME};
 
     fn slice(name: &str, service: &str) -> (ObjectKey, IndexedObject) {
         let kind = kinds::ENDPOINT_SLICE;

@@ -74,7 +74,7 @@ pub(super) async fn measure(
     progress.step(&title, fill(client, definitions)).await?;
     tokio::time::sleep(REST).await;
     let started = Instant::now();
-    let operator = cluster.operator.start()?;
+    let operator = cluster.certificates_half().await?.start()?;
     let injected = progress
         .step("Waiting for the first trust bundle", injected(client, 0))
         .await

@@ -42,6 +42,9 @@ const NAMESPACE: &str = "idle";
 /// How long no write may come before all counts as settled.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// How long after its start a process has come to lead, whoever held the Lease, and has looked at all there is.
+const TAKEN_OVER: Duration = Duration::from_secs(30);
+
 /// How long settling may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -57,6 +60,8 @@ struct IdleMemory {
     idle: u64,
     /// Of another process that had nothing to inject, as soon as it was quiet.
     restarted: u64,
+    /// Of a process that looks after certificates only, as they are shipped.
+    certificates: u64,
 }
 
 /// Measures idleness.
@@ -110,13 +115,14 @@ pub(super) async fn measure(
     let mut tables = requests(&sent, "a minute", minutes).to_string();
     if let Some(crowd) = &crowd {
         let memory = progress
-            .step("Restarting the operator", restarted(started))
+            .step("Restarting the operator", restarted(cluster, started))
             .await?;
         tables += &format!(
-            "\nMemory of the operator beside {} targets: {} after injecting and idling, {} after a restart.\n",
+            "\nMemory of the operator beside {} targets: {} after injecting and idling, {} after a restart; {} of its half that looks after certificates.\n",
             crowd.targets,
             mebibytes(memory.idle),
-            mebibytes(memory.restarted)
+            mebibytes(memory.restarted),
+            mebibytes(memory.certificates)
         );
         progress
             .step("Removing the targets", crowd.remove(&cluster.client))
@@ -212,13 +218,19 @@ async fn quiet(started: &Started) -> anyhow::Result<()> {
 }
 
 /// The operator's memory, and that of the next process, which begins with what is there.
-async fn restarted(started: Started) -> anyhow::Result<IdleMemory> {
+async fn restarted(cluster: &TestCluster, started: Started) -> anyhow::Result<IdleMemory> {
     let idle = started.operator.memory()?;
     let started = started.restart().await?;
     started.operator.ready().await?;
     quiet(&started).await?;
+    let restarted = started.operator.memory()?;
+    started.operator.kill().await?;
+    let half = cluster.certificates_half().await?.start()?;
+    half.ready().await?;
+    tokio::time::sleep(TAKEN_OVER).await;
     Ok(IdleMemory {
         idle,
-        restarted: started.operator.memory()?,
+        restarted,
+        certificates: half.memory()?,
     })
 }

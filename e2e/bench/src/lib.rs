@@ -6,6 +6,7 @@
 //! ```
 
 mod arguments;
+mod bed;
 mod blind;
 mod crowd;
 mod figures;
@@ -25,6 +26,7 @@ mod stranger;
 mod table;
 mod targets;
 
-pub use arguments::{Arguments, Delay, ParseDelayError};
+pub use arguments::Arguments;
+pub use bed::{Delay, ParseDelayError};
 pub use measurement::Measurement;
 pub use run::run;

@@ -23,7 +23,7 @@ use windlass_scenarios::{
 };
 
 use super::{
-    arguments::LoadArguments,
+    bed::LoadArguments,
     figures::{mebibytes, requests, short, since},
     measurement::Measurement,
     started::{Started, set_replicas},

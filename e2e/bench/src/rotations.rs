@@ -19,7 +19,7 @@ use windlass_scenarios::{
 };
 
 use super::{
-    arguments::{Bed, LoadArguments},
+    bed::{Bed, LoadArguments},
     figures::{Figures, Lap, LapKind, since},
     measurement::Measurement,
     started::{Started, set_replicas},

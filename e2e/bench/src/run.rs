@@ -11,7 +11,8 @@ use windlass_scenarios::{
 };
 
 use super::{
-    arguments::{Arguments, Bed, MeasuredSubject},
+    arguments::{Arguments, MeasuredSubject},
+    bed::Bed,
     blind, crowd, flood, idle,
     measurement::Measurement,
     migration, nights, repairs, rotations,
@@ -67,6 +68,7 @@ async fn set_up(bed: &Bed, program: PathBuf) -> anyhow::Result<TestCluster> {
     let options = TestClusterOptions {
         refresh_delay: bed.scaled_delay(),
         waits: Waits::Scaled(bed.time_scale),
+        windlass: bed.windlass.clone(),
         ..TestClusterOptions::new(program)
     };
     TestCluster::on(backing, options).await

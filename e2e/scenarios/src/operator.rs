@@ -19,7 +19,6 @@ use tokio::{
 };
 
 use crate::{
-    programs,
     request::text,
     steps::{LEASE, PATIENCE, get, succeed, until},
 };
@@ -55,8 +54,10 @@ pub struct OperatorProcess {
     pub pod: String,
     /// The cluster admin.
     pub client: Client,
-    /// The executable, which is the operator by its first argument: see [`programs`].
+    /// The executable.
     pub program: PathBuf,
+    /// Its first argument, which makes it the operator: see [`crate::programs`].
+    pub subcommand: &'static str,
     /// Its kubeconfig.
     pub kubeconfig: PathBuf,
     /// Its `--bundle-dir`.
@@ -95,7 +96,7 @@ impl OperatorProcess {
             .with_context(|| format!("opening {}", self.log.display()))?;
         let mut command = Command::new(&self.program);
         command
-            .arg(programs::OPERATOR)
+            .arg(self.subcommand)
             .arg("--kubeconfig")
             .arg(&self.kubeconfig);
         if self.half != Some(Half::Certificates) {

@@ -8,6 +8,9 @@ pub const WINDLASS: &str = "windlass";
 /// The first argument that makes the executable the operator.
 pub const OPERATOR: &str = "operator";
 
+/// The first argument that makes the `windlass` command the operator.
+pub const RUN: &str = "run";
+
 /// The first argument that makes the executable the sample operator.
 pub const SAMPLE_OPERATOR: &str = "sample-operator";
 

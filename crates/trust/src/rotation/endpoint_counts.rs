@@ -37,11 +37,3 @@ impl EndpointCounts {
         }
     }
 }
-
-/// A number of things, in words; `one` is what a single one is called.
-pub(super) fn counted(number: usize, one: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        _ => format!("{number} {one}s"),
-    }
-}

@@ -9,7 +9,6 @@ use crate::rotation::{
     ca_state::CaState,
     certificate::{CertificateId, Chain, Fingerprint, TrustSet},
     clock::{ClockReading, Mark},
-    endpoint_counts::counted,
     repair_limiter::Contested,
 };
 
@@ -265,5 +264,13 @@ impl ObservedEndpoint {
     pub fn serves(&self, leaf: Option<&CertificateId>) -> bool {
         let is_it = |chain: &Chain| Some(chain.leaf.fingerprint) == leaf.map(|leaf| leaf.fingerprint);
         self.unobservable.is_none() && !self.chains.is_empty() && self.chains.iter().all(is_it)
+    }
+}
+
+/// A number of things, in words; `one` is what a single one is called.
+fn counted(number: usize, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {one}s"),
     }
 }

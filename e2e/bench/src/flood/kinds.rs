@@ -5,7 +5,10 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 use windlass_object::names;
 
-use super::{object_flood::ObjectFlood, tenant::NAMESPACE};
+use super::object_flood::ObjectFlood;
+
+/// Where the objects of a flood are.
+pub(super) const NAMESPACE: &str = "flood";
 
 /// Labelled Secrets.
 pub(super) const SECRETS: u32 = 500;

@@ -28,7 +28,7 @@ use super::{
     repair_probe::{ProbedRepairs, RepairProbe},
     tenant::Flood,
 };
-use crate::{arguments::Bed, figures::mebibytes, measurement::Measurement};
+use crate::{bed::Bed, figures::mebibytes, measurement::Measurement};
 
 /// Where requests go to.
 const TRAFFIC: &str = "traffic";

@@ -18,13 +18,10 @@ use super::{
     calls::SharedCalls,
     guard::GuardPort,
     idle_connections,
-    kinds::{self, FOREIGN, HOLES, foreign, hole, services_path},
+    kinds::{self, FOREIGN, HOLES, NAMESPACE, foreign, hole, services_path},
     object_flood::ObjectFlood,
 };
 use crate::objects::certificate;
-
-/// Where the objects of a flood are.
-pub(super) const NAMESPACE: &str = "flood";
 
 /// A flood, ready to begin.
 pub(super) struct Flood {

@@ -19,15 +19,7 @@ const NAMESPACE: &str = "platform";
 pub(super) async fn certificates_and_bundles_run_in_processes_of_their_own(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let account = cluster
-        .backing
-        .service_account(operator::NAMESPACE, operator::CERTIFICATES_ACCOUNT);
-    let kubeconfig = cluster.write("certificates.kubeconfig", &account.await?)?;
-    let certificates = cluster
-        .operator
-        .replica(operator::CERTIFICATES_ACCOUNT)
-        .with_kubeconfig(&kubeconfig)
-        .with_half(Half::Certificates);
+    let certificates = cluster.certificates_half().await?;
     let _certificates = certificates.start()?;
     let bundles = cluster
         .operator

@@ -15,7 +15,7 @@ use crate::{
     command::Command,
     forwarder::Forwarder,
     inventory::Inventory,
-    operator::{self, OperatorProcess},
+    operator::{self, Half, OperatorProcess},
     proxy::Proxy,
     steps::{self, PATIENCE, check, get, serving_certificates, until},
 };
@@ -79,12 +79,14 @@ impl TestCluster {
             let node_client = Client::try_from(cluster::config(&admin).await?)?;
             let node_options = backing.node(options.node(directory.path())?).await?;
             let node = start_node(node_client, node_options, stop.clone());
+            let (program, subcommand) = options.operator();
             Ok(Self {
                 operator: OperatorProcess {
                     pod: operator::ACCOUNT.to_owned(),
                     client: client.clone(),
                     arguments: options.arguments(),
-                    program: options.program,
+                    program,
+                    subcommand,
                     kubeconfig,
                     half: None,
                     bundle_dir: bundles,
@@ -122,6 +124,20 @@ impl TestCluster {
         let proxy = Proxy::open(self.operator_client().await?).await?;
         let kubeconfig = self.write(&format!("{}.proxy.kubeconfig", operator.pod), &proxy.kubeconfig())?;
         Ok((operator.with_kubeconfig(&kubeconfig), proxy))
+    }
+
+    /// The half of the operator that looks after certificates, with the rights that it has where it runs by itself.
+    ///
+    /// # Errors
+    ///
+    /// When its account cannot be used.
+    pub async fn certificates_half(&self) -> anyhow::Result<OperatorProcess> {
+        let account = self
+            .backing
+            .service_account(operator::NAMESPACE, operator::CERTIFICATES_ACCOUNT);
+        let kubeconfig = self.write("certificates.kubeconfig", &account.await?)?;
+        let half = self.operator.replica(operator::CERTIFICATES_ACCOUNT);
+        Ok(half.with_kubeconfig(&kubeconfig).with_half(Half::Certificates))
     }
 
     /// `operator` behind a new forwarder, which knows nothing but bytes.

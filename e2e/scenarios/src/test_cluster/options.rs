@@ -18,6 +18,8 @@ const READY_AFTER: &str = "WINDLASS_E2E_READY_AFTER";
 pub struct TestClusterOptions {
     /// The executable that is each program by its first argument: see [`programs`].
     pub program: PathBuf,
+    /// The `windlass` program that is the operator; where there is none, the executable is.
+    pub windlass: Option<PathBuf>,
     /// How long the node takes to bring a changed Secret into a pod, drawn anew each time.
     pub refresh_delay: std::ops::RangeInclusive<Duration>,
     /// How long the operator waits.
@@ -45,10 +47,19 @@ impl TestClusterOptions {
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
+            windlass: None,
             refresh_delay: Duration::ZERO..=Duration::from_secs(1),
             waits: Waits::AsNeeded,
             images: Vec::new(),
             operator_arguments: Vec::new(),
+        }
+    }
+
+    /// The program that is the operator, and the first argument that makes it that.
+    pub(super) fn operator(&self) -> (PathBuf, &'static str) {
+        match &self.windlass {
+            Some(windlass) => (windlass.clone(), programs::RUN),
+            None => (self.program.clone(), programs::OPERATOR),
         }
     }
 
