@@ -111,5 +111,6 @@ mod tests {
         for program in [programs::WINDLASS, programs::OPERATOR, programs::SAMPLE_OPERATOR] {
             assert!(Program::command().find_subcommand(program).is_some(), "{program}");
         }
+        assert!(Cli::command().find_subcommand(programs::RUN).is_some());
     }
 }

@@ -73,8 +73,9 @@ pub(super) async fn measure(
     let title = format!("Creating {definitions} CustomResourceDefinitions and {secrets} Secrets");
     progress.step(&title, fill(client, definitions)).await?;
     tokio::time::sleep(REST).await;
+    let half = cluster.certificates_half().await?;
     let started = Instant::now();
-    let operator = cluster.certificates_half().await?.start()?;
+    let operator = half.start()?;
     let injected = progress
         .step("Waiting for the first trust bundle", injected(client, 0))
         .await

@@ -42,9 +42,6 @@ const NAMESPACE: &str = "idle";
 /// How long no write may come before all counts as settled.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// How long after its start a process has come to lead, whoever held the Lease, and has looked at all there is.
-const TAKEN_OVER: Duration = Duration::from_secs(30);
-
 /// How long settling may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -226,8 +223,13 @@ async fn restarted(cluster: &TestCluster, started: Started) -> anyhow::Result<Id
     let restarted = started.operator.memory()?;
     started.operator.kill().await?;
     let half = cluster.certificates_half().await?.start()?;
-    half.ready().await?;
-    tokio::time::sleep(TAKEN_OVER).await;
+    until(
+        "the half that looks after certificates leads",
+        PATIENCE,
+        async || Ok(check(half.leads().await?, || "it stands by".to_owned())),
+    )
+    .await?;
+    tokio::time::sleep(QUIET).await;
     Ok(IdleMemory {
         idle,
         restarted,

@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     request::text,
-    steps::{LEASE, PATIENCE, get, succeed, until},
+    steps::{CERTIFICATES_LEASE, LEASE, PATIENCE, get, succeed, until},
 };
 
 /// The namespace of the operator.
@@ -233,14 +233,17 @@ impl Running {
     ///
     /// When the process cannot be waited for, or the Lease cannot be freed.
     pub async fn kill(self) -> anyhow::Result<()> {
-        let OperatorProcess { client, pod, .. } = self.operator.clone();
+        let OperatorProcess {
+            client, pod, half, ..
+        } = self.operator.clone();
+        let path = lease_of(half);
         self.crash().await?;
-        let Some(lease) = get(&client, LEASE).await? else {
+        let Some(lease) = get(&client, path).await? else {
             return Ok(());
         };
         if holds(&pod, &lease) {
             let freed = json!({"spec": {"holderIdentity": ""}});
-            succeed(&client, "PATCH", LEASE, Some(&freed)).await?;
+            succeed(&client, "PATCH", path, Some(&freed)).await?;
         }
         Ok(())
     }
@@ -260,7 +263,8 @@ impl Running {
     ///
     /// When the API server cannot be asked.
     pub async fn leads(&self) -> anyhow::Result<bool> {
-        let lease = get(&self.operator.client, LEASE).await?.unwrap_or_default();
+        let lease = get(&self.operator.client, lease_of(self.operator.half)).await?;
+        let lease = lease.unwrap_or_default();
         Ok(holds(&self.operator.pod, &lease))
     }
 
@@ -377,6 +381,14 @@ pub(crate) fn user_of(account: &str) -> String {
 }
 
 /// Whether a process in `pod` holds the Lease.
+/// The Lease of a half, or of both in one process.
+fn lease_of(half: Option<Half>) -> &'static str {
+    match half {
+        Some(Half::Certificates) => CERTIFICATES_LEASE,
+        Some(Half::Bundles) | None => LEASE,
+    }
+}
+
 fn holds(pod: &str, lease: &Value) -> bool {
     let holder = text(lease, "/spec/holderIdentity");
     holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))

@@ -26,6 +26,10 @@ pub const BUNDLE_DEPLOYMENTS: &str = "/apis/windlass.dev/v1alpha1/bundledeployme
 /// The Lease by which one replica of the operator leads.
 pub const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass";
 
+/// The Lease by which one replica of the half that looks after certificates leads.
+pub const CERTIFICATES_LEASE: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass-certificates";
+
 /// The collection of CustomResourceDefinitions.
 pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
