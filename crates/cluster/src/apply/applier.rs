@@ -99,20 +99,38 @@ impl Applier {
     ///
     /// [`ApplyError`]; nothing has been written then.
     pub async fn ensure(&self, desired: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
+        if let Some(outcome) = self.ensure_existing(desired, owner).await? {
+            return Ok(outcome);
+        }
+        let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
+        let body = owned(desired, owner, &Value::Null);
+        let create = self.create(&key, &body, owner);
+        self.bounded(&key, &body, &Value::Null, owner, create).await
+    }
+
+    /// The same, for an object that is there; `None` where it is not, whatever a watch that lags shows.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError`]; nothing has been written then.
+    pub async fn ensure_existing(
+        &self,
+        desired: &Value,
+        owner: &Applicant,
+    ) -> Result<Option<Outcome>, ApplyError> {
         let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
         let body = owned(desired, owner, &Value::Null);
         let Some(live) = self.live(&key, &body).await? else {
-            let create = self.create(&key, &body, owner);
-            return self.bounded(&key, &body, &Value::Null, owner, create).await;
+            return Ok(None);
         };
         let live = self.take_over(&key, live, owner).await?;
         let body = owned(desired, owner, &live);
         if self.holds(&key, &body, &live) {
             self.repairs.settled(&key);
-            return Ok(Outcome::Unchanged);
+            return Ok(Some(Outcome::Unchanged));
         }
         let write = self.write(&key, &body, &live, owner);
-        self.bounded(&key, &body, &live, owner, write).await
+        self.bounded(&key, &body, &live, owner, write).await.map(Some)
     }
 
     /// Sees to it that an object which sends API traffic to a webhook is there: `armed` is all of it, with its CA

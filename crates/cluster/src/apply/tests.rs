@@ -51,6 +51,18 @@ fn status(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "", "reason": ""})
 }
 
+/// An index that a watch has told of a Service.
+fn seen(service: &Value) -> Index {
+    let served = kinds::SECRET.object(Some("n"), "windlass-cert");
+    let service = serde_json::from_value(service.clone()).unwrap();
+    let index = Index::new();
+    index.apply(
+        &Watch::all(kinds::SERVICE),
+        slim(service, &kinds::SERVICE, &served).unwrap(),
+    );
+    index
+}
+
 fn desired() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "c"}, "data": {"a": "b"}})
 }
@@ -124,16 +136,6 @@ async fn a_service_that_leads_elsewhere_is_put_back_however_large_it_is() {
             "spec": {"selector": {"app": "a"}, "sessionAffinity": "None"},
         });
         let as_applied = made(&body_of(&desired, &applicant()));
-        let seen = |live: &Value| {
-            let served = kinds::SECRET.object(Some("n"), "windlass-cert");
-            let live = serde_json::from_value(live.clone()).unwrap();
-            let index = Index::new();
-            index.apply(
-                &Watch::all(kinds::SERVICE),
-                slim(live, &kinds::SERVICE, &served).unwrap(),
-            );
-            index
-        };
         let unchanged = vec![(200, as_applied.clone())];
         let (applier, requests) = applier_that_has_seen(seen(&as_applied), unchanged);
         let outcome = applier.ensure(&desired, &applicant()).await.unwrap();
@@ -152,6 +154,20 @@ async fn a_service_that_leads_elsewhere_is_put_back_however_large_it_is() {
         let asked: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
         assert_eq!(asked, asks);
     }
+}
+
+#[tokio::test]
+async fn what_a_late_watch_shows_still_is_not_created_where_only_existing_objects_are_wanted() {
+    let desired = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"namespace": "n", "name": "s", "annotations": {"note": "x".repeat(100_000)}},
+    });
+    let index = seen(&made(&body_of(&desired, &applicant())));
+    let (applier, requests) = applier_that_has_seen(index, vec![(404, status(404))]);
+    let outcome = applier.ensure_existing(&desired, &applicant()).await.unwrap();
+    assert_eq!(outcome, None);
+    let asked: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
+    assert_eq!(asked, ["GET"]);
 }
 
 #[tokio::test]

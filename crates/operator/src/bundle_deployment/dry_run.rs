@@ -41,6 +41,9 @@ impl BundleReconciler {
     pub(super) async fn dry_run(&self, owner: &Applicant, loaded: &Loaded) -> Result<(), Halt> {
         let name = &owner.bundle_deployment;
         let (bodies, subject) = self.to_try(owner, loaded).await?;
+        // What is deleted while the API server answers was refused over.
+        let over = bodies.iter().filter_map(ObjectKey::of);
+        let over = over.filter(|key| self.context.index.find(key).is_some()).collect();
         if bodies.is_empty() {
             self.dry_runs.forget(name);
             return Ok(());
@@ -51,10 +54,6 @@ impl BundleReconciler {
             Some(known) => known,
             None => {
                 let refusals = self.try_all(owner, &bodies).await?;
-                let keys = bodies.iter().filter_map(ObjectKey::of);
-                let over = keys
-                    .filter(|key| self.context.index.find(key).is_some())
-                    .collect();
                 self.dry_runs.keep(name, subject, refusals.clone(), over, now);
                 refusals
             }

@@ -49,20 +49,27 @@ impl BundleReconciler {
     /// Applies an object. One that somebody deleted so that the API server takes another revision does not come back before that
     /// is tried.
     pub(super) async fn ensure(&self, object: &Value, owner: &Applicant) -> Result<(), Halt> {
-        if let Some(key) = ObjectKey::of(object)
-            && self.context.index.find(&key).is_none()
-            && self.dry_runs.hears_of_deletion(&owner.bundle_deployment, &key)
-        {
-            let message = format!("{key} was deleted: trying again what was refused");
-            let outcome = InstallOutcome::waiting(Milestone::Installed, "Retrying", message);
-            return Err(Halt::Later(outcome, LAG));
-        }
-        self.context
-            .applier
-            .ensure(object, owner)
+        let applier = &self.context.applier;
+        let name = &owner.bundle_deployment;
+        let Some(key) = ObjectKey::of(object).filter(|key| self.dry_runs.is_refused_over(name, key)) else {
+            applier.ensure(object, owner).await.map_err(refused)?;
+            return Ok(());
+        };
+        if applier
+            .ensure_existing(object, owner)
             .await
-            .map_err(refused)?;
-        Ok(())
+            .map_err(refused)?
+            .is_some()
+        {
+            return Ok(());
+        }
+        // As long as a watch shows it, what was refused is not tried again.
+        if self.context.index.find(&key).is_none() {
+            self.dry_runs.hears_of_deletion(name, &key);
+        }
+        let message = format!("{key} was deleted: trying again what was refused");
+        let outcome = InstallOutcome::waiting(Milestone::Installed, "Retrying", message);
+        Err(Halt::Later(outcome, LAG))
     }
 
     /// Applies the objects of a phase, but for Services that webhooks may call. `in_transition`: pods of another revision may be

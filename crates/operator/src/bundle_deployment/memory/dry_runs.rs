@@ -58,12 +58,18 @@ impl DryRuns {
         self.0.lock().insert(name.to_owned(), dry_run);
     }
 
-    /// Whether a plan was refused while an object was there that is gone now. Says so once: whoever hears it asks again before
-    /// the object comes back.
-    pub(in crate::bundle_deployment) fn hears_of_deletion(&self, name: &str, object: &ObjectKey) -> bool {
-        let mut known = self.0.lock();
-        let refused = known.get_mut(name).filter(|known| !known.refusals.is_empty());
-        refused.is_some_and(|refused| refused.over.remove(object))
+    /// Whether a plan was refused while an object was there: should it be gone, that plan is tried before it comes back.
+    pub(in crate::bundle_deployment) fn is_refused_over(&self, name: &str, object: &ObjectKey) -> bool {
+        let known = self.0.lock();
+        let refused = known.get(name).filter(|known| !known.refusals.is_empty());
+        refused.is_some_and(|refused| refused.over.contains(object))
+    }
+
+    /// Takes note that an object is gone, so that it holds its installed revision up only once.
+    pub(in crate::bundle_deployment) fn hears_of_deletion(&self, name: &str, object: &ObjectKey) {
+        if let Some(known) = self.0.lock().get_mut(name) {
+            known.over.remove(object);
+        }
     }
 
     /// Forgets one that is gone, or has nothing left to try.
@@ -108,11 +114,12 @@ mod tests {
             let over = BTreeSet::from([config.clone()]);
             dry_runs.keep("a", "1".to_owned(), refusals, over, Timestamp::UNIX_EPOCH);
         };
-        assert!(!dry_runs.hears_of_deletion("a", &config));
+        assert!(!dry_runs.is_refused_over("a", &config));
         keep(&["immutable"]);
-        assert!(dry_runs.hears_of_deletion("a", &config));
-        assert!(!dry_runs.hears_of_deletion("a", &config), "it was asked again");
+        assert!(dry_runs.is_refused_over("a", &config));
+        dry_runs.hears_of_deletion("a", &config);
+        assert!(!dry_runs.is_refused_over("a", &config), "it was asked again");
         keep(&[]);
-        assert!(!dry_runs.hears_of_deletion("a", &config), "nothing was refused");
+        assert!(!dry_runs.is_refused_over("a", &config), "nothing was refused");
     }
 }
