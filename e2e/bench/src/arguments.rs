@@ -5,8 +5,8 @@ use std::fmt;
 use clap::{Parser, Subcommand};
 
 use super::{
-    bed::Bed, blind::BlindArguments, crowd::CrowdArguments, flood::FloodArguments, idle::IdleArguments,
-    migration::MigrationArguments, nights::NightArguments, repairs::RepairArguments,
+    bed::Bed, blind::BlindArguments, changes::ChangeArguments, crowd::CrowdArguments, flood::FloodArguments,
+    idle::IdleArguments, migration::MigrationArguments, nights::NightArguments, repairs::RepairArguments,
     rotations::RotationArguments,
 };
 
@@ -34,6 +34,8 @@ pub struct Arguments {
 pub enum MeasuredSubject {
     /// Rotations under a steady load of requests to the webhooks of the sample bundle.
     Rotations(RotationArguments),
+    /// How soon many targets carry a new CA.
+    Changes(ChangeArguments),
     /// How soon targets are repaired, beside many others and all at once.
     Repairs(RepairArguments),
     /// Rotations while leaders are killed or clocks step, and somebody takes trust bundles away.
@@ -56,6 +58,7 @@ impl fmt::Display for Arguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
             MeasuredSubject::Rotations(rotations) => rotations.fmt(f)?,
+            MeasuredSubject::Changes(changes) => changes.fmt(f)?,
             MeasuredSubject::Repairs(repairs) => repairs.fmt(f)?,
             MeasuredSubject::Nights(nights) => nights.fmt(f)?,
             MeasuredSubject::Blind(blind) => blind.fmt(f)?,
@@ -94,10 +97,14 @@ mod tests {
     fn each_measurement_says_what_it_does() {
         for (arguments, plan) in [
             (&["rotations", "--count", "3"][..], "3 CA rotations"),
+            (
+                &["changes", "--targets", "7", "--source", "secret", "--applied"],
+                "7 CustomResourceDefinitions that somebody applies: the CA of their Secret changes 3 times",
+            ),
             (&["repairs", "--targets", "7"], "7 CustomResourceDefinitions: 300"),
             (
                 &["repairs", "--kind", "webhooks"],
-                "1000 ValidatingWebhookConfigurations",
+                "1000 ValidatingWebhookConfigurations of 5 webhooks",
             ),
             (
                 &["nights", "--kills-every", "20s"],

@@ -225,6 +225,13 @@ impl fmt::Display for Average {
     }
 }
 
+/// The one in the middle; of an even number, the longer of the two.
+pub(super) fn median(times: impl Iterator<Item = Duration>) -> Duration {
+    let mut times: Vec<_> = times.collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
 /// A duration with as many digits as matter.
 pub(super) fn short(duration: Duration) -> String {
     match duration.as_millis() {
@@ -291,6 +298,13 @@ mod tests {
         assert!(of_rotations.starts_with("+20."), "{of_rotations}");
         assert!(added(LapKind::Rotations, 5).unwrap().starts_with('-'));
         assert_eq!(added(LapKind::Other, 30), None);
+    }
+
+    #[test]
+    fn the_median_is_that_of_the_middle_round() {
+        let times = |seconds: &[u64]| median(seconds.iter().copied().map(Duration::from_secs));
+        assert_eq!(times(&[9, 1, 5]), Duration::from_secs(5));
+        assert_eq!(times(&[]), Duration::ZERO);
     }
 
     #[test]

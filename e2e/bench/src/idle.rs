@@ -14,8 +14,9 @@ use windlass_scenarios::{
 use super::{
     figures::{mebibytes, requests, since},
     measurement::Measurement,
-    objects::{CrowdKind, TargetCrowd, certificate, service, target},
+    objects::{certificate, service, target},
     started::Started,
+    target_crowd::{CrowdKind, CrowdSource, TargetCrowd},
 };
 
 /// How idleness is measured: all ServingCertificates settle, then the operator's requests are counted while nothing happens.
@@ -79,6 +80,8 @@ pub(super) async fn measure(
     let crowd = (arguments.targets > 0).then_some(TargetCrowd {
         namespace: NAMESPACE,
         certificate: CROWDED,
+        source: CrowdSource::Certificate,
+        applied: false,
         kind: CrowdKind::Definitions,
         targets: arguments.targets,
     });

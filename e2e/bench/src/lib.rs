@@ -1,4 +1,4 @@
-//! `e2e/soak`: what rotations cost, repairs, bad nights, floods, rewriting stored objects, a large cluster, and idleness, in
+//! `e2e/soak`: what rotations cost, changes of CAs, repairs, bad nights, floods, rewriting stored objects, a large cluster, and idleness, in
 //! figures.
 //!
 //! ```text
@@ -6,8 +6,10 @@
 //! ```
 
 mod arguments;
+mod bare_client;
 mod bed;
 mod blind;
+mod changes;
 mod crowd;
 mod figures;
 mod flood;
@@ -24,6 +26,7 @@ mod run;
 mod started;
 mod stranger;
 mod table;
+mod target_crowd;
 mod targets;
 
 pub use arguments::Arguments;

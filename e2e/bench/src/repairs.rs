@@ -7,7 +7,6 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 use windlass_scenarios::{
     load::Latencies,
@@ -18,11 +17,12 @@ use windlass_scenarios::{
 };
 
 use super::{
-    figures::{requests, short, since},
+    bare_client,
+    figures::{self, requests, short, since},
     measurement::Measurement,
-    objects::{CrowdKind, TargetCrowd},
     stranger::{ForeignWrite, Stranger},
     table::FiguresTable,
+    target_crowd::{CrowdKind, CrowdSource, TargetCrowd},
 };
 
 /// How repairs are measured: one target at a time loses its trust bundle, then all do at once, and a client without an
@@ -51,9 +51,6 @@ const NAMESPACE: &str = "repairs";
 
 /// The ServingCertificate, and its Service.
 const CERTIFICATE: &str = "hook";
-
-/// Writes of a client that are under way at a time: as many as the operator has.
-const IN_FLIGHT: usize = 16;
 
 /// How far the next target is from the one before: the operator slows down for a target that is overwritten again and
 /// again, and neighbours were created together.
@@ -116,6 +113,8 @@ pub(super) async fn measure(
     let crowd = TargetCrowd {
         namespace: NAMESPACE,
         certificate: CERTIFICATE,
+        source: CrowdSource::Certificate,
+        applied: false,
         kind: arguments.kind,
         targets: arguments.targets,
     };
@@ -139,20 +138,8 @@ pub(super) async fn measure(
         .await?;
     operator.stop().await?;
     let bare = progress
-        .step("Repairing without an operator", run.bare(arguments.rounds, false))
+        .step("Repairing without an operator", run.bare(arguments.rounds))
         .await?;
-    let same = match arguments.kind {
-        CrowdKind::Definitions => {
-            progress
-                .step(
-                    "Repairing by the operator's writes",
-                    run.bare(arguments.rounds, true),
-                )
-                .await?
-        }
-        // A webhook configuration is written once.
-        CrowdKind::Webhooks => bare.clone(),
-    };
     let counted = progress
         .step("Counting the operator's requests", run.counted())
         .await?;
@@ -162,24 +149,18 @@ pub(super) async fn measure(
     Ok(Measurement {
         tables: [
             singles_table(&singles).to_string(),
-            floods_table(&[
-                ("operator", &repaired),
-                ("bare client", &bare),
-                ("same writes", &same),
-            ])
-            .to_string(),
+            floods_table(&[("operator", &repaired), ("bare client", &bare)]).to_string(),
             counted,
         ]
         .join("\n"),
         failures: Vec::new(),
         missed: Vec::new(),
         summary: format!(
-            "{} {}: one is repaired within {} (p99); all take {} times as long as by a client that writes once, {} as by one that writes the same",
+            "{} {}: one is repaired within {} (p99); all take {} times as long as by a bare client",
             arguments.targets,
             arguments.kind.noun(),
             singles.0.percentile(99).map(short).unwrap_or_default(),
             ratios(&repaired, &bare),
-            ratios(&repaired, &same),
         ),
     })
 }
@@ -222,22 +203,22 @@ impl RepairRun<'_> {
         let mut floods = Vec::new();
         for _ in 0..rounds {
             tokio::time::sleep(REST).await;
-            let written = self.write_all("", false).await?;
+            let written = bare_client::write_all(&self.stranger, "").await?;
             let end = self.all_are_right(&written).await?;
             floods.push(FloodTimes::new(&written, end));
         }
         Ok(floods)
     }
 
-    /// All lose their trust bundle, and then a client gives it back; it leaves no trace where the operator would leave none.
-    async fn bare(&self, rounds: u32, without_trace: bool) -> anyhow::Result<Vec<FloodTimes>> {
+    /// All lose their trust bundle, and then a client gives it back.
+    async fn bare(&self, rounds: u32) -> anyhow::Result<Vec<FloodTimes>> {
         let mut floods = Vec::new();
         for _ in 0..rounds {
             tokio::time::sleep(REST).await;
-            let overwritten = self.write_all("", false).await?;
+            let overwritten = bare_client::write_all(&self.stranger, "").await?;
             let overwriting = FloodTimes::new(&overwritten, Instant::now()).overwriting;
             tokio::time::sleep(REST).await;
-            let repaired = self.write_all(&self.right, without_trace).await?;
+            let repaired = bare_client::write_all(&self.stranger, &self.right).await?;
             let end = self.all_are_right(&repaired).await?;
             let repairing = FloodTimes::new(&repaired, end);
             floods.push(FloodTimes {
@@ -256,25 +237,12 @@ impl RepairRun<'_> {
         operator.ready().await?;
         tokio::time::sleep(REST).await;
         let before = proxy.requests();
-        let written = self.write_all("", false).await?;
+        let written = bare_client::write_all(&self.stranger, "").await?;
         self.all_are_right(&written).await?;
         tokio::time::sleep(REST).await;
         let sent = since(&before, proxy.requests());
         operator.stop().await?;
         Ok(requests(&sent, "a repair", self.stranger.targets()).to_string())
-    }
-
-    async fn write_all(&self, bundle: &str, without_trace: bool) -> anyhow::Result<Vec<ForeignWrite>> {
-        let stranger = &self.stranger;
-        let writing = (0..stranger.targets()).map(|target| async move {
-            match without_trace {
-                true => stranger.write_without_trace(target, bundle).await,
-                false => stranger.write(target, bundle).await,
-            }
-        });
-        // Boxed: a stream of borrowing futures is not known to be `Send`.
-        let writing = stream::iter(writing).buffered(IN_FLIGHT).boxed_local();
-        writing.try_collect().await
     }
 
     /// Waits until every target carries the trust bundle again that was in it before it was written.
@@ -341,9 +309,7 @@ fn floods_table(floods: &[(&str, &Vec<FloodTimes>)]) -> FiguresTable {
 /// after it.
 fn ratios(operator: &[FloodTimes], client: &[FloodTimes]) -> String {
     let median = |rounds: &[FloodTimes], time: fn(&FloodTimes) -> Duration| {
-        let mut times: Vec<_> = rounds.iter().map(|round| time(round).as_secs_f64()).collect();
-        times.sort_unstable_by(f64::total_cmp);
-        times.get(times.len() / 2).copied().unwrap_or_default()
+        figures::median(rounds.iter().map(time)).as_secs_f64()
     };
     let repairing = median(client, |round| round.from_last);
     let whole = median(operator, |round| round.from_first);

@@ -13,7 +13,7 @@ use windlass_scenarios::{
 use super::{
     arguments::{Arguments, MeasuredSubject},
     bed::Bed,
-    blind, crowd, flood, idle,
+    blind, changes, crowd, flood, idle,
     measurement::Measurement,
     migration, nights, repairs, rotations,
 };
@@ -35,6 +35,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             MeasuredSubject::Rotations(rotations) => {
                 rotations::measure(rotations, &arguments.bed, &cluster, &progress).await
             }
+            MeasuredSubject::Changes(changes) => changes::measure(changes, &cluster, &progress).await,
             MeasuredSubject::Repairs(repairs) => repairs::measure(repairs, &cluster, &progress).await,
             MeasuredSubject::Nights(nights) => nights::measure(nights, &cluster, &progress).await,
             MeasuredSubject::Blind(blind) => blind::measure(blind, &cluster, &progress).await,

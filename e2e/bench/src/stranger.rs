@@ -24,6 +24,9 @@ use super::objects::TARGET_KINDS;
 /// The stranger's field manager.
 pub(super) const MANAGER: &str = "a-stranger";
 
+/// How long it may take until all targets carry something: a rotation waits for much before it writes them.
+const ALL: Duration = Duration::from_secs(900);
+
 /// Writes trust bundles into all targets that call one Service.
 pub(super) struct Stranger {
     client: Client,
@@ -106,46 +109,17 @@ impl Stranger {
 
     /// Puts `bundle`, in base64, into a target.
     pub(super) async fn write(&self, target: usize, bundle: &str) -> anyhow::Result<ForeignWrite> {
-        self.write_object(target, bundle).await.map(|(write, _)| write)
-    }
-
-    /// Puts `bundle` into a target, and takes the stranger's entry out of its managed fields in a second write, as the
-    /// operator does with its own.
-    pub(super) async fn write_without_trace(
-        &self,
-        target: usize,
-        bundle: &str,
-    ) -> anyhow::Result<ForeignWrite> {
-        let (write, object) = self.write_object(target, bundle).await?;
-        let entries = object["metadata"]["managedFields"].as_array();
-        let own = entries.and_then(|entries| entries.iter().position(|entry| entry["manager"] == MANAGER));
-        if let Some(own) = own {
-            let entry = format!("/metadata/managedFields/{own}");
-            let patch = json!([
-                {"op": "test", "path": format!("{entry}/manager"), "value": MANAGER},
-                {"op": "remove", "path": entry},
-            ]);
-            self.patch(target, &patch).await?;
-        }
-        Ok(ForeignWrite {
-            answered: Instant::now(),
-            ..write
-        })
-    }
-
-    async fn write_object(&self, target: usize, bundle: &str) -> anyhow::Result<(ForeignWrite, Value)> {
         let pointers = &self.target(target)?.pointers;
         let operations = pointers
             .iter()
             .map(|pointer| json!({"op": "add", "path": pointer, "value": bundle}));
         let sent = Instant::now();
         let object = self.patch(target, &Value::Array(operations.collect())).await?;
-        let write = ForeignWrite {
+        Ok(ForeignWrite {
             sent,
             answered: Instant::now(),
             version: version_number(text(&object, "/metadata/resourceVersion")),
-        };
-        Ok((write, object))
+        })
     }
 
     async fn patch(&self, target: usize, patch: &Value) -> anyhow::Result<Value> {
@@ -161,14 +135,51 @@ impl Stranger {
         write: &ForeignWrite,
         is_right: impl Fn(&str) -> bool,
     ) -> anyhow::Result<Instant> {
+        self.shows(target, PATIENCE, |carried| {
+            carried.version >= write.version && carried.bundles.iter().all(|bundle| is_right(bundle))
+        })
+        .await
+    }
+
+    /// Waits until all targets carry nothing but bundles that `is_right` takes. When the first was shown to, and the last.
+    pub(super) async fn all_carry(
+        &self,
+        is_right: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<(Instant, Instant)> {
+        let mut shown = Vec::new();
+        for target in 0..self.targets() {
+            let carries = |carried: &Carried| carried.bundles.iter().all(|bundle| is_right(bundle));
+            shown.push(self.shows(target, ALL, carries).await?);
+        }
+        let first_and_last = shown.iter().min().copied().zip(shown.iter().max().copied());
+        first_and_last.context("no target")
+    }
+
+    /// What a target carries in its first place.
+    pub(super) fn carried(&self, target: usize) -> anyhow::Result<String> {
+        let carried = self.target(target)?.carried.borrow();
+        carried
+            .bundles
+            .first()
+            .cloned()
+            .context("it has no place for a bundle")
+    }
+
+    async fn shows(
+        &self,
+        target: usize,
+        patience: Duration,
+        holds: impl Fn(&Carried) -> bool,
+    ) -> anyhow::Result<Instant> {
         let target = self.target(target)?;
         let mut carried = target.carried.clone();
-        let holds = |carried: &Carried| {
-            carried.version >= write.version && carried.bundles.iter().all(|bundle| is_right(bundle))
-        };
-        let carried = tokio::time::timeout(PATIENCE, carried.wait_for(holds)).await;
-        let carried =
-            carried.with_context(|| format!("{} was not repaired within {PATIENCE:?}", target.path))?;
+        let carried = tokio::time::timeout(patience, carried.wait_for(holds)).await;
+        let carried = carried.with_context(|| {
+            format!(
+                "{} does not carry its trust bundle after {patience:?}",
+                target.path
+            )
+        })?;
         Ok(carried.context("the watch has ended")?.since)
     }
 
