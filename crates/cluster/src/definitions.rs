@@ -6,7 +6,8 @@ use tokio::sync::broadcast;
 use windlass_object::object;
 
 use crate::{
-    index::{Change, Index},
+    Change,
+    index::Index,
     kind::{Kind, kinds},
     watch::Watch,
 };
@@ -22,6 +23,7 @@ pub(crate) fn are_of(kind: &Kind) -> bool {
 pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
     loop {
         match changes.recv().await {
+            Ok(change) if !are_of(&Kind::of(&change.key)) => {}
             Ok(change) => {
                 let definition = change.after.or(change.before);
                 if definition.is_some_and(|definition| defines(&definition.read(), kind)) {

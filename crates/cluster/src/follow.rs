@@ -12,7 +12,6 @@ use futures::StreamExt;
 use http::{Request, Response};
 use kube::{
     Api, Client,
-    api::DynamicObject,
     client::Body,
     runtime::{WatchStreamExt, watcher},
 };
@@ -28,6 +27,7 @@ use crate::{
     slim::slim,
     telemetry::chain,
     watch::Watch,
+    watched_object::WatchedObject,
 };
 
 /// Is told why a watch could not be listed or followed, and when it is.
@@ -125,7 +125,7 @@ pub(crate) async fn follow(
 async fn follow_served(
     index: &Index,
     watch: &Watch,
-    api: Api<DynamicObject>,
+    api: Api<WatchedObject>,
     served: &ObjectKey,
     note: &Note<'_>,
 ) -> bool {
@@ -158,7 +158,7 @@ async fn follow_served(
         match event {
             Ok(watcher::Event::Init) => index.begin_relist(watch),
             Ok(watcher::Event::InitApply(object)) => {
-                if let Some(object) = slim(object, &watch.kind, served) {
+                if let Some(object) = slim(object.object, &watch.kind, served) {
                     index.relist(watch, object);
                 }
             }
@@ -168,12 +168,15 @@ async fn follow_served(
                 index.finish_relist(watch);
             }
             Ok(watcher::Event::Apply(object)) => {
-                if let Some(object) = slim(object, &watch.kind, served) {
+                if let Some(object) = slim(object.object, &watch.kind, served) {
                     index.apply(watch, object);
                 }
             }
             Ok(watcher::Event::Delete(object)) => {
-                if let Some(key) = slim(object, &watch.kind, served).as_ref().and_then(ObjectKey::of) {
+                if let Some(key) = slim(object.object, &watch.kind, served)
+                    .as_ref()
+                    .and_then(ObjectKey::of)
+                {
                     index.delete(watch, &key);
                 }
             }

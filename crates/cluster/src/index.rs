@@ -12,7 +12,8 @@ use windlass_object::ObjectKey;
 use windlass_trust::injection::CaSource;
 
 use crate::{
-    IndexedObject,
+    Change, IndexedObject,
+    change::{ChangedObject, difference},
     kind::{Kind, kinds},
     relation::Relation,
     shelf::{Found, SeenObjects, Shelf},
@@ -29,44 +30,8 @@ pub struct Index {
     arrivals: broadcast::Sender<Kind>,
 }
 
-/// One object that came, changed or went.
-#[derive(Clone, Debug)]
-pub struct Change {
-    /// The object.
-    pub key: ObjectKey,
-    /// How it was known before.
-    pub before: Option<IndexedObject>,
-    /// How it is now; `None` when it is gone.
-    pub after: Option<IndexedObject>,
-}
-
 /// How many changes a slow reader may lag behind before it has to look at everything again.
 const BACKLOG: usize = 1024;
-
-// === impl Change ===
-
-impl Change {
-    /// The object as it was known before, and as it is now.
-    pub fn versions(&self) -> impl Iterator<Item = Arc<Value>> {
-        self.before.iter().chain(&self.after).map(IndexedObject::read)
-    }
-
-    /// Whether the object came, went, or changed in one of these fields, which are JSON pointers.
-    pub fn differs_in(&self, fields: &[&str]) -> bool {
-        let Some((before, after)) = self.both_versions() else {
-            return true;
-        };
-        fields
-            .iter()
-            .any(|field| before.pointer(field) != after.pointer(field))
-    }
-
-    /// The object as it was known before and as it is now, where it neither came nor went.
-    pub fn both_versions(&self) -> Option<(Arc<Value>, Arc<Value>)> {
-        let (before, after) = self.before.as_ref().zip(self.after.as_ref())?;
-        Some((before.read(), after.read()))
-    }
-}
 
 // === impl Index ===
 
@@ -181,11 +146,11 @@ impl Index {
     /// An object came or changed.
     pub fn apply(&self, watch: &Watch, object: Value) {
         let Some(key) = ObjectKey::of(&object) else { return };
-        let after = IndexedObject::from(object);
-        let before = self.edit(watch, |shelf| shelf.insert(key.clone(), after.clone()));
+        let after = ChangedObject::parsed(object);
+        let before = self.edit(watch, |shelf| shelf.insert(key.clone(), after.indexed().clone()));
         self.publish(Change {
             key,
-            before,
+            before: before.map(Into::into),
             after: Some(after),
         });
     }
@@ -197,8 +162,8 @@ impl Index {
             // Another watch of the kind may still see it: it only left a selector then.
             self.publish(Change {
                 key: key.clone(),
-                before,
-                after: self.find_indexed(key),
+                before: before.map(Into::into),
+                after: self.find_indexed(key).map(Into::into),
             });
         }
     }
@@ -224,7 +189,7 @@ impl Index {
             self.publish(Change {
                 key,
                 before: None,
-                after: Some(after),
+                after: Some(after.into()),
             });
         }
     }
@@ -299,27 +264,6 @@ fn of(_: &ObjectKey, object: &IndexedObject) -> IndexedObject {
 
 fn with_key(key: &ObjectKey, object: &IndexedObject) -> (ObjectKey, IndexedObject) {
     (key.clone(), object.clone())
-}
-
-/// What turns `before` into `after`.
-fn difference(before: &SeenObjects, after: &SeenObjects) -> Vec<Change> {
-    let gone = before
-        .iter()
-        .filter(|(key, _)| !after.contains_key(key))
-        .map(|(key, object)| Change {
-            key: key.clone(),
-            before: Some(object.clone()),
-            after: None,
-        });
-    let present = after.iter().filter_map(|(key, object)| {
-        let known = before.get(key);
-        (known != Some(object)).then(|| Change {
-            key: key.clone(),
-            before: known.cloned(),
-            after: Some(object.clone()),
-        })
-    });
-    gone.chain(present).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_object::{names, object};
+use windlass_trust::injection::CaSource;
 
 use crate::relation::Relation;
 
@@ -11,6 +12,8 @@ use crate::relation::Relation;
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexedObject {
     form: Form,
+    version: Option<Arc<str>>,
+    bundle_deployment: Option<Arc<str>>,
     relation: Option<Arc<Relation>>,
 }
 
@@ -20,15 +23,52 @@ enum Form {
     Parsed(Arc<Value>),
 }
 
+/// How many bytes most texts have at the most: one that grows while it is written is copied again and again.
+const MOST_TEXTS: usize = 8 << 10;
+
 // === impl IndexedObject ===
 
 impl IndexedObject {
+    /// Of an object that somebody else needs, too.
+    pub(crate) fn of(object: &Value) -> Self {
+        // Ours are few, and looked at with every change of others.
+        let (group, _) = object::group_and_version(object::text(object, "/apiVersion").unwrap_or_default());
+        let form = match group == names::GROUP {
+            true => Form::Parsed(Arc::new(object.clone())),
+            false => Form::Text(text(object).into()),
+        };
+        Self {
+            form,
+            version: object::text(object, "/metadata/resourceVersion").map(Into::into),
+            bundle_deployment: object::label(object, names::BUNDLE_DEPLOYMENT).map(Into::into),
+            relation: Relation::of(object).map(Arc::new),
+        }
+    }
+
     /// The object, parsed. Whoever looks at many lets go of each before the next.
     pub fn read(&self) -> Arc<Value> {
         match &self.form {
             // What was written from a `Value` is read as one.
             Form::Text(text) => Arc::new(serde_json::from_str(text).unwrap_or_default()),
             Form::Parsed(object) => object.clone(),
+        }
+    }
+
+    /// Its resourceVersion, known without parsing it.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    /// The BundleDeployment that its label names, known without parsing it.
+    pub fn bundle_deployment(&self) -> Option<&str> {
+        self.bundle_deployment.as_deref()
+    }
+
+    /// Whose trust bundle it asks for, known without parsing it.
+    pub fn ca_source(&self) -> Option<&CaSource> {
+        match self.relation()? {
+            Relation::Target(source) => Some(source),
+            Relation::Endpoints(..) => None,
         }
     }
 
@@ -40,16 +80,15 @@ impl IndexedObject {
 
 impl From<Value> for IndexedObject {
     fn from(object: Value) -> Self {
-        // Ours are few, and looked at with every change of others.
-        let (group, _) = object::group_and_version(object::text(&object, "/apiVersion").unwrap_or_default());
-        let relation = Relation::of(&object).map(Arc::new);
-        let form = if group == names::GROUP {
-            Form::Parsed(Arc::new(object))
-        } else {
-            Form::Text(object.to_string().into())
-        };
-        Self { form, relation }
+        Self::of(&object)
     }
+}
+
+fn text(object: &Value) -> String {
+    let mut text = Vec::with_capacity(MOST_TEXTS);
+    // A `Value` is written without fail, and as UTF-8.
+    let _ = serde_json::to_writer(&mut text, object);
+    String::from_utf8(text).unwrap_or_default()
 }
 
 #[cfg(test)]

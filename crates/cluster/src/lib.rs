@@ -4,6 +4,7 @@
 mod api_server_clock;
 pub mod apply;
 mod ask;
+mod change;
 pub mod clock;
 mod connect;
 mod cut;
@@ -31,14 +32,18 @@ mod shelf;
 mod slim;
 pub mod telemetry;
 pub mod watch;
+mod watched_object;
 pub mod watches;
 pub mod worker;
+mod write_pace;
 
 pub use api_server_clock::ApiServerClock;
+pub use change::{Change, ChangedObject};
 pub use clock::{Clock, SystemClock};
 pub use connect::client;
-pub use index::{Change, Index};
+pub use index::Index;
 pub use indexed_object::IndexedObject;
 pub use kind::{Kind, kinds};
 pub use requests::{Cluster, RequestError};
 pub use shelf::SeenObjects;
+pub use write_pace::{WritePace, WriteTurn};

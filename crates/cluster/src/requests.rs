@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::Request;
+use http::{HeaderValue, Request, header::ACCEPT};
 use kube::{
     Client, Resource,
     api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams, Preconditions},
     core::Request as Requests,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use windlass_object::ObjectKey;
@@ -34,6 +35,23 @@ pub struct Cluster {
 
 /// A resourceVersion that no object has: before the first is written, etcd is at revision 1.
 const OF_NO_OBJECT: &str = "1";
+
+/// An answer without what was written: of a large object that is most of the work on both sides.
+const METADATA_ONLY: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+
+/// What is looked at of an answer.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    metadata: AnswerMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnswerMetadata {
+    resource_version: Option<String>,
+}
 
 // === impl Cluster ===
 
@@ -150,6 +168,33 @@ impl Cluster {
         let params = PatchParams::apply(manager);
         self.send_patch("patch", key, None, &params, &Patch::<()>::Json(patch.clone()))
             .await
+    }
+
+    /// Applies a JSON patch, and looks at nothing of the answer but the object's new resourceVersion: the API server is asked
+    /// for little more than that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::patch`].
+    pub async fn patch_for_version(
+        &self,
+        key: &ObjectKey,
+        patch: json_patch::Patch,
+        manager: &str,
+    ) -> Result<Option<String>, RequestError> {
+        let requests = self.requests_for(key).await?;
+        let params = PatchParams::apply(manager);
+        let mut request = requests.patch(&key.name, &params, &Patch::<()>::Json(patch));
+        if let Ok(request) = &mut request {
+            request.headers_mut().insert(ACCEPT, METADATA_ONLY);
+        }
+        // Boxed: whoever waits for several requests has the room for each on the stack.
+        let answer = Box::pin(async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            let answer: Answer = self.client.request(request).await?;
+            Ok(answer.metadata.resource_version)
+        });
+        self.within_limit("patch", &key.to_string(), answer).await
     }
 
     /// Merges `status` into the object's status.
@@ -313,12 +358,21 @@ impl Cluster {
         object: &str,
         request: Result<Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, RequestError> {
-        // Boxed: whoever waits for several requests has the room for each on the stack.
-        let sent = Box::pin(async {
+        // Boxed, as above.
+        let answer = Box::pin(async {
             let request = request.map_err(kube::Error::BuildRequest)?;
             ask(&self.client, request).await
         });
-        let answer = tokio::time::timeout(self.timeout, sent)
+        self.within_limit(operation, object, answer).await
+    }
+
+    async fn within_limit<T>(
+        &self,
+        operation: &'static str,
+        object: &str,
+        answer: impl Future<Output = Result<T, kube::Error>> + Unpin,
+    ) -> Result<T, RequestError> {
+        let answer = tokio::time::timeout(self.timeout, answer)
             .await
             .map_err(|_| RequestError::Timeout {
                 operation,

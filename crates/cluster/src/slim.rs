@@ -3,10 +3,9 @@
 
 use std::io;
 
-use kube::api::DynamicObject;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::injection::owns_ca_bundle;
+use windlass_trust::injection::relevant_fields;
 
 use crate::{
     apply::replicas::{is_scaled, slimmed_fields},
@@ -43,8 +42,8 @@ pub(crate) fn is_whole(seen: &Value, kind: &Kind) -> bool {
 
 /// The object as JSON, without what nobody reads and what is large. What a BundleDeployment applied stays whole, unless it is large:
 /// it is compared with what is to be there. Of Secrets only `served` keeps its private key. Whoever needs more asks the API server.
-pub(crate) fn slim(object: DynamicObject, kind: &Kind, served: &ObjectKey) -> Option<Value> {
-    let mut object = serde_json::to_value(object).ok()?;
+pub(crate) fn slim(mut object: Value, kind: &Kind, served: &ObjectKey) -> Option<Value> {
+    object.as_object()?;
     object["apiVersion"] = Value::from(kind.api_version.as_ref());
     object["kind"] = Value::from(kind.kind.as_ref());
     slim_managed_fields(&mut object, kind);
@@ -74,19 +73,25 @@ fn largest(object: &Value, kind: &Kind) -> usize {
     }
 }
 
-/// The entries themselves stay, and so their places: patches name them by index. Of what they own only the CA bundles matter,
-/// and the replicas of Deployments.
+/// The entries themselves stay, and so their places: patches name them by index. Of what they own only that matters which an
+/// injection looks at, and the replicas of Deployments.
 fn slim_managed_fields(object: &mut Value, kind: &Kind) {
+    let entries = object::items(object, "/metadata/managedFields").iter();
+    let kept: Vec<_> = entries
+        .map(|entry| {
+            let scaled = || slimmed_fields(entry.get("fieldsV1")?).filter(|_| is_scaled(kind));
+            relevant_fields(object, entry).or_else(scaled)
+        })
+        .collect();
     let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") else {
         return;
     };
-    for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-        let fields = entry.remove("fieldsV1").unwrap_or_default();
-        if owns_ca_bundle(&fields) {
-            entry.insert("fieldsV1".to_owned(), json!({"f:caBundle": {}}));
-        } else if is_scaled(kind)
-            && let Some(kept) = slimmed_fields(&fields)
-        {
+    for (entry, kept) in entries.iter_mut().zip(kept) {
+        let Some(entry) = entry.as_object_mut() else {
+            continue;
+        };
+        entry.remove("fieldsV1");
+        if let Some(kept) = kept {
             entry.insert("fieldsV1".to_owned(), kept);
         }
     }
@@ -126,11 +131,13 @@ fn size(object: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn kept(object: Value, kind: &Kind) -> Value {
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
-        slim(serde_json::from_value(object).unwrap(), kind, &served).unwrap()
+        slim(object, kind, &served).unwrap()
     }
 
     #[test]

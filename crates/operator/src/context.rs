@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use windlass_cluster::{
-    Clock, Cluster, Index, apply::Applier, events::Events, lease::Leadership, prober::Prober,
+    Clock, Cluster, Index, WritePace, apply::Applier, events::Events, lease::Leadership, prober::Prober,
     telemetry::Metrics, watches::Watches,
 };
 
@@ -21,6 +21,8 @@ pub struct Context {
     pub applier: Applier,
     /// Publishes events.
     pub events: Events,
+    /// How many targets are written at a time.
+    pub pace: WritePace,
     /// Dials endpoints.
     pub prober: Prober,
     /// Tells the time.

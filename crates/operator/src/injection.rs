@@ -1,19 +1,16 @@
 //! Giving a trust bundle to a target.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{borrow::Cow, sync::LazyLock, time::Duration};
 
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{Cluster, Kind, RequestError};
+use windlass_cluster::{Cluster, Kind, RequestError, WriteTurn};
 use windlass_object::{ObjectKey, names};
-use windlass_trust::injection::{self, Injection, TargetPatch};
+use windlass_trust::injection::{self, Injection};
 
 /// The kinds of targets, in the version that is watched and patched.
 pub(super) static TARGET_KINDS: LazyLock<Vec<Kind>> =
     LazyLock::new(|| injection::KINDS.iter().map(Kind::from).collect());
-
-/// How many targets are written at a time.
-pub(super) const INJECTIONS: usize = 16;
 
 /// After what time targets are looked at where nothing but their trust bundle has changed: what somebody else took from
 /// them is given back by then, and that is not to wait for anything else.
@@ -24,8 +21,8 @@ pub(super) const REPAIRED: Duration = Duration::from_millis(100);
 pub(super) enum InjectionOutcome {
     /// The target carries the trust bundle, and did before.
     Unchanged,
-    /// The target was written.
-    Written,
+    /// The target was written, and has this resourceVersion since, if the API server says.
+    Written(Option<String>),
     /// Somebody else has given the target another trust bundle meanwhile; that change brings us back.
     Overtaken,
     /// The target is not there any more.
@@ -37,6 +34,15 @@ pub(super) enum InjectionOutcome {
 /// How often an injection is tried where somebody else writes the target at the same time.
 const TRIES: usize = 5;
 
+// === impl InjectionOutcome ===
+
+impl InjectionOutcome {
+    /// Whether the target was written.
+    pub(super) fn is_written(&self) -> bool {
+        matches!(self, Self::Written(_))
+    }
+}
+
 /// Brings a target to carry the trust bundle in the place of what it was seen to carry. A target that carries something
 /// else by now is left to a later plan, which may know of a newer trust bundle.
 ///
@@ -45,46 +51,39 @@ const TRIES: usize = 5;
 /// When the API server could not be asked, or has no time for it now.
 pub(super) async fn inject(
     cluster: &Cluster,
+    turn: WriteTurn<'_>,
     seen: &Value,
-    injection: &Injection<'_>,
+    injection: &Injection,
 ) -> Result<InjectionOutcome, RequestError> {
     let Some(key) = ObjectKey::of(seen) else {
         return Ok(InjectionOutcome::Gone);
     };
-    let mut target = seen.clone();
-    let mut outcome = InjectionOutcome::Unchanged;
+    let mut target = Cow::Borrowed(seen);
     let mut failed = None;
     for _ in 0..TRIES {
         let patch = match injection.plan(&target) {
-            Ok(None) => return Ok(outcome),
-            Ok(Some(TargetPatch::Inject(patch) | TargetPatch::Release(patch))) => patch,
+            Ok(None) => return Ok(InjectionOutcome::Unchanged),
+            Ok(Some(patch)) => patch,
             Err(error) => return Ok(InjectionOutcome::Refused(error.to_string())),
         };
-        match cluster.patch(&key, &patch, names::INJECT).await {
-            Ok(live) => {
-                if outcome == InjectionOutcome::Unchanged {
-                    info!(object = %key, "Injected the trust bundle");
-                }
-                outcome = InjectionOutcome::Written;
-                target = live;
-                failed = None;
+        let write = cluster.patch_for_version(&key, patch, names::INJECT);
+        match turn.write(write).await {
+            Ok(version) => {
+                info!(object = %key, "Injected the trust bundle");
+                return Ok(InjectionOutcome::Written(version));
             }
-            Err(error) if error.is_not_found() || matches!(error, RequestError::UnknownKind { .. }) => {
-                return Ok(InjectionOutcome::Gone);
-            }
+            Err(error) if is_gone(&error) => return Ok(InjectionOutcome::Gone),
             Err(error) if error.is_forbidden() => return Ok(InjectionOutcome::Refused(error.to_string())),
             Err(error) if error.is_invalid() || error.is_conflict() => {
+                let patch = injection.plan(&target).ok().flatten();
                 // Refused again, and made from the target as it is: it is not that somebody else was faster.
-                if failed.as_ref() == Some(&patch) && error.is_invalid() {
+                if failed.is_some() && failed == patch && error.is_invalid() {
                     return Ok(InjectionOutcome::Refused(error.to_string()));
                 }
-                failed = Some(patch);
+                failed = patch;
                 match cluster.read(&key).await? {
-                    Some(live) if injection.is_as_before(&target, &live) => target = live,
-                    Some(_) if outcome == InjectionOutcome::Unchanged => {
-                        return Ok(InjectionOutcome::Overtaken);
-                    }
-                    Some(_) => return Ok(outcome),
+                    Some(live) if injection.is_as_before(&target, &live) => target = Cow::Owned(live),
+                    Some(_) => return Ok(InjectionOutcome::Overtaken),
                     None => return Ok(InjectionOutcome::Gone),
                 }
             }
@@ -92,4 +91,29 @@ pub(super) async fn inject(
         }
     }
     Ok(InjectionOutcome::Overtaken)
+}
+
+/// Gives up the ownership that an injection has left in a target, where that is in the way of who applies it. A target that has
+/// changed meanwhile is left to the next look.
+///
+/// # Errors
+///
+/// As [`inject`].
+pub(super) async fn release(
+    cluster: &Cluster,
+    turn: WriteTurn<'_>,
+    target: &Value,
+) -> Result<(), RequestError> {
+    let Some((key, patch)) = ObjectKey::of(target).zip(injection::release(target)) else {
+        return Ok(());
+    };
+    let write = cluster.patch_for_version(&key, patch, names::INJECT);
+    match turn.write(write).await {
+        Err(error) if !is_gone(&error) && !error.is_invalid() && !error.is_conflict() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn is_gone(error: &RequestError) -> bool {
+    error.is_not_found() || matches!(error, RequestError::UnknownKind { .. })
 }

@@ -19,7 +19,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 use windlass_cluster::{
-    ApiServerClock, Clock, Cluster, Index, Kind,
+    ApiServerClock, Clock, Cluster, Index, Kind, WritePace,
     apply::Applier,
     events::Events,
     kinds,
@@ -179,6 +179,7 @@ impl Operator {
             index: index.clone(),
             watches: watches.clone(),
             events: events.clone(),
+            pace: WritePace::new(),
             prober: Prober {
                 timeout: self.options.probe_timeout,
                 clock: clock.clone(),

@@ -21,6 +21,11 @@ impl Announced {
         said.as_deref().or(known) != Some(word)
     }
 
+    /// Whether something was said about `object`, and is not forgotten.
+    pub(super) fn has_said(&self, object: &ObjectKey) -> bool {
+        self.0.lock().contains_key(object)
+    }
+
     /// Forgets an object that is gone.
     pub(super) fn forget(&self, object: &ObjectKey) {
         self.0.lock().remove(object);

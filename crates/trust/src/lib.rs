@@ -37,7 +37,7 @@
 //! use rcgen::KeyPair;
 //! use serde_json::json;
 //! use windlass_trust::{
-//!     injection::{Injection, TargetPatch},
+//!     injection::Injection,
 //!     pki::{CertificateAuthority, DnsNames, Terms, Validity},
 //!     trust_bundle::TrustBundle,
 //! };
@@ -57,10 +57,8 @@
 //!         "service": {"namespace": "system", "name": "hook"},
 //!     }}}},
 //! });
-//! let injection = Injection { trust: &trust, names: Some(&names) };
-//! let Some(TargetPatch::Inject(patch)) = injection.plan(&crd)? else {
-//!     panic!("it carries no trust bundle yet");
-//! };
+//! let injection = Injection::new(trust, Some(names));
+//! let patch = injection.plan(&crd)?.ok_or("it carries the trust bundle already")?;
 //! json_patch::patch(&mut crd, &patch)?;
 //! assert_eq!(injection.plan(&crd)?, None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

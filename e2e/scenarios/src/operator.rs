@@ -35,6 +35,9 @@ pub(crate) const CERTIFICATES_ACCOUNT: &str = "windlass-certificates";
 /// How long the operator may take to end when asked to.
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
+/// `USER_HZ`, which is 100 wherever Linux runs.
+const TICKS_A_SECOND: u64 = 100;
+
 /// How long after its end the operator is started again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
@@ -208,22 +211,47 @@ impl Running {
         self.resident("VmHWM")
     }
 
+    /// How long it has computed so far (`utime` and `stime` in proc_pid_stat(5)).
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub fn cpu_time(&self) -> anyhow::Result<Duration> {
+        let stat = fs::read_to_string(self.proc_directory()?.join("stat"))?;
+        // The name before the last parenthesis may have spaces in it.
+        let (_, fields) = stat.rsplit_once(')').context("stat has no name")?;
+        let ticks: Result<Vec<u64>, _> = fields
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .map(str::parse)
+            .collect();
+        Ok(Duration::from_millis(
+            ticks?.iter().sum::<u64>() * 1000 / TICKS_A_SECOND,
+        ))
+    }
+
     fn resident(&self, name: &str) -> anyhow::Result<u64> {
-        let pid = self.child.id().context("the operator has ended")?;
-        let parent = fs::read_link("/proc/self")?;
-        let mut statuses = fs::read_dir("/proc")?
-            .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("status")).ok());
-        // Where /proc is that of another process namespace, only the last of its numbers is the one that we know.
-        let status = statuses.find(|status| {
-            field(status, "PPid").is_some_and(|number| Path::new(number) == parent)
-                && field(status, "NSpid").and_then(|numbers| numbers.split_whitespace().next_back())
-                    == Some(&pid.to_string())
-        });
-        let kibibytes: u64 = status
-            .as_deref()
-            .and_then(|status| field(status, name)?.strip_suffix(" kB")?.parse().ok())
+        let status = fs::read_to_string(self.proc_directory()?.join("status"))?;
+        let kibibytes: u64 = field(&status, name)
+            .and_then(|value| value.strip_suffix(" kB")?.parse().ok())
             .context("the operator has ended")?;
         Ok(kibibytes * 1024)
+    }
+
+    fn proc_directory(&self) -> anyhow::Result<PathBuf> {
+        let pid = self.child.id().context("the operator has ended")?;
+        let parent = fs::read_link("/proc/self")?;
+        let mut directories = fs::read_dir("/proc")?.filter_map(|entry| Some(entry.ok()?.path()));
+        // Where /proc is that of another process namespace, only the last of its numbers is the one that we know.
+        let directory = directories.find(|directory| {
+            fs::read_to_string(directory.join("status")).is_ok_and(|status| {
+                field(&status, "PPid").is_some_and(|number| Path::new(number) == parent)
+                    && field(&status, "NSpid").and_then(|numbers| numbers.split_whitespace().next_back())
+                        == Some(&pid.to_string())
+            })
+        });
+        directory.context("the operator has ended")
     }
 
     /// `kill -9`, and frees the Lease where it held it: the next life need not wait until a Lease ends whose holder is
@@ -380,7 +408,6 @@ pub(crate) fn user_of(account: &str) -> String {
     format!("system:serviceaccount:{NAMESPACE}:{account}")
 }
 
-/// Whether a process in `pod` holds the Lease.
 /// The Lease of a half, or of both in one process.
 fn lease_of(half: Option<Half>) -> &'static str {
     match half {
@@ -389,6 +416,7 @@ fn lease_of(half: Option<Half>) -> &'static str {
     }
 }
 
+/// Whether a process in `pod` holds the Lease.
 fn holds(pod: &str, lease: &Value) -> bool {
     let holder = text(lease, "/spec/holderIdentity");
     holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))

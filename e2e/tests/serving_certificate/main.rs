@@ -65,11 +65,6 @@ async fn leaf_and_ca_rotate_without_a_failed_handshake() {
     let after = sandbox.get(&crd).await.unwrap();
     let writes = |object: &Value| object["metadata"]["generation"].as_i64().unwrap();
     assert_eq!(writes(&after) - writes(&before), 2, "one write for each rotation");
-    let managers = after["metadata"]["managedFields"].as_array().unwrap();
-    assert!(
-        managers.iter().all(|entry| entry["manager"] != "windlass-inject"),
-        "{managers:?}"
-    );
     dialling.finish().await;
     sandbox.idle().await;
 }

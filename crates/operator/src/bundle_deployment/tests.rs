@@ -14,7 +14,7 @@ use tower::{BoxError, service_fn};
 use windlass_api::{BundleDeployment, BundleDeploymentStatus, BundleStatus, Source};
 use windlass_bundle::render::ServingDefaults;
 use windlass_cluster::{
-    Cluster, Index, Kind, SystemClock,
+    Cluster, Index, Kind, SystemClock, WritePace,
     apply::{Applier, body_of},
     events::Events,
     kinds,
@@ -148,6 +148,7 @@ impl Server {
             applier: Applier::new(cluster.clone(), self.index.clone()),
             events: Events::new(cluster.clone(), None).0,
             cluster,
+            pace: WritePace::new(),
             prober: Prober {
                 timeout,
                 clock: Arc::new(SystemClock),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_bundle::BundledKind;
 use windlass_cluster::{
-    Change, Index, IndexedObject, Kind, kinds,
+    Change, ChangedObject, Index, Kind, kinds,
     watch::{Selector, Watch},
     worker::Queue,
 };
@@ -189,8 +189,8 @@ fn pause(change: &Change) -> Duration {
 /// The BundleDeployments that a change concerns.
 fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet<String> {
     let mut names = HashSet::new();
-    for version in change.versions() {
-        names.extend(object::label(&version, names::BUNDLE_DEPLOYMENT).map(str::to_owned));
+    for version in change.before.iter().chain(&change.after) {
+        names.extend(version.indexed().bundle_deployment().map(str::to_owned));
     }
     let kind = Kind::of(&change.key);
     // One that appears is not needed for ever; that it goes is no news.
@@ -202,7 +202,7 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
     if kind == kinds::BUNDLE_DEPLOYMENT {
         names.insert(change.key.name.clone());
         // Others may wait for a claim that it made, or for it to say what it claims.
-        let says = |version: &IndexedObject| {
+        let says = |version: &ChangedObject| {
             let claimant = Claimant::of(&version.read());
             (claimant.heard, claimant.claims)
         };

@@ -1,14 +1,14 @@
 //! What is remembered of targets, so that two who answer each other's writes cannot keep an API server busy. It may be
 //! lost with the process.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::SignedDuration;
 use parking_lot::Mutex;
 use windlass_object::ObjectKey;
 use windlass_trust::{
+    injection::Injection,
     rotation::{RepairLimiter, Timing},
-    trust_bundle::TrustBundle,
 };
 
 /// What is remembered of each target.
@@ -18,8 +18,10 @@ pub(super) struct Contests(Mutex<HashMap<ObjectKey, Contest>>);
 /// A target that carries a trust bundle, and how often it was given back to it.
 #[derive(Debug, PartialEq, Eq)]
 struct Contest {
-    trust: TrustBundle,
+    injection: Arc<Injection>,
     limiter: RepairLimiter,
+    /// The resourceVersion that our last write has made, where nothing is left to do after it.
+    written_as: Option<String>,
 }
 
 /// How a target that lacks its trust bundle may be written.
@@ -40,12 +42,15 @@ impl Contests {
     pub(super) fn turn(
         &self,
         target: &ObjectKey,
-        trust: &TrustBundle,
+        injection: &Arc<Injection>,
         uptime: SignedDuration,
         timing: &Timing,
     ) -> Turn {
         let contests = self.0.lock();
-        match contests.get(target).filter(|contest| contest.trust == *trust) {
+        match contests
+            .get(target)
+            .filter(|contest| contest.injection == *injection)
+        {
             Some(contest) => contest
                 .limiter
                 .wait(uptime, timing)
@@ -58,27 +63,42 @@ impl Contests {
     pub(super) fn carries(
         &self,
         target: &ObjectKey,
-        trust: &TrustBundle,
+        injection: &Arc<Injection>,
         uptime: SignedDuration,
         timing: &Timing,
     ) {
         let mut contests = self.0.lock();
         let contest = contests
             .entry(target.clone())
-            .or_insert_with(|| Contest::of(trust));
-        if contest.trust != *trust {
-            contest.trust = trust.clone();
+            .or_insert_with(|| Contest::of(injection));
+        if contest.injection != *injection {
+            contest.injection = injection.clone();
+            contest.written_as = None;
         }
         if contest.limiter.is_over(uptime, timing) {
             contest.limiter = RepairLimiter::default();
         }
     }
 
+    /// A target that carries what it should was written as `version`, and there is nothing left to do.
+    pub(super) fn done(&self, target: &ObjectKey, version: String) {
+        if let Some(contest) = self.0.lock().get_mut(target) {
+            contest.written_as = Some(version);
+        }
+    }
+
+    /// What a target carries that is as it was when it was [done](Self::done).
+    pub(super) fn carried(&self, target: &ObjectKey, version: &str) -> Option<Arc<Injection>> {
+        let contests = self.0.lock();
+        let contest = contests.get(target)?;
+        (contest.written_as.as_deref() == Some(version)).then(|| contest.injection.clone())
+    }
+
     /// A target was given back `trust`, which `by` had taken from it. How often that was.
     pub(super) fn repaired(
         &self,
         target: &ObjectKey,
-        trust: &TrustBundle,
+        injection: &Arc<Injection>,
         by: Option<&str>,
         uptime: SignedDuration,
         timing: &Timing,
@@ -86,7 +106,7 @@ impl Contests {
         let mut contests = self.0.lock();
         let contest = contests
             .entry(target.clone())
-            .or_insert_with(|| Contest::of(trust));
+            .or_insert_with(|| Contest::of(injection));
         contest.limiter.repaired(by.map(str::to_owned), uptime, timing);
         contest.limiter.clone()
     }
@@ -100,10 +120,11 @@ impl Contests {
 // === impl Contest ===
 
 impl Contest {
-    fn of(trust: &TrustBundle) -> Self {
+    fn of(injection: &Arc<Injection>) -> Self {
         Self {
-            trust: trust.clone(),
+            injection: injection.clone(),
             limiter: RepairLimiter::default(),
+            written_as: None,
         }
     }
 }
@@ -111,12 +132,13 @@ impl Contest {
 #[cfg(test)]
 mod tests {
     use windlass_cluster::kinds;
-    use windlass_trust::pki::sample;
+    use windlass_trust::{pki::sample, trust_bundle::TrustBundle};
 
     use super::*;
 
-    fn trust(generation: u32) -> TrustBundle {
-        TrustBundle::new([sample::authority(generation).certificate().clone()]).unwrap()
+    fn trust(generation: u32) -> Arc<Injection> {
+        let trust = TrustBundle::new([sample::authority(generation).certificate().clone()]);
+        Arc::new(Injection::new(trust.unwrap(), None))
     }
 
     #[test]

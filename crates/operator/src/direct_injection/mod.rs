@@ -7,6 +7,7 @@ mod reconcile;
 mod requests;
 mod run;
 mod secret;
+mod secrets;
 mod triggers;
 
 pub(crate) use run::run;

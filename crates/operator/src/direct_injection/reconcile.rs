@@ -6,22 +6,22 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use thiserror::Error;
 use tracing::warn;
-use windlass_cluster::{RequestError, lease::LeaderSince, worker::Action};
+use windlass_cluster::{IndexedObject, RequestError, kinds, lease::LeaderSince, worker::Action};
 use windlass_object::ObjectKey;
 use windlass_trust::{
-    injection::{self, Injection, TargetPatch},
+    injection::{self, CaSource, Injection},
     rotation::Timing,
-    trust_bundle::TrustBundle,
 };
 
 use super::{
     contests::{Contests, Turn},
     requests::requested_secret,
     secret::{is_of_serving_certificate, read_trust},
+    secrets::{ReadSecret, ReadSecrets},
 };
 use crate::{
     context::Context,
-    injection::{InjectionOutcome, inject},
+    injection::{InjectionOutcome, TARGET_KINDS, inject, release},
     reporting::Announced,
 };
 
@@ -31,6 +31,7 @@ pub(super) struct DirectInjector {
     pub(super) timing: Timing,
     pub(super) contests: Contests,
     pub(super) announced: Announced,
+    pub(super) secrets: ReadSecrets,
     /// Repairs are counted from then.
     pub(super) since: LeaderSince,
 }
@@ -43,63 +44,85 @@ pub(super) struct InjectDirectlyError(#[from] RequestError);
 /// How often a target is looked at that nothing changes of: a CA ends, and a write that was refused may be allowed.
 const LOOK: Duration = Duration::from_secs(600);
 
+/// How soon a target is looked at again in which an injection has left something behind.
+const RELEASE: Duration = Duration::from_secs(1);
+
 // === impl DirectInjector ===
 
 impl DirectInjector {
     pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, InjectDirectlyError> {
-        let index = &self.context.index;
+        if self.is_done(&key) {
+            return Ok(Action::Requeue(LOOK));
+        }
         let Some((target, secret_key)) = self.requesting(&key) else {
             return Ok(Action::AwaitChange);
         };
-        let Some(secret) = index.find(&secret_key) else {
+        let index = &self.context.index;
+        let Some(secret) = self.secrets.find(&secret_key, index, self.context.clock.now()) else {
+            self.announced.forget(&key);
             return Ok(Action::AwaitChange);
         };
-        let trust = match read_trust(&secret, &secret_key, self.context.clock.now()) {
-            Ok(_) if is_of_serving_certificate(&secret, &secret_key, index) => {
-                self.announced.forget(&key);
-                return Ok(Action::AwaitChange);
-            }
-            Ok(trust) => trust,
+        let injection = match &secret.injection {
+            Ok(injection) => injection,
             Err(problem) => {
-                self.say(&target, &key, &problem);
+                self.say(&target, &key, problem);
                 return Ok(Action::AwaitChange);
             }
         };
-        match self.inject(&target, &key, &trust).await? {
-            Some(wait) => Ok(Action::Requeue(wait.unsigned_abs())),
-            None => Ok(Action::Requeue(LOOK)),
+        if let Some(wait) = self.inject(&target, &key, injection).await? {
+            return Ok(Action::Requeue(wait.unsigned_abs()));
         }
+        let source = CaSource::Secret {
+            namespace: secret_key.namespace.unwrap_or_default(),
+            name: secret_key.name,
+        };
+        let is_released = self.release(&target, &source, &secret).await?;
+        Ok(Action::Requeue(if is_released { LOOK } else { RELEASE }))
+    }
+
+    /// Whether a target is as our last write has made it, and its Secret, too.
+    fn is_done(&self, key: &ObjectKey) -> bool {
+        let index = &self.context.index;
+        let Some(target) = index.find_indexed(key) else {
+            return false;
+        };
+        let carried = target
+            .version()
+            .and_then(|version| self.contests.carried(key, version));
+        let (Some(carried), Some(CaSource::Secret { namespace, name })) = (carried, target.ca_source())
+        else {
+            return false;
+        };
+        let secret = kinds::SECRET.object(Some(namespace), name);
+        let secret = self.secrets.find(&secret, index, self.context.clock.now());
+        secret.is_some_and(|secret| secret.injection.as_ref() == Ok(&carried))
     }
 
     /// Gives a target back what it lacks, for a leader that does not. What keeps it from that is the leader's to say.
     pub(super) async fn stand_in(self: Arc<Self>, key: ObjectKey) -> Result<Action, InjectDirectlyError> {
-        let index = &self.context.index;
         let Some((target, secret_key)) = self.requesting(&key) else {
             return Ok(Action::AwaitChange);
         };
-        let lacks_trust = |secret: &Value| {
-            let trust = read_trust(secret, &secret_key, self.context.clock.now()).ok()?;
-            let injection = Injection {
-                trust: &trust,
-                names: None,
-            };
-            let lacks_trust = matches!(injection.plan(&target), Ok(Some(TargetPatch::Inject(_))));
-            let is_direct = !is_of_serving_certificate(secret, &secret_key, index);
-            (lacks_trust && is_direct).then_some(trust)
-        };
-        if index
-            .find(&secret_key)
-            .and_then(|secret| lacks_trust(&secret))
-            .is_none()
-        {
+        let now = self.context.clock.now();
+        let lacks_trust = |injection: &Injection| injection.is_needed(&target) == Ok(true);
+        let known = self.secrets.find(&secret_key, &self.context.index, now);
+        let is_due =
+            known.is_some_and(|known| known.injection.as_ref().is_ok_and(|known| lacks_trust(known)));
+        if !is_due {
             return Ok(Action::AwaitChange);
         }
         // A watch may be late.
         let secret = self.context.cluster.read(&secret_key).await?;
-        let Some(trust) = secret.as_ref().and_then(lacks_trust) else {
+        let index = &self.context.index;
+        let direct = secret.filter(|secret| !is_of_serving_certificate(secret, &secret_key, index));
+        let trust = direct.and_then(|secret| read_trust(&secret, &secret_key, now).ok());
+        let Some(injection) = trust.map(|trust| Arc::new(Injection::new(trust, None))) else {
             return Ok(Action::AwaitChange);
         };
-        let wait = self.inject(&target, &key, &trust).await?;
+        if !lacks_trust(&injection) {
+            return Ok(Action::AwaitChange);
+        }
+        let wait = self.inject(&target, &key, &injection).await?;
         Ok(wait.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
     }
 
@@ -119,35 +142,85 @@ impl DirectInjector {
         &self,
         target: &Value,
         key: &ObjectKey,
-        trust: &TrustBundle,
+        injection: &Arc<Injection>,
     ) -> Result<Option<SignedDuration>, InjectDirectlyError> {
-        let injection = Injection { trust, names: None };
         // Counted before the write: a watch may be faster than the answer.
         let uptime = SignedDuration::try_from(self.since.elapsed()).unwrap_or(SignedDuration::MAX);
-        let turn = self.contests.turn(key, trust, uptime, &self.timing);
-        let lacks_trust = matches!(injection.plan(target), Ok(Some(TargetPatch::Inject(_))));
-        if lacks_trust && let Turn::Wait(wait) = turn {
-            return Ok(Some(wait));
-        }
-        let outcome = inject(&self.context.cluster, target, &injection).await?;
+        let outcome = match injection.is_needed(target) {
+            Ok(false) => InjectionOutcome::Unchanged,
+            Ok(true) => {
+                let turn = self.contests.turn(key, injection, uptime, &self.timing);
+                if let Turn::Wait(wait) = turn {
+                    return Ok(Some(wait));
+                }
+                let leave = self.context.pace.turn().await;
+                let outcome = inject(&self.context.cluster, leave, target, injection).await?;
+                if outcome.is_written() && turn == Turn::Repair {
+                    self.count_repair(target, key, injection, uptime);
+                }
+                outcome
+            }
+            Err(error) => InjectionOutcome::Refused(error.to_string()),
+        };
         match &outcome {
             InjectionOutcome::Refused(message) => self.say(target, key, message),
-            InjectionOutcome::Unchanged | InjectionOutcome::Written => {
-                self.contests.carries(key, trust, uptime, &self.timing);
+            InjectionOutcome::Unchanged | InjectionOutcome::Written(_) => {
+                self.contests.carries(key, injection, uptime, &self.timing);
                 self.announced.forget(key);
             }
             InjectionOutcome::Overtaken | InjectionOutcome::Gone => {}
         }
-        if outcome == InjectionOutcome::Written && lacks_trust && turn == Turn::Repair {
-            self.count_repair(target, key, trust, uptime);
+        if let InjectionOutcome::Written(Some(version)) = outcome
+            && !injection::needs_release(target)
+        {
+            self.contests.done(key, version);
         }
         Ok(None)
     }
 
+    /// Gives up what an injection has left behind in a target, where that is in the way of who applies it: when all targets of
+    /// its Secret carry what they should, which everybody waits for. Whether nothing is left to do.
+    async fn release(
+        &self,
+        target: &Value,
+        source: &CaSource,
+        secret: &ReadSecret,
+    ) -> Result<bool, InjectDirectlyError> {
+        if injection::release(target).is_none() {
+            return Ok(true);
+        }
+        if !secret.is_everywhere(|| self.is_everywhere(source, secret)) {
+            return Ok(false);
+        }
+        let turn = self.context.pace.turn().await;
+        release(&self.context.cluster, turn, target).await?;
+        Ok(true)
+    }
+
+    /// Whether all targets of a Secret carry what it gives, or cannot.
+    fn is_everywhere(&self, source: &CaSource, secret: &ReadSecret) -> bool {
+        let Ok(injection) = &secret.injection else {
+            return false;
+        };
+        let mut targets = TARGET_KINDS
+            .iter()
+            .flat_map(|kind| self.context.index.targets(kind, source));
+        let is_waited_for = |(key, target): (ObjectKey, IndexedObject)| {
+            injection.is_needed(&target.read()) == Ok(true) && !self.announced.has_said(&key)
+        };
+        !targets.any(is_waited_for)
+    }
+
     /// Counts a repair, and says in an event from time to time whose writes are repaired.
-    fn count_repair(&self, target: &Value, key: &ObjectKey, trust: &TrustBundle, uptime: SignedDuration) {
+    fn count_repair(
+        &self,
+        target: &Value,
+        key: &ObjectKey,
+        injection: &Arc<Injection>,
+        uptime: SignedDuration,
+    ) {
         let by = injection::last_writer(target);
-        let limiter = self.contests.repaired(key, trust, by, uptime, &self.timing);
+        let limiter = self.contests.repaired(key, injection, by, uptime, &self.timing);
         self.context.metrics.repaired(&key.kind, &key.name);
         if limiter.is_notable() {
             warn!(target = %key, "{limiter}");

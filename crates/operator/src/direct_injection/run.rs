@@ -5,24 +5,23 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use windlass_cluster::worker::{self, Queue};
+use windlass_cluster::{
+    WritePace,
+    worker::{self, Queue},
+};
 use windlass_object::ObjectKey;
 use windlass_trust::rotation::Timing;
 
-use super::{contests::Contests, reconcile::DirectInjector, triggers};
+use super::{contests::Contests, reconcile::DirectInjector, secrets::ReadSecrets, triggers};
 use crate::{
-    context::Context,
-    controller,
-    injection::{INJECTIONS, TARGET_KINDS},
-    reporting::Announced,
-    standby::StandbyRepairs,
+    context::Context, controller, injection::TARGET_KINDS, reporting::Announced, standby::StandbyRepairs,
 };
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings::new("direct-injection", INJECTIONS);
+const WORKER: worker::Settings = worker::Settings::new("direct-injection", WritePace::MOST);
 
 /// How the worker of repairs works in a process that stands by.
-const STANDBY: worker::Settings = worker::Settings::new("direct-standby-repair", INJECTIONS);
+const STANDBY: worker::Settings = worker::Settings::new("direct-standby-repair", WritePace::MOST);
 
 /// Runs the controller until `shutdown`. Of `timing`, the pace of repairs counts. `standby` writes although this process does not
 /// lead.
@@ -48,6 +47,7 @@ pub(crate) fn run(
                 timing: timing.clone(),
                 contests: Contests::default(),
                 announced: Announced::default(),
+                secrets: ReadSecrets::default(),
                 since,
             })
         };

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use tokio::sync::broadcast::error::RecvError;
 use windlass_cluster::{
-    Change, IndexedObject, Kind, kinds,
+    Change, ChangedObject, Kind, kinds,
     watch::{Selector, Watch},
     worker::Queue,
 };
@@ -89,7 +89,7 @@ fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
         return Affected::default();
     }
     let asked = requests.asks(key);
-    let asks_otherwise = requests.note(key, change.after.as_ref().map(IndexedObject::read).as_deref());
+    let asks_otherwise = requests.note(key, change.after.as_ref().map(ChangedObject::read).as_deref());
     let targets = (asked || requests.asks(key)).then(|| key.clone());
     Affected {
         targets: targets.into_iter().collect(),

@@ -1,11 +1,14 @@
 //! Doing what a plan says.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    sync::Arc,
+};
 
-use futures::future::join_all;
+use futures::{StreamExt, TryStreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{IndexedObject, keys};
+use windlass_cluster::{IndexedObject, RequestError, keys};
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     injection::{self, Injection},
@@ -20,7 +23,7 @@ use super::{
     desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered, history::Overwrite,
     reconciler::CertificateReconciler,
 };
-use crate::injection::{INJECTIONS, InjectionOutcome, inject};
+use crate::injection::{InjectionOutcome, inject, release};
 
 /// What comes after a plan was carried out; where there are several, the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,18 +90,29 @@ impl CertificateReconciler {
             .filter(|target| target.refused.is_some())
             .map(|target| &target.id)
             .collect();
-        for some in injections.chunks(INJECTIONS) {
-            let injecting = some
-                .iter()
-                .map(|(target, bundle)| self.inject(desired, gathered, target, bundle, &refused, timing));
-            for done in join_all(injecting).await {
-                match done {
-                    Ok(done) => outcome = outcome.max(done),
-                    Err(error) => failure = failure.or(Some(error)),
-                }
+        let is_pending = injections.iter().any(|(target, _)| !refused.contains(target));
+        let mut note = |done| match done {
+            Ok(done) => outcome = outcome.max(done),
+            Err(error) => failure = failure.take().or(Some(error)),
+        };
+        let prepared = prepared(gathered, &injections)?;
+        let mut injecting = FuturesUnordered::new();
+        for prepared in &prepared {
+            // A repair is not to wait for all of them.
+            while injecting.len() >= self.context.pace.limit() {
+                injecting.next().await.map(&mut note);
             }
+            // Boxed: they are many, and moved about.
+            injecting.push(Box::pin(
+                self.inject(desired, gathered, prepared, &refused, timing),
+            ));
         }
-        if let Err(error) = self.release_targets(gathered).await {
+        while let Some(done) = injecting.next().await {
+            note(done);
+        }
+        drop(injecting);
+        // What nobody can see but who applies a target comes after what everybody waits for.
+        if !is_pending && let Err(error) = self.release_targets(gathered).await {
             failure = failure.or(Some(error));
         }
         failure.map_or(Ok(outcome), Err)
@@ -234,11 +248,16 @@ impl CertificateReconciler {
         &self,
         desired: &DesiredCertificate,
         gathered: &Gathered,
-        target: &ObjectKey,
-        bundle: &TrustSet,
+        prepared: &PreparedInjection<'_>,
         refused: &HashSet<&ObjectKey>,
         timing: &Timing,
     ) -> Result<StepsOutcome, ServingCertificateError> {
+        let PreparedInjection {
+            target,
+            bundle,
+            injection,
+        } = prepared;
+        let turn = self.context.pace.turn().await;
         let Some(seen) = gathered.targets.get(target).map(IndexedObject::read) else {
             return Ok(StepsOutcome::Settled);
         };
@@ -246,22 +265,17 @@ impl CertificateReconciler {
         let Some(latest) = self.context.index.find(target) else {
             return Ok(StepsOutcome::Settled);
         };
-        let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(bundle);
+        let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(*bundle);
         let injected = match injection::CaSource::of(&latest) {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
-                let trust = gathered.certificates.trust_bundle(bundle)?;
-                let injection = Injection {
-                    trust: &trust,
-                    names: Some(&gathered.names),
-                };
                 let version = object::text(&latest, "/metadata/resourceVersion");
                 let is_begun = injection.is_as_before(&seen, &latest)
                     && self.histories.begin(&desired.key, target, version);
                 if !is_begun {
                     return Ok(StepsOutcome::Awaited);
                 }
-                let injected = inject(&self.context.cluster, &latest, &injection).await;
+                let injected = inject(&self.context.cluster, turn, &latest, injection).await;
                 if injected.is_err() {
                     self.histories.abandon(&desired.key, target);
                 }
@@ -282,7 +296,7 @@ impl CertificateReconciler {
             self.announce_repair(desired, target, &limiter);
         }
         Ok(match injected {
-            InjectionOutcome::Written | InjectionOutcome::Unchanged | InjectionOutcome::Overtaken => {
+            InjectionOutcome::Written(_) | InjectionOutcome::Unchanged | InjectionOutcome::Overtaken => {
                 StepsOutcome::Awaited
             }
             // The plan is to hear of it.
@@ -291,31 +305,24 @@ impl CertificateReconciler {
         })
     }
 
-    /// A crash, or a write of somebody else, may have left our entry in the managed fields of a target.
+    /// Gives up what injections have left behind, in all targets where it is in the way of who applies them.
     async fn release_targets(&self, gathered: &Gathered) -> Result<(), ServingCertificateError> {
-        let Some(secret) = &gathered.authority else {
-            return Ok(());
-        };
-        let bundle = secret.authorities.trust_bundle(gathered.observation.clock.now);
-        if bundle.is_empty() {
-            return Ok(());
-        }
-        let trust = gathered.certificates.trust_bundle(&bundle)?;
-        let injection = Injection {
-            trust: &trust,
-            names: Some(&gathered.names),
-        };
-        let unreleased = gathered.unreleased.iter();
-        // An injection that was under way when they were seen has released its target since.
-        for target in unreleased.filter_map(|key| self.context.index.find(key)) {
-            if matches!(
-                injection.plan(&target),
-                Ok(Some(injection::TargetPatch::Release(_)))
-            ) {
-                inject(&self.context.cluster, &target, &injection).await?;
+        let mut releasing = FuturesUnordered::new();
+        for target in &gathered.unreleased {
+            while releasing.len() >= self.context.pace.limit() {
+                releasing.next().await.transpose()?;
             }
+            releasing.push(Box::pin(self.release(target)));
         }
-        Ok(())
+        Ok(releasing.try_collect().await?)
+    }
+
+    async fn release(&self, target: &ObjectKey) -> Result<(), RequestError> {
+        let turn = self.context.pace.turn().await;
+        match self.context.index.find(target) {
+            Some(target) => release(&self.context.cluster, turn, &target).await,
+            None => Ok(()),
+        }
     }
 
     async fn patch_workload(
@@ -378,6 +385,37 @@ impl CertificateReconciler {
         info!(%certificate, "Deleted the CAs of a deleted ServingCertificate");
         Ok(())
     }
+}
+
+/// A target, and what is to be injected into it.
+struct PreparedInjection<'a> {
+    target: &'a ObjectKey,
+    bundle: &'a TrustSet,
+    /// The same for all targets of one trust bundle.
+    injection: Arc<Injection>,
+}
+
+fn prepared<'a>(
+    gathered: &Gathered,
+    injections: &[(&'a ObjectKey, &'a TrustSet)],
+) -> Result<Vec<PreparedInjection<'a>>, ServingCertificateError> {
+    let mut made: HashMap<&TrustSet, Arc<Injection>> = HashMap::new();
+    let mut prepared = Vec::new();
+    for (target, bundle) in injections {
+        let injection = match made.entry(bundle) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let trust = gathered.certificates.trust_bundle(bundle)?;
+                entry.insert(Arc::new(Injection::new(trust, Some(gathered.names.clone()))))
+            }
+        };
+        prepared.push(PreparedInjection {
+            target,
+            bundle,
+            injection: injection.clone(),
+        });
+    }
+    Ok(prepared)
 }
 
 /// What became of a step.

@@ -12,7 +12,7 @@ use windlass_api::ReloadStrategy;
 use windlass_cluster::{Kind, SeenObjects, kinds, telemetry::chain};
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
-    injection::needs_release,
+    injection::release,
     objects::{CaSecret, CertificateStore, ServingSecret, limit_adoption, read_target, read_workload},
     pki::DnsNames,
     rotation::{CertificateId, ClockReading, Mark, Observation, ObservedEndpoint, Timing, TrustSet},
@@ -127,7 +127,7 @@ impl CertificateReconciler {
         let seen = targets.iter().map(|(key, target)| {
             let target = target.read();
             called.extend(endpoints::called_ports(&names, &target));
-            if needs_release(&target) {
+            if release(&target).is_some() {
                 unreleased.push(key.clone());
             }
             target

@@ -59,6 +59,8 @@ struct History {
     limiter: RepairLimiter,
     /// The resourceVersion from which a write of ours has begun last, and when.
     written_from: Option<(String, Instant)>,
+    /// The resourceVersion that our last write has made.
+    written_as: Option<String>,
 }
 
 /// Why a target was not written.
@@ -130,6 +132,21 @@ impl Histories {
         history.carried.clone()
     }
 
+    /// Whether a target is still as our last write has made it.
+    pub(super) fn is_as_written(
+        &self,
+        certificate: &ObjectKey,
+        target: &ObjectKey,
+        version: Option<&str>,
+    ) -> bool {
+        let histories = self.0.lock();
+        let history = histories
+            .get(certificate)
+            .and_then(|targets| targets.each.get(target));
+        let written = history.and_then(|history| history.written_as.as_deref());
+        written.is_some() && written == version
+    }
+
     /// Begins to write a target as it was seen at a resourceVersion; `false` where that was begun before, and no watch has shown
     /// yet what came of it: a reconciliation and a repair may be about the same change.
     pub(super) fn begin(&self, certificate: &ObjectKey, target: &ObjectKey, version: Option<&str>) -> bool {
@@ -174,10 +191,11 @@ impl Histories {
             let message = message.clone();
             history.refused = Some(Refusal { message, since });
         }
-        if *injected != InjectionOutcome::Written {
+        let InjectionOutcome::Written(version) = injected else {
             history.written_from = None;
             return None;
-        }
+        };
+        history.written_as.clone_from(version);
         history.carried = Some(trust.clone());
         if !is_repair {
             return None;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use windlass_cluster::lease::LeaderSince;
-use windlass_trust::rotation::Timing;
+use windlass_trust::{objects::CertificateStore, rotation::Timing};
 
 use super::{
     history::Histories, neighbours::Neighbours, obstacles::Obstacles, secrets::KnownSecrets, turns::DialTurns,
@@ -20,6 +21,8 @@ pub(super) struct CertificateReconciler {
     pub(super) secrets: KnownSecrets,
     pub(super) neighbours: Neighbours,
     pub(super) announced: Announced,
+    /// What the CA bundles say that repairs have looked at.
+    pub(super) bundles: Mutex<CertificateStore>,
     /// Tells the marks of this process from those of others.
     pub(super) run: u64,
     /// Waits count from then.

@@ -30,6 +30,9 @@ impl fmt::Display for Repair {
     }
 }
 
+/// How many different CA bundles of targets are remembered.
+const MOST_BUNDLES: usize = 100;
+
 /// What is to be done for a repair.
 struct PlannedRepair {
     desired: DesiredCertificate,
@@ -96,13 +99,24 @@ impl CertificateReconciler {
     /// Whether a target is gone, or still carries what it did: that it is to carry more by now is for a rotation to find,
     /// and nobody has to be asked.
     fn is_intact(&self, desired: &DesiredCertificate, target: &ObjectKey) -> bool {
-        let (Some(object), Ok(names)) = (self.context.index.find(target), desired.names()) else {
+        let Some(object) = self.context.index.find_indexed(target) else {
             return true;
         };
+        if self
+            .histories
+            .is_as_written(&desired.key, target, object.version())
+        {
+            return true;
+        }
+        let Ok(names) = desired.names() else { return true };
         let Some(carried) = self.histories.carried(&desired.key, target) else {
             return false;
         };
-        let seen = read_target(&object, &names, &carried, &mut CertificateStore::default());
+        let mut bundles = self.bundles.lock();
+        if bundles.bundles_read() > MOST_BUNDLES {
+            *bundles = CertificateStore::default();
+        }
+        let seen = read_target(&object.read(), &names, &carried, &mut bundles);
         seen.is_some_and(|seen| seen.bundle == Some(carried))
     }
 }

@@ -6,9 +6,13 @@ use std::{
 };
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use windlass_cluster::worker::{self, Action, Queue};
+use windlass_cluster::{
+    WritePace,
+    worker::{self, Action, Queue},
+};
 use windlass_object::ObjectKey;
 use windlass_trust::rotation::{self, Timing};
 
@@ -18,11 +22,7 @@ use super::{
     turns::DialTurns,
 };
 use crate::{
-    context::Context,
-    controller,
-    injection::{INJECTIONS, TARGET_KINDS},
-    reporting::Announced,
-    standby::StandbyRepairs,
+    context::Context, controller, injection::TARGET_KINDS, reporting::Announced, standby::StandbyRepairs,
 };
 
 /// How the worker of this controller works.
@@ -32,10 +32,10 @@ const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8)
 const LONG: Duration = Duration::from_secs(4);
 
 /// How the worker of repairs works.
-const REPAIRS: worker::Settings = worker::Settings::new("target-repair", INJECTIONS);
+const REPAIRS: worker::Settings = worker::Settings::new("target-repair", WritePace::MOST);
 
 /// How the worker of repairs works in a process that stands by.
-const STANDBY: worker::Settings = worker::Settings::new("standby-repair", INJECTIONS);
+const STANDBY: worker::Settings = worker::Settings::new("standby-repair", WritePace::MOST);
 
 /// How often a plan is made at most before others have their turn. A rotation takes no more than a handful.
 const ROUNDS: usize = 16;
@@ -79,6 +79,7 @@ pub fn run(
             secrets: KnownSecrets::default(),
             neighbours: Neighbours::default(),
             announced: Announced::default(),
+            bundles: Mutex::default(),
             run: rand::random(),
             since,
         };

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 use windlass_cluster::{
-    ApiServerClock, Cluster, Index, apply::Applier, events::Events, kinds, lease::Leadership, prober::Prober,
-    telemetry::Metrics, watch::Watch, watches::Watches, worker::Action,
+    ApiServerClock, Cluster, Index, WritePace, apply::Applier, events::Events, kinds, lease::Leadership,
+    prober::Prober, telemetry::Metrics, watch::Watch, watches::Watches, worker::Action,
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
@@ -199,6 +199,7 @@ impl Server {
             applier: Applier::new(cluster.clone(), self.index.clone()),
             events: Events::new(cluster.clone(), None).0,
             cluster,
+            pace: WritePace::new(),
             prober: Prober {
                 timeout,
                 clock: clock.clone(),
@@ -217,6 +218,7 @@ impl Server {
             secrets: KnownSecrets::default(),
             neighbours: Neighbours::default(),
             announced: Announced::default(),
+            bundles: Mutex::default(),
             run: 1,
             since: Leadership::always().acquired().await,
         })
@@ -264,7 +266,7 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
         trust: &carried,
         is_repair: false,
         by: None,
-        injected: &InjectionOutcome::Written,
+        injected: &InjectionOutcome::Written(None),
         uptime: SignedDuration::ZERO,
         timing: &reconciler.timing,
     });

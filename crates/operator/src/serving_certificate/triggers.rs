@@ -164,23 +164,25 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
             .flat_map(|service| serving_for(index, key.namespace.as_deref(), &service))
             .collect();
     }
-    if TARGET_KINDS.contains(&kind) && is_of_interest(change) {
-        return change
-            .versions()
-            .flat_map(|target| match CaSource::of(&target) {
-                Ok(Some(CaSource::ServingCertificate { namespace, name })) => {
-                    vec![kinds::SERVING_CERTIFICATE.object(Some(&namespace), &name)]
-                }
-                Ok(Some(CaSource::Secret { namespace, name })) => {
-                    certificates(index, Some(&namespace), |certificate| {
-                        object::text(certificate, "/spec/secretName") == Some(&name)
-                    })
-                }
-                Ok(None) | Err(_) => Vec::new(),
-            })
-            // A target may name one that does not exist.
+    if TARGET_KINDS.contains(&kind) {
+        let versions = change.before.iter().chain(&change.after);
+        let asked: HashSet<_> = versions
+            .filter_map(|target| target.indexed().ca_source())
+            .collect();
+        let asked = asked.into_iter().flat_map(|source| match source {
+            CaSource::ServingCertificate { namespace, name } => {
+                vec![kinds::SERVING_CERTIFICATE.object(Some(namespace), name)]
+            }
+            CaSource::Secret { namespace, name } => certificates(index, Some(namespace), |certificate| {
+                object::text(certificate, "/spec/secretName") == Some(name)
+            }),
+        });
+        // A target may name one that does not exist.
+        let asked: HashSet<_> = asked
             .filter(|certificate| index.find(certificate).is_some())
             .collect();
+        let is_concerned = !asked.is_empty() && is_of_interest(change);
+        return if is_concerned { asked } else { HashSet::new() };
     }
     HashSet::new()
 }
@@ -223,7 +225,7 @@ fn certificates(index: &Index, namespace: Option<&str>, concerns: impl Fn(&Value
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use windlass_cluster::IndexedObject;
+    use windlass_cluster::ChangedObject;
 
     use super::*;
 
@@ -350,7 +352,7 @@ mod tests {
     fn a_targets_status_is_of_no_interest() {
         let target = |status: &str, bundle: &str| {
             let target = json!({"spec": {"caBundle": bundle}, "status": status, "metadata": {}});
-            Some(IndexedObject::from(target))
+            Some(ChangedObject::from(target))
         };
         let change = |before, after| Change {
             key: kinds::API_SERVICE.object(None, "v1.example.com"),

@@ -1,11 +1,12 @@
-//! The next write to a target.
+//! What is written into a target.
 
 use json_patch::{Patch, PatchOperation};
+use parking_lot::Mutex;
 use serde_json::Value;
 use thiserror::Error;
 use windlass_object::{
-    ObjectKey, names,
-    patch::{put, release, test},
+    ObjectKey,
+    patch::{put, test},
 };
 
 use super::{
@@ -14,15 +15,6 @@ use super::{
     managed_elsewhere::ManagedElsewhere,
 };
 use crate::{pki::DnsNames, trust_bundle::TrustBundle};
-
-/// The next write to a target.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TargetPatch {
-    /// Put the trust bundle in. Guarded: the API server answers 422 where the target has changed in between.
-    Inject(Patch),
-    /// Give up the ownership that the injection brought. Touches metadata only, so nothing is rebuilt.
-    Release(Patch),
-}
 
 /// Why a target is left alone.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -38,67 +30,113 @@ pub enum InjectionError {
     ManagedElsewhere(#[from] ManagedElsewhere),
 }
 
-/// What is to be injected.
-#[derive(Clone, Copy, Debug)]
-pub struct Injection<'a> {
-    /// The trust bundle, without what has expired.
-    pub trust: &'a TrustBundle,
-    /// The names that its CAs may sign for. What calls other servers is left alone: it could not verify them any more.
-    /// `None`: every entry gets the trust bundle.
-    pub names: Option<&'a DnsNames>,
+/// What is to be injected: made once, and planned for as many targets as there are.
+#[derive(Debug)]
+pub struct Injection {
+    trust: TrustBundle,
+    /// The value of `caBundle`.
+    encoded: String,
+    names: Option<DnsNames>,
+    /// What was found last that differs from it, and whether clients find the trust bundle in it: most targets carry the same.
+    differing: Mutex<Option<(String, bool)>>,
 }
 
 // === impl Injection ===
 
-impl Injection<'_> {
-    /// The next step that brings `target` to carry the trust bundle; `None` where it does already, or calls nothing
-    /// that could use it. A bundle of the same certificates in other bytes is left as it is: every change makes the API
-    /// server rebuild what depends on it.
+impl Injection {
+    /// Of a trust bundle without what has expired. `names` are those that its CAs may sign for: what calls other servers is left
+    /// alone, for it could not verify them any more. `None`: every entry gets the trust bundle.
+    pub fn new(trust: TrustBundle, names: Option<DnsNames>) -> Self {
+        let encoded = CaBundle::encode(&trust);
+        Self {
+            trust,
+            encoded,
+            names,
+            differing: Mutex::default(),
+        }
+    }
+
+    /// The patch that brings `target` to carry the trust bundle; `None` where it does already, or calls nothing that could
+    /// use it. A bundle of the same certificates in other bytes is left as it is: every change makes the API server rebuild
+    /// what depends on it. The patch is guarded: the API server answers 422 where the target has changed in between.
     ///
     /// # Errors
     ///
     /// When the target must be left alone.
-    pub fn plan(&self, target: &Value) -> Result<Option<TargetPatch>, InjectionError> {
-        let kind = TargetKind::of(target).ok_or_else(|| {
+    pub fn plan(&self, target: &Value) -> Result<Option<Patch>, InjectionError> {
+        Self::check(target)?;
+        let lacking = self.holders(target).filter(|holder| !self.is_in(holder));
+        let operations: Vec<_> = lacking.flat_map(|holder| self.replace(&holder)).collect();
+        Ok((!operations.is_empty()).then_some(Patch(operations)))
+    }
+
+    /// Whether there is something to [plan](Self::plan) for `target`.
+    ///
+    /// # Errors
+    ///
+    /// When the target must be left alone.
+    pub fn is_needed(&self, target: &Value) -> Result<bool, InjectionError> {
+        Self::check(target)?;
+        Ok(self.holders(target).any(|holder| !self.is_in(&holder)))
+    }
+
+    fn check(target: &Value) -> Result<(), InjectionError> {
+        if TargetKind::of(target).is_none() {
             let key = ObjectKey::of(target).map(|key| key.to_string());
-            InjectionError::UnknownKind(key.unwrap_or_else(|| "unnamed object".into()))
-        })?;
-        ManagedElsewhere::check(target)?;
-        let operations: Vec<_> = self
-            .holders(target)
-            .filter(|holder| !holder.carries(self.trust))
-            .flat_map(|holder| replace(&holder, self.trust))
-            .collect();
-        if !operations.is_empty() {
-            return Ok(Some(TargetPatch::Inject(Patch(operations))));
+            return Err(InjectionError::UnknownKind(
+                key.unwrap_or_else(|| "unnamed object".into()),
+            ));
         }
-        Ok(release_patch(kind, target).map(TargetPatch::Release))
+        Ok(ManagedElsewhere::check(target)?)
+    }
+
+    fn is_in(&self, holder: &Holder<'_>) -> bool {
+        let Some(text) = holder.text() else { return false };
+        if text == self.encoded {
+            return true;
+        }
+        let mut differing = self.differing.lock();
+        match &*differing {
+            Some((known, is_in)) if known == text => *is_in,
+            _ => {
+                let is_in = holder.carries(&self.trust);
+                *differing = Some((text.to_owned(), is_in));
+                is_in
+            }
+        }
+    }
+
+    /// Puts the trust bundle into one place, if that is still as it was: its name, what it calls, and what it trusts.
+    fn replace(&self, holder: &Holder<'_>) -> Vec<PatchOperation> {
+        let guards = holder.guards.iter();
+        let mut operations: Vec<_> = guards.map(|(path, value)| test(path, value)).collect();
+        let path = format!("{}/caBundle", holder.pointer);
+        operations.push(put(&path, self.encoded.as_str().into()));
+        operations
     }
 
     /// Whether what a target carries is the same in both of its states, in the same places.
     pub fn is_as_before(&self, before: &Value, after: &Value) -> bool {
-        let carried = |target| -> Vec<_> {
-            let holders = self.holders(target);
-            holders
-                .map(|holder| (holder.ca_bundle(), holder.pointer))
-                .collect()
+        let is_same = |(before, after): (Holder<'_>, Holder<'_>)| {
+            before.pointer == after.pointer && before.carries_the_same_as(&after)
         };
-        carried(before) == carried(after)
+        let (before, after): (Vec<_>, Vec<_>) =
+            (self.holders(before).collect(), self.holders(after).collect());
+        before.len() == after.len() && before.into_iter().zip(after).all(is_same)
     }
 
     /// The places of `target` that this injection is for, as they are.
     pub fn holders<'t>(&self, target: &'t Value) -> impl Iterator<Item = Holder<'t>> {
-        holders(target, self.names)
+        holders(target, self.names.as_ref())
     }
 }
 
-/// Whether an injection has left an ownership in `target` that is to be given up.
-pub fn needs_release(target: &Value) -> bool {
-    TargetKind::of(target).is_some_and(|kind| release_patch(kind, target).is_some())
-}
+impl Eq for Injection {}
 
-fn release_patch(kind: &TargetKind, target: &Value) -> Option<Patch> {
-    release(target, names::INJECT).filter(|_| kind.needs_release)
+impl PartialEq for Injection {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.encoded, &self.names) == (&other.encoded, &other.names)
+    }
 }
 
 /// The places of `target` that call one of `names`, or all where there are none.
@@ -112,18 +150,6 @@ pub fn holders<'t>(target: &'t Value, names: Option<&DnsNames>) -> impl Iterator
             (Some(_), None) => false,
             (None, _) => true,
         })
-}
-
-/// Puts the trust bundle into one place, if that is still as it was: its name, what it calls, and what it trusts.
-pub(super) fn replace(holder: &Holder<'_>, trust: &TrustBundle) -> Vec<PatchOperation> {
-    let mut operations: Vec<_> = holder
-        .guards
-        .iter()
-        .map(|(path, value)| test(path, value))
-        .collect();
-    let path = format!("{}/caBundle", holder.pointer);
-    operations.push(put(&path, CaBundle::encode(trust).into()));
-    operations
 }
 
 /// Whether two states of an object differ in nothing but the trust bundles that it carries, and in who wrote it when.

@@ -1,7 +1,7 @@
 //! Which kinds carry CA bundles, and where.
 
 use serde_json::Value;
-use windlass_object::{ObjectKey, object};
+use windlass_object::object;
 
 use super::Holder;
 
@@ -22,8 +22,9 @@ pub struct TargetKind {
     pub holder: &'static str,
     /// A field and the value that it must have for a CA bundle to be allowed.
     pub only_if: Option<(&'static str, &'static str)>,
-    /// Whether our entry in `metadata.managedFields` keeps the owner from what it may do, and must go.
-    pub needs_release: bool,
+    /// What an owner that applies the object server-side may drop only while nobody else owns a part of it: a pointer into the
+    /// sets of fields in `metadata.managedFields`.
+    pub dropped_as_a_whole: Option<&'static str>,
 }
 
 /// Every kind that carries CA bundles. A row is all that a kind needs: watches, RBAC rules and patches follow from it.
@@ -32,7 +33,7 @@ pub const KINDS: &[TargetKind] = &[
         // The API server refuses a client configuration with strategy None.
         only_if: Some(("/spec/conversion/strategy", "Webhook")),
         // An owner that applies `strategy: None` is refused while anybody else owns a field of the webhook.
-        needs_release: true,
+        dropped_as_a_whole: Some("/f:spec/f:conversion"),
         ..single(
             [
                 "apiextensions.k8s.io",
@@ -86,7 +87,7 @@ const fn single([group, version, kind, plural]: [&'static str; 4], holder: &'sta
         list: None,
         holder,
         only_if: None,
-        needs_release: false,
+        dropped_as_a_whole: None,
     }
 }
 
@@ -108,10 +109,12 @@ impl TargetKind {
 
     /// The entry of [`KINDS`] for `target`.
     pub fn of(target: &Value) -> Option<&'static Self> {
-        let key = ObjectKey::of(target)?;
-        KINDS
-            .iter()
-            .find(|kind| kind.group == key.group() && kind.kind == key.kind)
+        let (group, _) = object::group_and_version(object::text(target, "/apiVersion")?);
+        let (name, _) = (
+            object::text(target, "/kind")?,
+            object::text(target, "/metadata/name")?,
+        );
+        KINDS.iter().find(|kind| kind.group == group && kind.kind == name)
     }
 
     /// All places of `target` where a CA bundle may be.

@@ -15,10 +15,8 @@ mod tests;
 mod writer;
 
 pub use holder::{CaBundle, Holder};
-pub use injection_plan::{
-    Injection, InjectionError, TargetPatch, differs_in_trust_only, holders, needs_release,
-};
+pub use injection_plan::{Injection, InjectionError, differs_in_trust_only, holders};
 pub use kinds::{KINDS, TargetKind};
 pub use managed_elsewhere::ManagedElsewhere;
 pub use request::{CaSource, InvalidRequest, asked_source};
-pub use writer::{last_writer, owns_ca_bundle};
+pub use writer::{last_writer, needs_release, release, relevant_fields};

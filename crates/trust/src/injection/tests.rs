@@ -104,18 +104,19 @@ fn extension_config() -> Value {
     })
 }
 
-fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<TargetPatch>, InjectionError> {
-    let names = sample::names();
-    let injection = Injection {
-        trust,
-        names: Some(&names),
-    };
-    injection.plan(target)
+fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<Patch>, InjectionError> {
+    let injection = Injection::new(trust.clone(), Some(sample::names()));
+    let planned = injection.plan(target);
+    assert_eq!(
+        injection.is_needed(target),
+        planned.clone().map(|patch| patch.is_some())
+    );
+    planned
 }
 
 /// The target after the injection.
 fn inject(target: &Value, trust: &TrustBundle) -> Value {
-    let Some(TargetPatch::Inject(patch)) = plan(target, trust).unwrap() else {
+    let Some(patch) = plan(target, trust).unwrap() else {
         panic!("nothing to inject into {target}");
     };
     let mut patched = target.clone();
@@ -172,7 +173,7 @@ fn only_the_entries_that_differ_are_in_the_patch() {
     let trust = trust(1);
     let mut target = inject(&validating(), &trust);
     target["webhooks"][1]["clientConfig"]["caBundle"] = json!("Cg==");
-    let Some(TargetPatch::Inject(Patch(operations))) = plan(&target, &trust).unwrap() else {
+    let Some(Patch(operations)) = plan(&target, &trust).unwrap() else {
         panic!("nothing to inject");
     };
     assert_eq!(operations.len(), 3);
@@ -213,10 +214,7 @@ fn what_calls_other_servers_is_left_alone() {
         assert_eq!(client_config.get("caBundle").is_some(), injected, "{index}");
     }
     // Of a Secret nobody knows whom it is for.
-    let everything = Injection {
-        trust: &trust,
-        names: None,
-    };
+    let everything = Injection::new(trust, None);
     assert_eq!(everything.holders(&target).count(), 3);
 }
 
@@ -246,7 +244,7 @@ fn a_target_that_changed_in_between_is_not_written() {
             target["webhooks"].as_array_mut().unwrap().remove(1);
         },
     ];
-    let Some(TargetPatch::Inject(patch)) = plan(&validating(), &trust).unwrap() else {
+    let Some(patch) = plan(&validating(), &trust).unwrap() else {
         panic!("nothing to inject");
     };
     for change in changes {
@@ -257,55 +255,12 @@ fn a_target_that_changed_in_between_is_not_written() {
         assert_eq!(changed, before);
     }
 
-    let Some(TargetPatch::Inject(patch)) = plan(&crd(), &trust).unwrap() else {
+    let Some(patch) = plan(&crd(), &trust).unwrap() else {
         panic!("nothing to inject");
     };
     let mut switched = crd();
     switched["spec"]["conversion"]["strategy"] = json!("None");
     assert!(json_patch::patch(&mut switched, &patch).is_err());
-}
-
-#[test]
-fn the_ownership_of_a_definition_is_given_up_by_a_second_patch() {
-    let trust = trust(1);
-    let entries = json!([
-        {"manager": names::INJECT, "operation": "Apply"},
-        {"manager": names::INJECT, "operation": "Update", "subresource": "status"},
-        {"manager": "kubectl", "operation": "Update"},
-        {"manager": names::INJECT, "operation": "Update"},
-    ]);
-    let mut injected = inject(&crd(), &trust);
-    injected["metadata"]["managedFields"] = entries.clone();
-    let Some(TargetPatch::Release(patch)) = plan(&injected, &trust).unwrap() else {
-        panic!("nothing to release");
-    };
-    let mut released = injected.clone();
-    json_patch::patch(&mut released, &patch).unwrap();
-    assert_eq!(released["metadata"]["managedFields"].as_array().unwrap().len(), 3);
-    assert_eq!(released["spec"], injected["spec"]);
-    assert_eq!(plan(&released, &trust), Ok(None));
-
-    let mut moved = injected.clone();
-    moved["metadata"]["managedFields"]
-        .as_array_mut()
-        .unwrap()
-        .swap(2, 3);
-    assert!(json_patch::patch(&mut moved, &patch).is_err());
-
-    // An owner may drop an entry of a webhook configuration whoever patched it.
-    let mut configuration = inject(&validating(), &trust);
-    configuration["metadata"]["managedFields"] = entries;
-    assert_eq!(plan(&configuration, &trust), Ok(None));
-}
-
-#[test]
-fn a_bundle_comes_before_the_ownership() {
-    let mut target = crd();
-    target["metadata"]["managedFields"] = json!([{"manager": names::INJECT, "operation": "Update"}]);
-    assert!(matches!(
-        plan(&target, &trust(1)),
-        Ok(Some(TargetPatch::Inject(_)))
-    ));
 }
 
 #[test]
@@ -440,7 +395,7 @@ fn wild() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_target_is_too_wild(spec in wild(), webhooks in wild(), metadata in wild(), index in 0..KINDS.len()) {
-        static TRUST: std::sync::LazyLock<TrustBundle> = std::sync::LazyLock::new(|| trust(1));
+        static EVERYTHING: std::sync::LazyLock<Injection> = std::sync::LazyLock::new(|| Injection::new(trust(1), None));
         let mut target = json!({
             "apiVersion": KINDS[index].api_version(), "kind": KINDS[index].kind,
             "metadata": metadata, "spec": spec, "webhooks": webhooks,
@@ -449,11 +404,11 @@ proptest! {
             target["metadata"]["name"] = json!("target");
         }
         let _ = CaSource::of(&target);
-        let everything = Injection { trust: &TRUST, names: None };
-        if let Ok(Some(TargetPatch::Inject(patch))) = everything.plan(&target) {
+        if let Ok(Some(patch)) = EVERYTHING.plan(&target) {
             json_patch::patch(&mut target, &patch).unwrap();
-            prop_assert!(!matches!(everything.plan(&target), Ok(Some(TargetPatch::Inject(_)))));
+            prop_assert!(!matches!(EVERYTHING.plan(&target), Ok(Some(_))));
         }
+        let _ = release(&target);
     }
 }
 

@@ -1,7 +1,10 @@
-//! Who wrote a target.
+//! Who wrote a target, and owns what of it.
 
-use serde_json::Value;
-use windlass_object::{names, object};
+use json_patch::Patch;
+use serde_json::{Value, json};
+use windlass_object::{names, object, patch};
+
+use super::{ManagedElsewhere, TargetKind};
 
 /// Our own field managers, which write targets: never the ones that take a trust bundle away.
 const OURS: [&str; 3] = [names::INSTALL, names::INJECT, names::CONVERSION];
@@ -23,8 +26,64 @@ pub fn last_writer(target: &Value) -> Option<&str> {
     object::text(last, "/manager")
 }
 
+/// The patch that gives up the ownership that an injection has brought; `None` where there is none, or where it is in nobody's
+/// way. It touches metadata only, so nothing is rebuilt.
+///
+/// In the way it is of an owner that applies the target: while anybody else owns a field of a CRD's webhook, the API server
+/// refuses an apply with `strategy: None`.
+pub fn release(target: &Value) -> Option<Patch> {
+    let is_ours = needs_release(target) && ManagedElsewhere::check(target).is_ok();
+    if is_ours {
+        patch::release(target, names::INJECT)
+    } else {
+        None
+    }
+}
+
+/// Whether the ownership that an injection brings is to be given up.
+pub fn needs_release(target: &Value) -> bool {
+    let Some(owned) = TargetKind::of(target).and_then(|kind| kind.dropped_as_a_whole) else {
+        return false;
+    };
+    let mut entries = object::items(target, "/metadata/managedFields").iter();
+    entries.any(|entry| is_applied(entry) && owns(entry, owned))
+}
+
+/// What is to be kept of the set of fields of an entry in the `metadata.managedFields` of `target`, for [`last_writer`] and
+/// [`release`] to find; the others are large.
+pub fn relevant_fields(target: &Value, entry: &Value) -> Option<Value> {
+    let mut relevant = json!({});
+    if let Some(owned) = TargetKind::of(target).and_then(|kind| kind.dropped_as_a_whole)
+        && is_applied(entry)
+        && owns(entry, owned)
+    {
+        let names = owned.split('/').skip(1);
+        names.fold(&mut relevant, |fields, name| {
+            fields[name] = json!({});
+            &mut fields[name]
+        });
+    }
+    if entry.get("fieldsV1").is_some_and(owns_ca_bundle) {
+        relevant["f:caBundle"] = json!({});
+    }
+    relevant
+        .as_object()
+        .is_some_and(|fields| !fields.is_empty())
+        .then_some(relevant)
+}
+
+fn is_applied(entry: &Value) -> bool {
+    let is_of_spec = object::text(entry, "/subresource").unwrap_or_default().is_empty();
+    is_of_spec && object::text(entry, "/operation") == Some("Apply")
+}
+
+fn owns(entry: &Value, fields: &str) -> bool {
+    let owned = entry.get("fieldsV1");
+    owned.is_some_and(|owned| owned.pointer(fields).is_some())
+}
+
 /// Whether a set of fields (`fieldsV1` of an entry in `metadata.managedFields`) holds a CA bundle.
-pub fn owns_ca_bundle(fields: &Value) -> bool {
+fn owns_ca_bundle(fields: &Value) -> bool {
     let Some(fields) = fields.as_object() else {
         return false;
     };
@@ -33,8 +92,6 @@ pub fn owns_ca_bundle(fields: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn entry(manager: &str, time: &str, fields: Value) -> Value {
@@ -66,5 +123,79 @@ mod tests {
             assert_eq!(last_writer(&target(&entries)), expected, "{entries:?}");
         }
         assert_eq!(last_writer(&json!(null)), None);
+    }
+
+    fn definition(entries: &[Value]) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com", "managedFields": entries},
+        })
+    }
+
+    #[test]
+    fn an_ownership_is_given_up_where_it_is_in_the_way_of_who_applies() {
+        let ours = entry(
+            names::INJECT,
+            "2026-01-01T00:00:00Z",
+            json!({"f:spec": {"f:conversion": {"f:webhook": {}}}}),
+        );
+        let conversion = json!({"f:spec": {"f:conversion": {"f:strategy": {}}, "f:group": {}}});
+        let applied = |fields: &Value| json!({"manager": "helm", "operation": "Apply", "fieldsV1": fields});
+        let updated = entry("kubectl", "2026-01-01T00:00:00Z", conversion.clone());
+        let mut status = applied(&conversion);
+        status["subresource"] = "status".into();
+        for (entries, is_in_the_way) in [
+            (vec![applied(&conversion), ours.clone()], true),
+            (vec![applied(&conversion)], false),
+            (
+                vec![applied(&json!({"f:spec": {"f:group": {}}})), ours.clone()],
+                false,
+            ),
+            (vec![updated, status, ours.clone()], false),
+        ] {
+            let target = definition(&entries);
+            let patch = release(&target);
+            assert_eq!(patch.is_some(), is_in_the_way, "{target}");
+            let Some(patch) = patch else { continue };
+            let mut released = target.clone();
+            json_patch::patch(&mut released, &patch).unwrap();
+            assert_eq!(released, definition(&entries[..1]));
+            assert_eq!(release(&released), None);
+            let mut moved = target.clone();
+            moved["metadata"]["managedFields"]
+                .as_array_mut()
+                .unwrap()
+                .swap(0, 1);
+            assert!(json_patch::patch(&mut moved, &patch).is_err());
+        }
+        let mut managed = definition(&[applied(&conversion), ours.clone()]);
+        managed["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
+        assert_eq!(release(&managed), None);
+        // An owner may drop an entry of a webhook configuration whoever patched it.
+        let mut configuration = definition(&[applied(&conversion), ours]);
+        configuration["apiVersion"] = "admissionregistration.k8s.io/v1".into();
+        configuration["kind"] = "ValidatingWebhookConfiguration".into();
+        assert_eq!(release(&configuration), None);
+    }
+
+    #[test]
+    fn what_is_relevant_of_a_field_set_tells_the_same() {
+        let conversion =
+            json!({"f:spec": {"f:conversion": {"f:webhook": {"f:caBundle": {}}}, "f:group": {}}});
+        let group = json!({"f:spec": {"f:group": {}}});
+        for (operation, fields, expected) in [
+            (
+                "Apply",
+                &conversion,
+                json!({"f:spec": {"f:conversion": {}}, "f:caBundle": {}}),
+            ),
+            ("Update", &conversion, json!({"f:caBundle": {}})),
+            ("Apply", &group, Value::Null),
+        ] {
+            let entry = json!({"manager": "m", "operation": operation, "fieldsV1": fields});
+            let relevant = relevant_fields(&definition(&[]), &entry);
+            assert_eq!(relevant.unwrap_or_default(), expected);
+        }
+        assert_eq!(relevant_fields(&json!(null), &json!({"manager": "m"})), None);
     }
 }

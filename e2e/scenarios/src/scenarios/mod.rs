@@ -24,6 +24,7 @@ mod guard;
 mod halves;
 mod hygiene;
 mod idle;
+mod injection;
 mod install;
 mod interruption;
 mod kept;
@@ -261,6 +262,7 @@ scenarios! {
     ownership::replicas_are_left_to_whoever_scales,
     ownership::a_kind_in_another_version_comes_once_and_goes,
     ownership::who_answers_every_repair_of_an_object_is_named_and_slowed_down,
+    injection::who_applies_a_definition_may_drop_its_conversion,
     halves::certificates_and_bundles_run_in_processes_of_their_own,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
