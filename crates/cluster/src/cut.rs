@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use windlass_object::{
     ObjectKey, names,
-    secret_keys::{CA_CERTIFICATES, TLS_CERTIFICATE, TLS_PRIVATE_KEY},
+    secret_keys::{CA_CERTIFICATES, PREVIOUS_CAS, TLS_CERTIFICATE, TLS_PRIVATE_KEY},
 };
 use windlass_trust::injection::KINDS;
 
@@ -71,12 +71,13 @@ pub(crate) fn cut(object: &mut Value, kind: &Kind, served: &ObjectKey) {
         let keys: &[&str] = if is_served {
             &[CA_CERTIFICATES, TLS_CERTIFICATE, TLS_PRIVATE_KEY]
         } else {
-            &[CA_CERTIFICATES]
+            &[CA_CERTIFICATES, PREVIOUS_CAS]
         };
         fields.retain(|name, _| ["apiVersion", "kind", "metadata", "type", "data"].contains(&name.as_str()));
         keep(fields.get_mut("data"), keys);
     } else if *kind == kinds::CONFIG_MAP {
-        fields.retain(|name, _| !["data", "binaryData"].contains(&name.as_str()));
+        fields.remove("binaryData");
+        keep(fields.get_mut("data"), &[CA_CERTIFICATES]);
     } else if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
         && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
     {
@@ -216,12 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn the_content_of_a_config_map_is_not_kept() {
+    fn of_a_config_map_only_ca_certificates_are_kept() {
         let config_map = left(
-            json!({"immutable": true, "data": {"a": "b"}, "binaryData": {"part": "H4sI"}}),
+            json!({"immutable": true, "data": {"a": "b", "ca.crt": "c"}, "binaryData": {"part": "H4sI"}}),
             &kinds::CONFIG_MAP,
         );
-        assert_eq!(config_map.get("data").or(config_map.get("binaryData")), None);
+        assert_eq!(config_map["data"], json!({"ca.crt": "c"}));
+        assert_eq!(config_map.get("binaryData"), None);
         assert_eq!(config_map["immutable"], true);
     }
 

@@ -66,6 +66,12 @@ impl Index {
         read(self.collect(kind, |shelf| Box::new(shelf.objects().iter()), of))
     }
 
+    /// The same as the index holds them: parsed, all of them take a lot of memory.
+    pub fn indexed(&self, kind: &Kind) -> SeenObjects {
+        let objects = self.collect(kind, |shelf| Box::new(shelf.objects().iter()), with_key);
+        objects.into_iter().collect()
+    }
+
     /// The objects of a kind in a namespace, or those that are in none.
     pub fn objects_within(&self, kind: &Kind, namespace: Option<&str>) -> Vec<Arc<Value>> {
         let first = kind.object(namespace, "");

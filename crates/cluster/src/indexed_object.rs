@@ -14,7 +14,8 @@ pub struct IndexedObject {
     form: Form,
     version: Option<Arc<str>>,
     bundle_deployment: Option<Arc<str>>,
-    relation: Option<Arc<Relation>>,
+    /// Most objects have none.
+    relations: Option<Arc<[Relation]>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +42,9 @@ impl IndexedObject {
             form,
             version: object::text(object, "/metadata/resourceVersion").map(Into::into),
             bundle_deployment: object::label(object, names::BUNDLE_DEPLOYMENT).map(Into::into),
-            relation: Relation::of(object).map(Arc::new),
+            relations: Some(Relation::all_of(object))
+                .filter(|relations| !relations.is_empty())
+                .map(Into::into),
         }
     }
 
@@ -64,17 +67,17 @@ impl IndexedObject {
         self.bundle_deployment.as_deref()
     }
 
-    /// Whose trust bundle it asks for, known without parsing it.
-    pub fn ca_source(&self) -> Option<&CaSource> {
-        match self.relation()? {
+    /// Whose trust bundles it asks for, known without parsing it.
+    pub fn ca_sources(&self) -> impl Iterator<Item = &CaSource> {
+        self.relations().iter().filter_map(|relation| match relation {
             Relation::Target(source) => Some(source),
             Relation::Endpoints(..) => None,
-        }
+        })
     }
 
     /// What it is of, known without parsing it.
-    pub(crate) fn relation(&self) -> Option<&Relation> {
-        self.relation.as_deref()
+    pub(crate) fn relations(&self) -> &[Relation] {
+        self.relations.as_deref().unwrap_or_default()
     }
 }
 

@@ -1,8 +1,10 @@
 //! What an object is of, where objects are looked for by that.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use windlass_object::object;
-use windlass_trust::injection::{CaSource, TargetKind, asked_source};
+use windlass_trust::injection::{CaRequests, CaSource, TargetKind};
 
 use crate::kind::kinds;
 
@@ -21,14 +23,22 @@ pub(crate) enum Relation {
 // === impl Relation ===
 
 impl Relation {
-    /// What `object` is of, if it is looked for by that.
-    pub(crate) fn of(object: &Value) -> Option<Self> {
+    /// What `object` is of, as far as it is looked for by that.
+    pub(crate) fn all_of(object: &Value) -> Vec<Self> {
         if object::text(object, "/kind") == Some(&*kinds::ENDPOINT_SLICE.kind) {
-            let service = object::label(object, SERVICE_NAME)?;
-            let namespace = object::text(object, "/metadata/namespace")?;
-            return Some(Self::Endpoints(namespace.to_owned(), service.to_owned()));
+            return Self::of_slice(object).into_iter().collect();
         }
-        TargetKind::of(object)?;
-        asked_source(object).map(Self::Target)
+        if TargetKind::of(object).is_none() {
+            return Vec::new();
+        }
+        let requests = CaRequests::readable(object);
+        let sources: BTreeSet<_> = requests.sets().into_iter().flatten().collect();
+        sources.into_iter().cloned().map(Self::Target).collect()
+    }
+
+    fn of_slice(slice: &Value) -> Option<Self> {
+        let service = object::label(slice, SERVICE_NAME)?;
+        let namespace = object::text(slice, "/metadata/namespace")?;
+        Some(Self::Endpoints(namespace.to_owned(), service.to_owned()))
     }
 }

@@ -48,7 +48,7 @@ impl Shelf {
     /// Puts an object in the place of the one with its key, which it returns.
     pub(crate) fn insert(&mut self, key: ObjectKey, object: IndexedObject) -> Option<IndexedObject> {
         let before = self.remove(&key);
-        if let Some(relation) = object.relation() {
+        for relation in object.relations() {
             self.related
                 .entry(relation.clone())
                 .or_default()
@@ -61,9 +61,10 @@ impl Shelf {
     /// Takes an object away, and returns it.
     pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<IndexedObject> {
         let before = self.objects.remove(key)?;
-        if let Some(relation) = before.relation()
-            && let Some(related) = self.related.get_mut(relation)
-        {
+        for relation in before.relations() {
+            let Some(related) = self.related.get_mut(relation) else {
+                continue;
+            };
             related.remove(key);
             if related.is_empty() {
                 self.related.remove(relation);

@@ -56,8 +56,19 @@ pub const INJECT_CA_FROM: &str = "windlass.dev/inject-ca-from";
 /// Annotation on a target: `<namespace>/<Secret>` whose `ca.crt` it wants.
 pub const INJECT_CA_FROM_SECRET: &str = "windlass.dev/inject-ca-from-secret";
 
+/// Annotation on a target: `true` if it wants the CA of the API server.
+pub const INJECT_API_SERVER_CA: &str = "windlass.dev/inject-apiserver-ca";
+
 /// Annotation on a Secret: `true` lets targets name it in [`INJECT_CA_FROM_SECRET`].
 pub const ALLOW_DIRECT_INJECTION: &str = "windlass.dev/allow-direct-injection";
+
+/// Annotation on a Secret that targets name in [`INJECT_CA_FROM_SECRET`]: `false`, if what it gave before is to be trusted no more,
+/// although servers may still need it.
+pub const KEEP_PREVIOUS_CA: &str = "windlass.dev/keep-previous-ca";
+
+/// Label and annotation on Secrets in the operator's namespace: the source of CA certificates, written by somebody else, of which
+/// they note what it gave; the name in the label, all of it in the annotation.
+pub const CA_SOURCE: &str = "windlass.dev/ca-source";
 
 /// Annotation on the Secret of a ServingCertificate: the namespace of the operator that keeps it.
 pub const OPERATOR_NAMESPACE: &str = "windlass.dev/operator-namespace";

@@ -12,5 +12,8 @@ pub const TLS_PRIVATE_KEY: &str = "tls.key";
 /// The trust bundle that the serving certificate verifies under, in PEM; cert-manager has it there too.
 pub const CA_CERTIFICATES: &str = "ca.crt";
 
+/// What a source of CA certificates gave before, as JSON.
+pub const PREVIOUS_CAS: &str = "previous.json";
+
 /// The CA that signed the serving certificate, in PEM, where operators that OLM installed look for it.
 pub const OLM_CA_CERTIFICATE: &str = "olmCAKey";

@@ -19,6 +19,7 @@ pub mod leaving;
 mod listener;
 mod operator;
 mod reporting;
+mod servers;
 pub mod serving_certificate;
 mod standby;
 mod tasks;

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use windlass_trust::{
-    injection::{CaSource, Injection},
+    injection::{CaRequests, Injection, Reach},
     pki::{CertificateAuthority, DnsNames, Terms, Validity},
     trust_bundle::TrustBundle,
 };
@@ -44,7 +44,7 @@ fn bundle(generations: &[u32]) -> TrustBundle {
 }
 
 fn injection() -> Injection {
-    Injection::new(bundle(&[1, 2]), Some(names()))
+    Injection::new(bundle(&[1, 2]), Reach::everything().calling(names()))
 }
 
 /// A target that carries nothing.
@@ -91,7 +91,7 @@ fn plan_for_a_target_with_another_bundle(bencher: Bencher<'_, '_>, kind: &str) {
 #[divan::bench(args = KINDS)]
 fn whom_a_target_asks(bencher: Bencher<'_, '_>, kind: &str) {
     let target = target(kind);
-    bencher.bench(|| CaSource::of(black_box(&target)));
+    bencher.bench(|| CaRequests::of(black_box(&target)));
 }
 
 #[divan::bench(args = [1, 2, 10])]

@@ -37,7 +37,7 @@
 //! use rcgen::KeyPair;
 //! use serde_json::json;
 //! use windlass_trust::{
-//!     injection::Injection,
+//!     injection::{Injection, Reach},
 //!     pki::{CertificateAuthority, DnsNames, Terms, Validity},
 //!     trust_bundle::TrustBundle,
 //! };
@@ -57,7 +57,7 @@
 //!         "service": {"namespace": "system", "name": "hook"},
 //!     }}}},
 //! });
-//! let injection = Injection::new(trust, Some(names));
+//! let injection = Injection::new(trust, Reach::everything().calling(names));
 //! let patch = injection.plan(&crd)?.ok_or("it carries the trust bundle already")?;
 //! json_patch::patch(&mut crd, &patch)?;
 //! assert_eq!(injection.plan(&crd)?, None);

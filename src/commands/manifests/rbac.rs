@@ -90,8 +90,8 @@ ReplicaSets are deleted only where the selector of a bundle's Deployment changes
 
 /// What the role is for of a process that runs the controllers of certificates only.
 const CERTIFICATES_ROLE: &str = "Every verb that the controllers of certificates use: as cainjector and service-ca have together.
-RBAC cannot restrict Secrets by label: only those of ServingCertificates are read and written, and those that targets of
-inject-ca-from-secret name are read.
+RBAC cannot restrict Secrets by label: only those of ServingCertificates are read and written, and those that note what others
+issue; those that targets of inject-ca-from-secret name are read.
 Deployments, StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.";
 
 /// What the controllers of certificates use: a part of [`rules`].
@@ -108,6 +108,10 @@ fn certificates_rules() -> Vec<Value> {
             &["secrets"],
             &["get", "list", "watch", "create", "update", "delete"],
         ),
+        json!({
+            "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["kube-root-ca.crt"],
+            "verbs": ["get", "list", "watch"],
+        }),
         rule(&[""], &["services"], &["list", "watch"]),
         rule(&[""], &["pods"], &["list"]),
         rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),

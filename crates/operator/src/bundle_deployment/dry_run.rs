@@ -43,7 +43,9 @@ impl BundleReconciler {
         let (bodies, subject) = self.to_try(owner, loaded).await?;
         // What is deleted while the API server answers was refused over.
         let over = bodies.iter().filter_map(ObjectKey::of);
-        let over = over.filter(|key| self.context.index.find(key).is_some()).collect();
+        let over = over
+            .filter(|key| self.context.index.find(key).is_some())
+            .collect();
         if bodies.is_empty() {
             self.dry_runs.forget(name);
             return Ok(());

@@ -13,15 +13,21 @@ use windlass_trust::{
 
 /// What is remembered of each target.
 #[derive(Default)]
-pub(super) struct Contests(Mutex<HashMap<ObjectKey, Contest>>);
+pub(super) struct Contests(Mutex<HashMap<ObjectKey, TargetContests>>);
 
-/// A target that carries a trust bundle, and how often it was given back to it.
-#[derive(Debug, PartialEq, Eq)]
+/// What a target carries: a trust bundle for each set of sources that it asks for.
+#[derive(Debug, Default)]
+struct TargetContests {
+    contests: Vec<Contest>,
+    /// The resourceVersion that our last write has made, where nothing is left to do after it.
+    written_as: Option<String>,
+}
+
+/// A trust bundle that a target carries, and how often it was given back to it.
+#[derive(Debug)]
 struct Contest {
     injection: Arc<Injection>,
     limiter: RepairLimiter,
-    /// The resourceVersion that our last write has made, where nothing is left to do after it.
-    written_as: Option<String>,
 }
 
 /// How a target that lacks its trust bundle may be written.
@@ -38,7 +44,7 @@ pub(super) enum Turn {
 // === impl Contests ===
 
 impl Contests {
-    /// How a target may be written that lacks `trust`.
+    /// How a target may be written that lacks what `injection` brings.
     pub(super) fn turn(
         &self,
         target: &ObjectKey,
@@ -46,11 +52,12 @@ impl Contests {
         uptime: SignedDuration,
         timing: &Timing,
     ) -> Turn {
-        let contests = self.0.lock();
-        match contests
+        let targets = self.0.lock();
+        let mut contests = targets
             .get(target)
-            .filter(|contest| contest.injection == *injection)
-        {
+            .into_iter()
+            .flat_map(|target| &target.contests);
+        match contests.find(|contest| contest.injection == *injection) {
             Some(contest) => contest
                 .limiter
                 .wait(uptime, timing)
@@ -59,7 +66,7 @@ impl Contests {
         }
     }
 
-    /// A target carries `trust`.
+    /// A target carries what `injection` brings.
     pub(super) fn carries(
         &self,
         target: &ObjectKey,
@@ -67,34 +74,34 @@ impl Contests {
         uptime: SignedDuration,
         timing: &Timing,
     ) {
-        let mut contests = self.0.lock();
-        let contest = contests
-            .entry(target.clone())
-            .or_insert_with(|| Contest::of(injection));
-        if contest.injection != *injection {
-            contest.injection = injection.clone();
-            contest.written_as = None;
-        }
+        let mut targets = self.0.lock();
+        let target = targets.entry(target.clone()).or_default();
+        let contest = target.contest(injection);
         if contest.limiter.is_over(uptime, timing) {
             contest.limiter = RepairLimiter::default();
+        }
+        if contest.injection != *injection {
+            contest.injection = injection.clone();
+            target.written_as = None;
         }
     }
 
     /// A target that carries what it should was written as `version`, and there is nothing left to do.
     pub(super) fn done(&self, target: &ObjectKey, version: String) {
-        if let Some(contest) = self.0.lock().get_mut(target) {
-            contest.written_as = Some(version);
+        if let Some(target) = self.0.lock().get_mut(target) {
+            target.written_as = Some(version);
         }
     }
 
-    /// What a target carries that is as it was when it was [done](Self::done).
+    /// What a target carries that asks for one set of sources, and is as it was when it was [done](Self::done).
     pub(super) fn carried(&self, target: &ObjectKey, version: &str) -> Option<Arc<Injection>> {
-        let contests = self.0.lock();
-        let contest = contests.get(target)?;
-        (contest.written_as.as_deref() == Some(version)).then(|| contest.injection.clone())
+        let targets = self.0.lock();
+        let target = targets.get(target)?;
+        let contest = target.contests.first()?;
+        (target.written_as.as_deref() == Some(version)).then(|| contest.injection.clone())
     }
 
-    /// A target was given back `trust`, which `by` had taken from it. How often that was.
+    /// A target was given back what `injection` brings, which `by` had taken from it. How often that was.
     pub(super) fn repaired(
         &self,
         target: &ObjectKey,
@@ -103,12 +110,22 @@ impl Contests {
         uptime: SignedDuration,
         timing: &Timing,
     ) -> RepairLimiter {
-        let mut contests = self.0.lock();
-        let contest = contests
-            .entry(target.clone())
-            .or_insert_with(|| Contest::of(injection));
+        let mut targets = self.0.lock();
+        let contest = targets.entry(target.clone()).or_default().contest(injection);
         contest.limiter.repaired(by.map(str::to_owned), uptime, timing);
         contest.limiter.clone()
+    }
+
+    /// Leaves of a target what it asks for still: these.
+    pub(super) fn retain(&self, target: &ObjectKey, injections: &[Arc<Injection>]) {
+        if let Some(target) = self.0.lock().get_mut(target) {
+            let is_asked = |contest: &Contest| {
+                injections
+                    .iter()
+                    .any(|one| one.is_for_the_same_as(&contest.injection))
+            };
+            target.contests.retain(is_asked);
+        }
     }
 
     /// Forgets a target that asks for nothing any more.
@@ -117,28 +134,36 @@ impl Contests {
     }
 }
 
-// === impl Contest ===
+// === impl TargetContests ===
 
-impl Contest {
-    fn of(injection: &Arc<Injection>) -> Self {
-        Self {
-            injection: injection.clone(),
-            limiter: RepairLimiter::default(),
-            written_as: None,
-        }
+impl TargetContests {
+    /// That about the places that `injection` is for.
+    fn contest(&mut self, injection: &Arc<Injection>) -> &mut Contest {
+        let known = self
+            .contests
+            .iter()
+            .position(|contest| contest.injection.is_for_the_same_as(injection));
+        let index = known.unwrap_or_else(|| {
+            self.contests.push(Contest {
+                injection: injection.clone(),
+                limiter: RepairLimiter::default(),
+            });
+            self.contests.len() - 1
+        });
+        &mut self.contests[index]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use windlass_cluster::kinds;
-    use windlass_trust::{pki::sample, trust_bundle::TrustBundle};
+    use windlass_trust::{injection::Reach, pki::sample, trust_bundle::TrustBundle};
 
     use super::*;
 
     fn trust(generation: u32) -> Arc<Injection> {
         let trust = TrustBundle::new([sample::authority(generation).certificate().clone()]);
-        Arc::new(Injection::new(trust.unwrap(), None))
+        Arc::new(Injection::new(trust.unwrap(), Reach::everything()))
     }
 
     #[test]

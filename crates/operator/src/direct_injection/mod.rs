@@ -1,13 +1,16 @@
-//! Targets that ask for the `ca.crt` of a Secret that Windlass does not issue.
+//! Targets that ask for CA certificates that Windlass does not issue: the `ca.crt` of Secrets, the CA of the API server.
 //!
 //! The Secrets of ServingCertificates are not looked at here: there, what a target carries decides when a CA may sign.
 
 mod contests;
+mod given;
+mod keeper;
+mod observed_source;
+mod observed_sources;
 mod reconcile;
 mod requests;
 mod run;
-mod secret;
-mod secrets;
 mod triggers;
+mod withdrawal;
 
 pub(crate) use run::run;

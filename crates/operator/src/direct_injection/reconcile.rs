@@ -1,4 +1,4 @@
-//! One target, and the Secret that it asks for.
+//! One target, and what it asks for that Windlass does not issue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,18 +6,20 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use thiserror::Error;
 use tracing::warn;
-use windlass_cluster::{IndexedObject, RequestError, kinds, lease::LeaderSince, worker::Action};
+use windlass_cluster::{IndexedObject, RequestError, lease::LeaderSince, worker::Action};
 use windlass_object::ObjectKey;
 use windlass_trust::{
-    injection::{self, CaSource, Injection},
+    injection::{self, CaRequests, CaSources, Injection},
+    objects::SourceRecord,
     rotation::Timing,
 };
 
 use super::{
     contests::{Contests, Turn},
-    requests::requested_secret,
-    secret::{is_of_serving_certificate, read_trust},
-    secrets::{ReadSecret, ReadSecrets},
+    observed_source::{ObservedSource, source_object},
+    observed_sources::{ObservedSources, United, is_issued},
+    requests::foreign_sets,
+    withdrawal::Withdrawals,
 };
 use crate::{
     context::Context,
@@ -25,13 +27,14 @@ use crate::{
     reporting::Announced,
 };
 
-/// Gives targets the `ca.crt` of Secrets.
+/// Gives targets what others than Windlass issue.
 pub(super) struct DirectInjector {
     pub(super) context: Arc<Context>,
     pub(super) timing: Timing,
     pub(super) contests: Contests,
     pub(super) announced: Announced,
-    pub(super) secrets: ReadSecrets,
+    pub(super) sources: Arc<ObservedSources>,
+    pub(super) withdrawals: Withdrawals,
     /// Repairs are counted from then.
     pub(super) since: LeaderSince,
 }
@@ -54,96 +57,140 @@ impl DirectInjector {
         if self.is_done(&key) {
             return Ok(Action::Requeue(LOOK));
         }
-        let Some((target, secret_key)) = self.requesting(&key) else {
+        let Some(target) = self.context.index.find(&key) else {
+            self.forget(&key);
             return Ok(Action::AwaitChange);
         };
-        let index = &self.context.index;
-        let Some(secret) = self.secrets.find(&secret_key, index, self.context.clock.now()) else {
-            self.announced.forget(&key);
-            return Ok(Action::AwaitChange);
-        };
-        let injection = match &secret.injection {
-            Ok(injection) => injection,
-            Err(problem) => {
-                self.say(&target, &key, problem);
+        let requests = match CaRequests::of(&target) {
+            Ok(requests) => requests,
+            Err(invalid) => {
+                // Where it asks a ServingCertificate, that says it.
+                let readable = CaRequests::readable(&target);
+                if foreign_sets(&readable).len() == readable.sets().len() {
+                    self.say(&target, &key, &invalid.to_string());
+                }
                 return Ok(Action::AwaitChange);
             }
         };
-        if let Some(wait) = self.inject(&target, &key, injection).await? {
-            return Ok(Action::Requeue(wait.unsigned_abs()));
+        let sets = foreign_sets(&requests);
+        if sets.is_empty() {
+            self.forget(&key);
+            return Ok(self.withdraw(&target, &key).await?);
         }
-        let source = CaSource::Secret {
-            namespace: secret_key.namespace.unwrap_or_default(),
-            name: secret_key.name,
-        };
-        let is_released = self.release(&target, &source, &secret).await?;
-        Ok(Action::Requeue(if is_released { LOOK } else { RELEASE }))
+        let known: Vec<_> = sets
+            .iter()
+            .filter_map(|set| Some((set, self.sources.unite(set, &self.context)?)))
+            .collect();
+        let injections = known.iter().filter_map(|(_, united)| united.injection.clone());
+        self.contests.retain(&key, &injections.collect::<Vec<_>>());
+        let mut next = LOOK;
+        let mut problems = Vec::new();
+        for (set, united) in &known {
+            problems.extend(united.problem.clone());
+            let Some(injection) = &united.injection else {
+                continue;
+            };
+            let (refusal, version) = match self.inject(&target, &key, injection).await? {
+                Injected::Later(wait) => {
+                    next = next.min(wait.unsigned_abs());
+                    continue;
+                }
+                Injected::Now(InjectionOutcome::Refused(refusal)) => (Some(refusal), None),
+                Injected::Now(InjectionOutcome::Written(version)) => (None, version),
+                Injected::Now(_) => (None, None),
+            };
+            problems.extend(refusal);
+            if let Some(version) = version.filter(|_| sets.len() == 1 && !injection::needs_release(&target)) {
+                self.contests.done(&key, version);
+            }
+            if !self.release(&target, set, united).await? {
+                next = next.min(RELEASE);
+            }
+        }
+        match problems.is_empty() {
+            true => self.announced.forget(&key),
+            false => self.say(&target, &key, &problems.join("; ")),
+        }
+        Ok(Action::Requeue(next))
     }
 
-    /// Whether a target is as our last write has made it, and its Secret, too.
+    /// Whether a target is as our last write has made it, and its source, too.
     fn is_done(&self, key: &ObjectKey) -> bool {
-        let index = &self.context.index;
-        let Some(target) = index.find_indexed(key) else {
+        let Some(target) = self.context.index.find_indexed(key) else {
             return false;
         };
-        let carried = target
-            .version()
-            .and_then(|version| self.contests.carried(key, version));
-        let (Some(carried), Some(CaSource::Secret { namespace, name })) = (carried, target.ca_source())
-        else {
+        let version = target.version();
+        let Some(carried) = version.and_then(|version| self.contests.carried(key, version)) else {
             return false;
         };
-        let secret = kinds::SECRET.object(Some(namespace), name);
-        let secret = self.secrets.find(&secret, index, self.context.clock.now());
-        secret.is_some_and(|secret| secret.injection.as_ref() == Ok(&carried))
+        let set: CaSources = target.ca_sources().cloned().collect();
+        let united = self.sources.unite(&set, &self.context);
+        united.is_some_and(|united| united.problem.is_none() && united.injection.as_ref() == Some(&carried))
     }
 
     /// Gives a target back what it lacks, for a leader that does not. What keeps it from that is the leader's to say.
     pub(super) async fn stand_in(self: Arc<Self>, key: ObjectKey) -> Result<Action, InjectDirectlyError> {
-        let Some((target, secret_key)) = self.requesting(&key) else {
+        let Some(target) = self.context.index.find(&key) else {
             return Ok(Action::AwaitChange);
         };
-        let now = self.context.clock.now();
-        let lacks_trust = |injection: &Injection| injection.is_needed(&target) == Ok(true);
-        let known = self.secrets.find(&secret_key, &self.context.index, now);
-        let is_due =
-            known.is_some_and(|known| known.injection.as_ref().is_ok_and(|known| lacks_trust(known)));
-        if !is_due {
-            return Ok(Action::AwaitChange);
-        }
-        // A watch may be late.
-        let secret = self.context.cluster.read(&secret_key).await?;
-        let index = &self.context.index;
-        let direct = secret.filter(|secret| !is_of_serving_certificate(secret, &secret_key, index));
-        let trust = direct.and_then(|secret| read_trust(&secret, &secret_key, now).ok());
-        let Some(injection) = trust.map(|trust| Arc::new(Injection::new(trust, None))) else {
-            return Ok(Action::AwaitChange);
+        let requests = CaRequests::of(&target).unwrap_or_default();
+        let lacks = |united: &United| {
+            let injection = united.injection.as_ref();
+            injection.is_some_and(|injection| injection.is_needed(&target) == Ok(true))
         };
-        if !lacks_trust(&injection) {
-            return Ok(Action::AwaitChange);
+        let mut next = None;
+        for set in foreign_sets(&requests) {
+            let known = self.sources.unite(&set, &self.context);
+            if !known.is_some_and(|known| lacks(&known)) {
+                continue;
+            }
+            // A watch may be late.
+            let Some(united) = self.read(&set).await?.filter(|united| lacks(united)) else {
+                continue;
+            };
+            if let Some(injection) = &united.injection
+                && let Injected::Later(wait) = self.inject(&target, &key, injection).await?
+            {
+                next = next.max(Some(wait));
+            }
         }
-        let wait = self.inject(&target, &key, &injection).await?;
-        Ok(wait.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
+        Ok(next.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
     }
 
-    /// A target, and the Secret that it asks for. What is remembered of one that asks no more is forgotten.
-    fn requesting(&self, key: &ObjectKey) -> Option<(Arc<Value>, ObjectKey)> {
-        let target = self.context.index.find(key);
-        let request = target.and_then(|target| Some((target.clone(), requested_secret(&target)?)));
-        if request.is_none() {
-            self.contests.forget(key);
-            self.announced.forget(key);
+    /// What the sources of a set give, by the API server's own word.
+    async fn read(&self, set: &CaSources) -> Result<Option<United>, InjectDirectlyError> {
+        let cluster = &self.context.cluster;
+        let mut sources = Vec::new();
+        for source in set {
+            let Some(key) = source_object(source, &self.context.namespace) else {
+                return Ok(None);
+            };
+            let object = cluster.read(&key).await?.map(Arc::new);
+            let record = cluster
+                .read(&SourceRecord::key(&self.context.namespace, &key))
+                .await?;
+            let source = ObservedSource::new(&key, object, record.as_ref(), self.context.clock.now());
+            if is_issued(&key, &source, &self.context.index) {
+                return Ok(None);
+            }
+            sources.push(Arc::new(source));
         }
-        request
+        Ok(Some(United::new(set, sources)))
     }
 
-    /// Gives a target the trust bundle; says how long that has to wait, if it has to.
+    /// Forgets a target that is gone, or asks for nothing any more.
+    fn forget(&self, key: &ObjectKey) {
+        self.contests.forget(key);
+        self.announced.forget(key);
+    }
+
+    /// Gives a target the trust bundle, unless that has to wait.
     async fn inject(
         &self,
         target: &Value,
         key: &ObjectKey,
         injection: &Arc<Injection>,
-    ) -> Result<Option<SignedDuration>, InjectDirectlyError> {
+    ) -> Result<Injected, InjectDirectlyError> {
         // Counted before the write: a watch may be faster than the answer.
         let uptime = SignedDuration::try_from(self.since.elapsed()).unwrap_or(SignedDuration::MAX);
         let outcome = match injection.is_needed(target) {
@@ -151,7 +198,7 @@ impl DirectInjector {
             Ok(true) => {
                 let turn = self.contests.turn(key, injection, uptime, &self.timing);
                 if let Turn::Wait(wait) = turn {
-                    return Ok(Some(wait));
+                    return Ok(Injected::Later(wait));
                 }
                 let leave = self.context.pace.turn().await;
                 let outcome = inject(&self.context.cluster, leave, target, injection).await?;
@@ -162,34 +209,27 @@ impl DirectInjector {
             }
             Err(error) => InjectionOutcome::Refused(error.to_string()),
         };
-        match &outcome {
-            InjectionOutcome::Refused(message) => self.say(target, key, message),
-            InjectionOutcome::Unchanged | InjectionOutcome::Written(_) => {
-                self.contests.carries(key, injection, uptime, &self.timing);
-                self.announced.forget(key);
-            }
-            InjectionOutcome::Overtaken | InjectionOutcome::Gone => {}
+        if matches!(
+            outcome,
+            InjectionOutcome::Unchanged | InjectionOutcome::Written(_)
+        ) {
+            self.contests.carries(key, injection, uptime, &self.timing);
         }
-        if let InjectionOutcome::Written(Some(version)) = outcome
-            && !injection::needs_release(target)
-        {
-            self.contests.done(key, version);
-        }
-        Ok(None)
+        Ok(Injected::Now(outcome))
     }
 
-    /// Gives up what an injection has left behind in a target, where that is in the way of who applies it: when all targets of
-    /// its Secret carry what they should, which everybody waits for. Whether nothing is left to do.
+    /// Gives up what an injection has left behind in a target, where that is in the way of who applies it: when all targets that
+    /// ask for the same carry what they should, which everybody waits for. Whether nothing is left to do.
     async fn release(
         &self,
         target: &Value,
-        source: &CaSource,
-        secret: &ReadSecret,
+        set: &CaSources,
+        united: &United,
     ) -> Result<bool, InjectDirectlyError> {
         if injection::release(target).is_none() {
             return Ok(true);
         }
-        if !secret.is_everywhere(|| self.is_everywhere(source, secret)) {
+        if !united.is_everywhere(|| self.is_everywhere(set, united)) {
             return Ok(false);
         }
         let turn = self.context.pace.turn().await;
@@ -197,9 +237,9 @@ impl DirectInjector {
         Ok(true)
     }
 
-    /// Whether all targets of a Secret carry what it gives, or cannot.
-    fn is_everywhere(&self, source: &CaSource, secret: &ReadSecret) -> bool {
-        let Ok(injection) = &secret.injection else {
+    /// Whether all targets that ask for the same carry what is given, or cannot.
+    fn is_everywhere(&self, set: &CaSources, united: &United) -> bool {
+        let Some((injection, source)) = united.injection.as_ref().zip(set.first()) else {
             return false;
         };
         let mut targets = TARGET_KINDS
@@ -237,4 +277,12 @@ impl DirectInjector {
                 .warn(target, "Inject", "NoTrustBundle", problem);
         }
     }
+}
+
+/// What became of an injection.
+enum Injected {
+    /// This.
+    Now(InjectionOutcome),
+    /// It has to wait for so long.
+    Later(SignedDuration),
 }

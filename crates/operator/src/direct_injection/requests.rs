@@ -1,93 +1,125 @@
-//! Which targets ask for which Secrets.
+//! Which targets ask for which sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_cluster::{Index, kinds};
+use windlass_cluster::Index;
 use windlass_object::ObjectKey;
-use windlass_trust::injection::CaSource;
+use windlass_trust::injection::{CaRequests, CaSource, CaSources};
 
+use super::observed_source::source_object;
 use crate::injection::TARGET_KINDS;
 
-/// Which targets ask for which Secrets. Kept up to date, so that no change makes anybody look at all targets.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// Which targets ask for which objects of others. Kept up to date, so that no change makes anybody look at all targets.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct InjectionRequests {
-    secrets: BTreeMap<ObjectKey, ObjectKey>,
+    own_namespace: String,
+    sources: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     targets: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
 }
 
 // === impl InjectionRequests ===
 
 impl InjectionRequests {
-    /// What all targets ask for.
-    pub(super) fn of_all(index: &Index) -> Self {
-        let mut requests = Self::default();
-        for target in TARGET_KINDS.iter().flat_map(|kind| index.objects(kind)) {
-            if let Some(key) = ObjectKey::of(&target) {
-                requests.note(&key, Some(&target));
-            }
+    /// Nobody asks for anything.
+    pub(super) fn none(own_namespace: &str) -> Self {
+        Self {
+            own_namespace: own_namespace.to_owned(),
+            sources: BTreeMap::new(),
+            targets: BTreeMap::new(),
+        }
+    }
+
+    /// What all targets ask for; `see` sees each of them.
+    pub(super) fn of_all(
+        index: &Index,
+        own_namespace: &str,
+        mut see: impl FnMut(&ObjectKey, &Value),
+    ) -> Self {
+        let mut requests = Self::none(own_namespace);
+        for (key, target) in TARGET_KINDS.iter().flat_map(|kind| index.indexed(kind)) {
+            let target = target.read();
+            requests.note(&key, Some(&target));
+            see(&key, &target);
         }
         requests
     }
 
-    /// Notes what a target asks for as it is now, or that it is gone. Says whether it asks for something else than before.
-    pub(super) fn note(&mut self, key: &ObjectKey, target: Option<&Value>) -> bool {
-        let secret = target.and_then(requested_secret);
-        if self.secrets.get(key) == secret.as_ref() {
-            return false;
-        }
-        let before = match &secret {
-            Some(secret) => self.secrets.insert(key.clone(), secret.clone()),
-            None => self.secrets.remove(key),
+    /// Notes what a target asks for as it is now, or that it is gone. The sources of which that is news.
+    pub(super) fn note(&mut self, key: &ObjectKey, target: Option<&Value>) -> BTreeSet<ObjectKey> {
+        let asked = target.map(|target| self.asked_by(target)).unwrap_or_default();
+        let before = match asked.is_empty() {
+            true => self.sources.remove(key).unwrap_or_default(),
+            false => self
+                .sources
+                .insert(key.clone(), asked.clone())
+                .unwrap_or_default(),
         };
-        if let Some(before) = before
-            && let Some(targets) = self.targets.get_mut(&before)
-        {
-            targets.remove(key);
-            if targets.is_empty() {
-                self.targets.remove(&before);
+        for source in before.difference(&asked) {
+            if let Some(targets) = self.targets.get_mut(source) {
+                targets.remove(key);
+                if targets.is_empty() {
+                    self.targets.remove(source);
+                }
             }
         }
-        if let Some(secret) = secret {
-            self.targets.entry(secret).or_default().insert(key.clone());
+        for source in asked.difference(&before) {
+            self.targets
+                .entry(source.clone())
+                .or_default()
+                .insert(key.clone());
         }
-        true
+        before.symmetric_difference(&asked).cloned().collect()
     }
 
-    /// Whether a target asks for a Secret.
+    /// Whether a target asks for a source.
     pub(super) fn asks(&self, target: &ObjectKey) -> bool {
-        self.secrets.contains_key(target)
+        self.sources.contains_key(target)
     }
 
-    /// The targets that ask for a Secret.
-    pub(super) fn targets(&self, secret: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        self.targets.get(secret).into_iter().flatten()
+    /// Whether any target asks for a source.
+    pub(super) fn is_asked(&self, source: &ObjectKey) -> bool {
+        self.targets.contains_key(source)
     }
 
-    /// All targets that ask for a Secret.
+    /// The targets that ask for a source.
+    pub(super) fn targets(&self, source: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        self.targets.get(source).into_iter().flatten()
+    }
+
+    /// All targets that ask for a source.
     pub(super) fn all_targets(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.secrets.keys()
+        self.sources.keys()
     }
 
-    /// All Secrets that are asked for.
-    pub(super) fn all_secrets(&self) -> impl Iterator<Item = &ObjectKey> {
+    /// All sources that are asked for.
+    pub(super) fn all_sources(&self) -> impl Iterator<Item = &ObjectKey> {
         self.targets.keys()
+    }
+
+    fn asked_by(&self, target: &Value) -> BTreeSet<ObjectKey> {
+        let requests = CaRequests::readable(target);
+        let sources = requests.sets().into_iter().flatten();
+        sources
+            .filter_map(|source| source_object(source, &self.own_namespace))
+            .collect()
     }
 }
 
-/// The Secret that a target asks for.
-pub(super) fn requested_secret(target: &Value) -> Option<ObjectKey> {
-    match CaSource::of(target) {
-        Ok(Some(CaSource::Secret { namespace, name })) => Some(kinds::SECRET.object(Some(&namespace), &name)),
-        _ => None,
-    }
+/// The sets of sources of which Windlass issues none.
+pub(super) fn foreign_sets(requests: &CaRequests) -> Vec<CaSources> {
+    let is_foreign = |set: &&CaSources| {
+        !set.iter()
+            .any(|source| matches!(source, CaSource::ServingCertificate { .. }))
+    };
+    requests.sets().into_iter().filter(is_foreign).cloned().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
-    use windlass_cluster::watch::Watch;
+    use windlass_cluster::{kinds, watch::Watch};
     use windlass_object::names;
 
     use super::*;
@@ -103,11 +135,11 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_noted_of_changes_is_what_all_targets_ask_for(
-            changes in prop::collection::vec(("[a-d]", prop::option::of(prop::option::of("[x-z]"))), 0..30),
+            changes in prop::collection::vec(("[a-d]", prop::option::of(prop::option::of("[x-z](,n/[x-z])?"))), 0..30),
         ) {
             let index = Index::new();
             let watch = Watch::all(kinds::API_SERVICE);
-            let mut requests = InjectionRequests::default();
+            let mut requests = InjectionRequests::none("windlass-system");
             for (name, change) in changes {
                 let key = kinds::API_SERVICE.object(None, &name);
                 let target = change.map(|secret| target(&name, secret.as_deref()));
@@ -122,8 +154,8 @@ mod tests {
                 let before: Vec<_> = requests.targets(&key).cloned().collect();
                 prop_assert!(before.is_empty(), "an APIService is no Secret");
                 requests.note(&key, target.as_ref());
-                prop_assert_eq!(&requests, &InjectionRequests::of_all(&index));
-                prop_assert_eq!(requests.asks(&key), target.as_ref().and_then(requested_secret).is_some());
+                prop_assert_eq!(&requests, &InjectionRequests::of_all(&index, "windlass-system", |_, _| {}));
+                prop_assert_eq!(requests.asks(&key), target.is_some_and(|target| !requests.asked_by(&target).is_empty()));
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use windlass_cluster::{
@@ -12,13 +13,24 @@ use windlass_cluster::{
 use windlass_object::ObjectKey;
 use windlass_trust::rotation::Timing;
 
-use super::{contests::Contests, reconcile::DirectInjector, secrets::ReadSecrets, triggers};
+use super::{
+    contests::Contests,
+    keeper::SourceKeeper,
+    observed_sources::ObservedSources,
+    reconcile::DirectInjector,
+    requests::InjectionRequests,
+    triggers::{self, Queues},
+    withdrawal::Withdrawals,
+};
 use crate::{
     context::Context, controller, injection::TARGET_KINDS, reporting::Announced, standby::StandbyRepairs,
 };
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("direct-injection", WritePace::MOST);
+
+/// How the worker that keeps records of sources works.
+const KEEPER: worker::Settings = worker::Settings::new("ca-source", 8);
 
 /// How the worker of repairs works in a process that stands by.
 const STANDBY: worker::Settings = worker::Settings::new("direct-standby-repair", WritePace::MOST);
@@ -39,28 +51,65 @@ pub(crate) fn run(
     Box::pin(async move {
         triggers::watch_everything(&context);
         let queue = Arc::new(Queue::new());
+        let sources = Arc::new(Queue::new());
         let standing_by = StandbyRepairs::new(context.leadership.clone());
-        let router = triggers::enqueue(context.clone(), queue.clone(), standing_by.clone());
-        let new = |context: &Arc<Context>, since| {
+        let requests = Arc::new(Mutex::new(InjectionRequests::none(&context.namespace)));
+        let queues = Queues {
+            targets: queue.clone(),
+            sources: sources.clone(),
+            standby: standing_by.clone(),
+        };
+        let router = triggers::enqueue(context.clone(), queues, requests.clone());
+        let new = |context: &Arc<Context>, since, sources| {
             Arc::new(DirectInjector {
                 context: context.clone(),
                 timing: timing.clone(),
                 contests: Contests::default(),
                 announced: Announced::default(),
-                secrets: ReadSecrets::default(),
+                sources,
+                withdrawals: Withdrawals::default(),
                 since,
             })
         };
+        let known = Arc::new(ObservedSources::default());
         let inject = |since| {
-            let injector = new(&context, since);
+            let injector = new(&context, since, known.clone());
             move |target: ObjectKey| injector.clone().reconcile(target)
         };
+        let keep = |_| {
+            let keeper = Arc::new(SourceKeeper {
+                context: context.clone(),
+                timing: timing.clone(),
+                sources: known.clone(),
+                requests,
+                targets: queue.clone(),
+                told: Mutex::default(),
+            });
+            move |source: ObjectKey| keeper.clone().reconcile(source)
+        };
         let stand_in = |since| {
-            let injector = new(&standby, since);
+            let injector = new(&standby, since, Arc::default());
             standing_by.worker(move |target| injector.clone().stand_in(target))
         };
         let stop = || shutdown.clone();
-        let injecting = controller::run(&context, WORKER, &TARGET_KINDS, queue, router, inject, stop());
+        let injecting = controller::run(
+            &context,
+            WORKER,
+            &TARGET_KINDS,
+            queue.clone(),
+            router,
+            inject,
+            stop(),
+        );
+        let keeping = controller::run(
+            &context,
+            KEEPER,
+            &TARGET_KINDS,
+            sources,
+            std::future::pending(),
+            keep,
+            stop(),
+        );
         let (repairs, routed) = (standing_by.queue(), std::future::pending());
         let repairing = controller::run(
             &standby,
@@ -71,6 +120,6 @@ pub(crate) fn run(
             stand_in,
             stop(),
         );
-        tokio::try_join!(injecting, repairing).map(|_| ())
+        tokio::try_join!(injecting, keeping, repairing).map(|_| ())
     })
 }

@@ -1,77 +1,120 @@
-//! Which targets a change concerns, and which Secrets are watched for them.
+//! Which targets and sources a change concerns, and which sources are watched.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
+use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_cluster::{
     Change, ChangedObject, Kind, kinds,
     watch::{Selector, Watch},
     worker::Queue,
 };
-use windlass_object::{ObjectKey, object};
+use windlass_object::{ObjectKey, names, object};
+use windlass_trust::{
+    injection::{CaRequests, is_left_behind},
+    objects::SourceRecord,
+};
 
-use super::requests::InjectionRequests;
+use super::{observed_source::watch_of, requests::InjectionRequests};
 use crate::{context::Context, injection::TARGET_KINDS, standby::StandbyRepairs};
 
 /// What follows from a change.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Affected {
-    targets: HashSet<ObjectKey>,
-    /// Whether targets ask for other Secrets than before.
-    asks_otherwise: bool,
+    target: Option<ObjectKey>,
+    sources: BTreeSet<ObjectKey>,
+    /// The sources for which a target begins or ceases to ask.
+    asked_anew: BTreeSet<ObjectKey>,
+}
+
+/// What is to be looked at.
+pub(super) struct Queues {
+    /// Targets.
+    pub(super) targets: Arc<Queue<ObjectKey>>,
+    /// Sources.
+    pub(super) sources: Arc<Queue<ObjectKey>>,
+    /// Targets, for a process that stands by.
+    pub(super) standby: StandbyRepairs<ObjectKey>,
 }
 
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
-    for kind in TARGET_KINDS.iter().cloned().chain([kinds::SERVING_CERTIFICATE]) {
+    for kind in TARGET_KINDS.iter().cloned().chain([
+        kinds::SERVING_CERTIFICATE,
+        kinds::SERVICE,
+        kinds::ENDPOINT_SLICE,
+    ]) {
         context.watches.want(Watch::all(kind));
     }
+    context.watches.want(records(context));
 }
 
-/// Puts every target into the queues that a change concerns, for ever, and watches exactly the Secrets that are asked for.
-pub(super) async fn enqueue(
-    context: Arc<Context>,
-    queue: Arc<Queue<ObjectKey>>,
-    standby: StandbyRepairs<ObjectKey>,
-) {
+/// Puts every target and every source into the queues that a change concerns, for ever, and watches exactly the sources that are
+/// asked for.
+pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc<Mutex<InjectionRequests>>) {
     let mut changes = context.index.subscribe();
-    let mut requests = InjectionRequests::of_all(&context.index);
-    add_all(&context, &requests, &queue);
+    look_at_all(&context, &requests, &queues);
     loop {
         match changes.recv().await {
             Ok(change) => {
-                let affected = affected(&mut requests, &change);
-                if affected.asks_otherwise {
-                    watch_secrets(&context, &requests);
+                let affected = affected(&mut requests.lock(), &change);
+                if !affected.asked_anew.is_empty() {
+                    watch_sources(&context, &requests.lock());
                 }
-                for target in affected.targets {
-                    standby.add(&target, &change);
-                    queue.add(target);
+                for source in affected.sources.into_iter().chain(affected.asked_anew) {
+                    queues.sources.add(source);
+                }
+                if let Some(target) = affected.target {
+                    queues.standby.add(&target, &change);
+                    queues.targets.add(target);
                 }
             }
             Err(RecvError::Lagged(_)) => {
-                let before = std::mem::replace(&mut requests, InjectionRequests::of_all(&context.index));
-                before.all_targets().cloned().for_each(|target| queue.add(target));
-                add_all(&context, &requests, &queue);
+                let before: Vec<_> = requests.lock().all_targets().cloned().collect();
+                look_at_all(&context, &requests, &queues);
+                before.into_iter().for_each(|target| queues.targets.add(target));
             }
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-fn add_all(context: &Context, requests: &InjectionRequests, queue: &Queue<ObjectKey>) {
-    watch_secrets(context, requests);
-    requests
-        .all_targets()
+fn look_at_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &Queues) {
+    let index = &context.index;
+    let all = InjectionRequests::of_all(index, &context.namespace, |key, target| {
+        if is_of_interest(target) {
+            queues.targets.add(key.clone());
+        }
+    });
+    watch_sources(context, &all);
+    all.all_targets()
         .cloned()
-        .for_each(|target| queue.add(target));
+        .for_each(|target| queues.targets.add(target));
+    // What is noted of sources that nobody asks for is to go.
+    let noted = index.objects_within(&kinds::SECRET, Some(&context.namespace));
+    let noted = noted.iter().filter_map(|secret| SourceRecord::source(secret));
+    all.all_sources()
+        .cloned()
+        .chain(noted)
+        .for_each(|source| queues.sources.add(source));
+    *requests.lock() = all;
+}
+
+/// Whether there is something to do or to say for a target that asks for no source.
+fn is_of_interest(target: &Value) -> bool {
+    is_left_behind(target) || CaRequests::of(target).is_err()
 }
 
 fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
     let key = &change.key;
     let kind = Kind::of(key);
-    if kind == kinds::SECRET {
-        return Affected::of(requests.targets(key));
+    if kind == kinds::SECRET || kind == kinds::CONFIG_MAP {
+        let noted = change.versions().find_map(|record| SourceRecord::source(&record));
+        let sources = noted
+            .into_iter()
+            .chain(requests.is_asked(key).then(|| key.clone()));
+        return Affected::of(sources.collect());
     }
     if kind == kinds::SERVING_CERTIFICATE {
         // Its status is written at each step of a rotation.
@@ -82,47 +125,51 @@ fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
             let name = object::text(&certificate, "/spec/secretName")?.to_owned();
             Some(kinds::SECRET.object(key.namespace.as_deref(), &name))
         });
-        let secrets: HashSet<_> = secrets.collect();
-        return Affected::of(secrets.iter().flat_map(|secret| requests.targets(secret)));
+        return Affected::of(secrets.filter(|secret| requests.is_asked(secret)).collect());
     }
     if !TARGET_KINDS.contains(&kind) {
         return Affected::default();
     }
     let asked = requests.asks(key);
-    let asks_otherwise = requests.note(key, change.after.as_ref().map(ChangedObject::read).as_deref());
-    let targets = (asked || requests.asks(key)).then(|| key.clone());
+    let target = change.after.as_ref().map(ChangedObject::read);
+    let asked_anew = requests.note(key, target.as_deref());
+    let is_concerned = asked || requests.asks(key) || target.is_some_and(|target| is_of_interest(&target));
     Affected {
-        targets: targets.into_iter().collect(),
-        asks_otherwise,
+        target: is_concerned.then(|| key.clone()),
+        asked_anew,
+        ..Affected::default()
     }
 }
 
-fn watch_secrets(context: &Context, requests: &InjectionRequests) {
-    let wanted = requests.all_secrets().map(|secret| {
-        Watch::all(kinds::SECRET)
-            .within(secret.namespace.as_deref().unwrap_or_default())
-            .selected(Selector::Name(secret.name.clone()))
-    });
+fn watch_sources(context: &Context, requests: &InjectionRequests) {
+    let wanted = requests.all_sources().map(watch_of);
     context.watches.want_only(wanted.collect(), |watch| {
-        watch.kind == kinds::SECRET && matches!(watch.selector, Selector::Name(_))
+        [kinds::SECRET, kinds::CONFIG_MAP].contains(&watch.kind)
+            && matches!(watch.selector, Selector::Name(_))
     });
+}
+
+/// The Secrets in which is noted what sources give.
+fn records(context: &Context) -> Watch {
+    Watch::all(kinds::SECRET)
+        .within(&context.namespace)
+        .selected(Selector::Label(names::CA_SOURCE.to_owned()))
 }
 
 // === impl Affected ===
 
 impl Affected {
-    fn of<'a>(targets: impl Iterator<Item = &'a ObjectKey>) -> Self {
+    fn of(sources: BTreeSet<ObjectKey>) -> Self {
         Self {
-            targets: targets.cloned().collect(),
-            asks_otherwise: false,
+            sources,
+            ..Self::default()
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-    use windlass_object::names;
+    use serde_json::json;
 
     use super::*;
 
@@ -142,40 +189,46 @@ mod tests {
         }
     }
 
-    fn names_of(affected: &Affected) -> Vec<&str> {
-        let mut names: Vec<_> = affected
-            .targets
-            .iter()
-            .map(|target| target.name.as_str())
-            .collect();
-        names.sort_unstable();
-        names
+    fn names_of<'a>(keys: impl IntoIterator<Item = &'a ObjectKey>) -> Vec<&'a str> {
+        keys.into_iter().map(|key| key.name.as_str()).collect()
     }
 
     #[test]
     fn a_change_concerns_its_own_targets_only() {
-        let mut requests = InjectionRequests::default();
+        let mut requests = InjectionRequests::none("windlass-system");
         let mut see = |change: &Change| affected(&mut requests, change);
         for (name, secret) in [("a", "one"), ("b", "one"), ("c", "two")] {
             let created = see(&change(None, Some(target(name, Some(&format!("n/{secret}"))))));
-            assert_eq!(names_of(&created), [name]);
-            assert!(created.asks_otherwise);
+            assert_eq!(names_of(&created.target), [name]);
+            assert_eq!(names_of(&created.asked_anew), [secret]);
         }
         let written = see(&change(
             Some(target("a", Some("n/one"))),
             Some(target("a", Some("n/one"))),
         ));
-        assert_eq!((names_of(&written), written.asks_otherwise), (vec!["a"], false));
-        let secret =
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "n", "name": "one"}});
-        assert_eq!(names_of(&see(&change(None, Some(secret)))), ["a", "b"]);
+        assert_eq!(names_of(&written.target), ["a"]);
+        assert_eq!(names_of(&written.asked_anew), [""; 0]);
+        let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "n", "name": name}});
+        assert_eq!(
+            names_of(&see(&change(None, Some(secret("one")))).sources),
+            ["one"]
+        );
+        assert_eq!(see(&change(None, Some(secret("three")))), Affected::default());
+        let mut record = secret("ca-source-1");
+        record["metadata"]["annotations"] = json!({names::CA_SOURCE: "Secret/n/gone"});
+        assert_eq!(names_of(&see(&change(None, Some(record))).sources), ["gone"]);
         let certificate = json!({
             "apiVersion": names::API_VERSION, "kind": "ServingCertificate",
             "metadata": {"namespace": "n", "name": "hook"}, "spec": {"secretName": "two"},
         });
-        assert_eq!(names_of(&see(&change(Some(certificate), None))), ["c"]);
+        assert_eq!(names_of(&see(&change(Some(certificate), None)).sources), ["two"]);
         assert_eq!(see(&change(None, Some(target("d", None)))), Affected::default());
         let gone = see(&change(Some(target("c", Some("n/two"))), None));
-        assert_eq!((names_of(&gone), gone.asks_otherwise), (vec!["c"], true));
+        assert_eq!(
+            (names_of(&gone.target), names_of(&gone.asked_anew)),
+            (vec!["c"], vec!["two"])
+        );
+        let invalid = see(&change(None, Some(target("e", Some("two")))));
+        assert_eq!(names_of(&invalid.target), ["e"], "it is told");
     }
 }

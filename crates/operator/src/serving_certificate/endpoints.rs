@@ -1,20 +1,17 @@
 //! What the endpoints of Services serve.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::StreamExt;
 use serde_json::Value;
 use windlass_cluster::{
-    Index, endpoints, kinds,
+    Index, kinds,
     prober::{Presented, ProbeError, TrustAnchors},
     telemetry::chain,
 };
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
-    injection,
+    injection::Reach,
     objects::CertificateStore,
     pki::{self, DnsNames},
     rotation::{Chain, ObservedEndpoint},
@@ -22,22 +19,13 @@ use windlass_trust::{
 
 use super::{
     service_pods::ServicePod,
-    turns::{DIALS, DialTurns, Port, Presentation},
+    turns::{DialTurns, Presentation},
 };
-use crate::{context::Context, install::traffic::DEFAULT_PORT};
-
-/// Services, by name, and their ports that targets call.
-pub(super) type CalledPorts = BTreeSet<(String, i64)>;
-
-/// A pod of a Service, or an address that is of none.
-struct Server {
-    name: String,
-    ready: bool,
-    /// Its ports, each with the addresses that it may listen on: one for each family of addresses.
-    ports: BTreeMap<u16, BTreeSet<Port>>,
-    /// Why nothing can be seen of it where it has no ports.
-    unseen: &'static str,
-}
+use crate::{
+    context::Context,
+    install::traffic::DEFAULT_PORT,
+    servers::{CalledPorts, DIALS, Port, Server, servers},
+};
 
 /// The Services of a namespace for which a certificate with these names is.
 pub(super) fn services(index: &Index, namespace: &str, names: &DnsNames) -> Vec<Arc<Value>> {
@@ -127,59 +115,9 @@ fn observed(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> 
     }
 }
 
-fn servers(index: &Index, services: &[Arc<Value>], called: &CalledPorts) -> Vec<Server> {
-    let mut servers: BTreeMap<String, Server> = BTreeMap::new();
-    for service in services {
-        let selector = service.pointer("/spec/selector").and_then(Value::as_object);
-        let selects = selector.is_some_and(|selector| !selector.is_empty());
-        let endpoints = ports(service, called)
-            .into_iter()
-            .flat_map(|port| endpoints::all(index, service, port));
-        for (endpoint, ready) in endpoints {
-            let (address, pod) = (endpoint.address, endpoint.pod);
-            let ip = address.ip().to_string();
-            // All addresses of a pod are one server.
-            let (id, name) = match &pod {
-                Some(pod) => (format!("{}/{}", pod.name, pod.uid), pod.name.clone()),
-                None => (ip.clone(), ip),
-            };
-            let server = servers.entry(id).or_insert_with(|| Server {
-                name,
-                ready: false,
-                ports: BTreeMap::new(),
-                unseen: "no port to connect to",
-            });
-            server.ready |= ready;
-            if selects && pod.is_none() {
-                // Whoever writes EndpointSlices could have anything dialled.
-                server.unseen = "not dialled: the Service selects pods, and this is none";
-                continue;
-            }
-            let pod = pod.map(|pod| pod.uid);
-            server
-                .ports
-                .entry(address.port())
-                .or_default()
-                .insert(Port { address, pod });
-        }
-    }
-    servers.into_values().collect()
-}
-
-/// The ports of a Service to look at: those that targets call, since others may serve anything; all (`None`) where no target
-/// calls any Service of the certificate.
-fn ports(service: &Value, called: &CalledPorts) -> Vec<Option<i64>> {
-    if called.is_empty() {
-        return vec![None];
-    }
-    let name = object::text(service, "/metadata/name").unwrap_or_default();
-    let of_service = called.iter().filter(|(service, _)| service == name);
-    of_service.map(|(_, port)| Some(*port)).collect()
-}
-
 /// What a target calls.
-pub(super) fn called_ports(names: &DnsNames, target: &Value) -> impl Iterator<Item = (String, i64)> {
-    injection::holders(target, Some(names)).filter_map(|holder| {
+pub(super) fn called_ports(reach: &Reach, target: &Value) -> impl Iterator<Item = (String, i64)> {
+    reach.holders(target).filter_map(|holder| {
         let service = target.pointer(&format!("{}/service", holder.pointer))?;
         let port = service.get("port").and_then(Value::as_i64);
         let name = object::text(service, "/name")?.to_owned();
@@ -211,8 +149,6 @@ mod tests {
     use std::net::SocketAddr;
 
     use jiff::Timestamp;
-    use serde_json::json;
-    use windlass_cluster::watch::Watch;
     use windlass_trust::{
         pki::Validity,
         rotation::{CertificateId, Digest},
@@ -291,34 +227,5 @@ mod tests {
         assert_eq!(add_pods(&mut endpoints, &[pod("pod"), pod("other")]), 1);
         assert_eq!(endpoints[0].created, Some(Timestamp::UNIX_EPOCH));
         assert_eq!(add_pods(&mut endpoints, &[]), 0);
-    }
-
-    #[test]
-    fn only_pods_of_a_service_that_selects_pods_are_dialled() {
-        let index = Index::new();
-        let pod = json!({"kind": "Pod", "name": "a", "uid": "1"});
-        index.apply(
-            &Watch::all(kinds::ENDPOINT_SLICE),
-            json!({
-                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-                "metadata": {"namespace": "system", "name": "a", "labels": {(endpoints::SERVICE_NAME): "hook"}},
-                "ports": [{"name": "", "port": 9443}],
-                "endpoints": [
-                    {"addresses": ["10.0.0.1"], "targetRef": pod},
-                    {"addresses": ["10.0.0.2"]},
-                    {"addresses": ["10.0.0.3"], "targetRef": {"kind": "Node", "name": "b"}},
-                ],
-            }),
-        );
-        for (selector, dialled) in [(json!({"app": "hook"}), 1), (json!({}), 3)] {
-            let service = json!({
-                "metadata": {"namespace": "system", "name": "hook"},
-                "spec": {"selector": selector, "ports": [{"port": 443}]},
-            });
-            let servers = servers(&index, &[Arc::new(service)], &BTreeSet::new());
-            assert_eq!(servers.len(), 3);
-            let seen = servers.iter().filter(|server| !server.ports.is_empty());
-            assert_eq!(seen.count(), dialled, "{selector}");
-        }
     }
 }

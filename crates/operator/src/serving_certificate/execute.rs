@@ -266,7 +266,7 @@ impl CertificateReconciler {
             return Ok(StepsOutcome::Settled);
         };
         let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(*bundle);
-        let injected = match injection::CaSource::of(&latest) {
+        let injected = match injection::CaRequests::of(&latest) {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
                 let version = object::text(&latest, "/metadata/resourceVersion");
@@ -406,7 +406,7 @@ fn prepared<'a>(
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let trust = gathered.certificates.trust_bundle(bundle)?;
-                entry.insert(Arc::new(Injection::new(trust, Some(gathered.names.clone()))))
+                entry.insert(Arc::new(Injection::new(trust, gathered.reach.clone())))
             }
         };
         prepared.push(PreparedInjection {

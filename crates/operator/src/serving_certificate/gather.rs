@@ -12,7 +12,7 @@ use windlass_api::ReloadStrategy;
 use windlass_cluster::{Kind, SeenObjects, kinds, telemetry::chain};
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
-    injection::release,
+    injection::{Reach, release},
     objects::{CaSecret, CertificateStore, ServingSecret, limit_adoption, read_target, read_workload},
     pki::DnsNames,
     rotation::{CertificateId, ClockReading, Mark, Observation, ObservedEndpoint, Timing, TrustSet},
@@ -20,16 +20,16 @@ use windlass_trust::{
 
 use super::{
     desired::DesiredCertificate,
-    endpoints::{self, CalledPorts},
+    endpoints,
     error::ServingCertificateError,
     obstacle::{Unobservable, in_way_of_authorities, in_way_of_serving},
     reconciler::CertificateReconciler,
     secrets::Secrets,
     service_pods::{self, ServicePod},
-    targets::{is_requesting, requesting_targets},
+    targets::{is_requesting, reach, requesting_targets},
     workloads::{self, Workload},
 };
-use crate::injection::TARGET_KINDS;
+use crate::{injection::TARGET_KINDS, servers::CalledPorts};
 
 /// What was seen, and what is needed to act on a plan.
 pub(super) struct Gathered {
@@ -37,6 +37,8 @@ pub(super) struct Gathered {
     pub(super) observation: Observation,
     /// The names that are served.
     pub(super) names: DnsNames,
+    /// The places of targets that the trust bundle is for.
+    pub(super) reach: Reach,
     /// Every certificate that was seen.
     pub(super) certificates: CertificateStore,
     /// The CA Secret.
@@ -121,18 +123,19 @@ impl CertificateReconciler {
         self.secrets.keep(&desired.key, secrets.clone());
         let named = desired.secret_to_ask(&secrets);
         let targets = requesting_targets(&self.context.index, &desired.key, named);
+        let reach = reach(&desired.key, named, &names);
         let mut called = CalledPorts::new();
         let mut unreleased = Vec::new();
         // One after the other: parsed, all of them take a lot of memory.
         let seen = targets.iter().map(|(key, target)| {
             let target = target.read();
-            called.extend(endpoints::called_ports(&names, &target));
+            called.extend(endpoints::called_ports(&reach, &target));
             if release(&target).is_some() {
                 unreleased.push(key.clone());
             }
             target
         });
-        let mut observation = self.observe(desired, &names, secrets, seen, &mut certificates);
+        let mut observation = self.observe(desired, &reach, secrets, seen, &mut certificates);
         let unlisted = self.context.watches.unlisted();
         observation.unlisted = unlisted
             .iter()
@@ -145,6 +148,7 @@ impl CertificateReconciler {
         Ok(Ok(Gathered {
             observation,
             names,
+            reach,
             certificates,
             authority,
             serving,
@@ -187,17 +191,20 @@ impl CertificateReconciler {
             return Ok(None);
         };
         let object = indexed.read();
-        if !is_requesting(&object, &desired.key, desired.secret_to_ask(&secrets)) {
+        let named = desired.secret_to_ask(&secrets);
+        if !is_requesting(&object, &desired.key, named) {
             return Ok(None);
         }
+        let reach = reach(&desired.key, named, &names);
         let mut certificates = secrets.certificates.clone();
-        let mut observation = self.observe(desired, &names, secrets, [object], &mut certificates);
+        let mut observation = self.observe(desired, &reach, secrets, [object], &mut certificates);
         let trust = trust(&observation);
         self.histories
             .complete_some(&desired.key, &mut observation, &trust, timing);
         Ok(Some(Gathered {
             observation,
             names,
+            reach,
             certificates,
             authority: None,
             serving: None,
@@ -212,7 +219,7 @@ impl CertificateReconciler {
     fn observe(
         &self,
         desired: &DesiredCertificate,
-        names: &DnsNames,
+        reach: &Reach,
         secrets: Secrets,
         targets: impl IntoIterator<Item = Arc<Value>>,
         certificates: &mut CertificateStore,
@@ -226,7 +233,7 @@ impl CertificateReconciler {
         let trust = trust(&observation);
         observation.targets = targets
             .into_iter()
-            .filter_map(|target| read_target(&target, names, &trust, certificates))
+            .filter_map(|target| read_target(&target, reach, &trust, certificates))
             .collect();
         observation
     }

@@ -12,7 +12,7 @@ use windlass_trust::{
 
 use super::{
     desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered,
-    reconciler::CertificateReconciler,
+    reconciler::CertificateReconciler, targets::reach,
 };
 
 /// A target that may have to be repaired.
@@ -116,7 +116,8 @@ impl CertificateReconciler {
         if bundles.bundles_read() > MOST_BUNDLES {
             *bundles = CertificateStore::default();
         }
-        let seen = read_target(&object.read(), &names, &carried, &mut bundles);
+        let reach = reach(&desired.key, Some(&desired.spec.secret_name), &names);
+        let seen = read_target(&object.read(), &reach, &carried, &mut bundles);
         seen.is_some_and(|seen| seen.bundle == Some(carried))
     }
 }

@@ -3,7 +3,10 @@
 use serde_json::Value;
 use windlass_cluster::{Index, SeenObjects};
 use windlass_object::ObjectKey;
-use windlass_trust::injection::{CaSource, asked_source};
+use windlass_trust::{
+    injection::{CaRequests, CaSource, CaSources, Reach},
+    pki::DnsNames,
+};
 
 use crate::injection::TARGET_KINDS;
 
@@ -25,7 +28,15 @@ pub(super) fn requesting_targets(
 
 /// Whether `target` is one of [`requesting_targets`].
 pub(super) fn is_requesting(target: &Value, certificate: &ObjectKey, secret: Option<&str>) -> bool {
-    asked_source(target).is_some_and(|asked| sources(certificate, secret).any(|source| source == asked))
+    let requests = CaRequests::readable(target);
+    let sets = requests.sets();
+    sources(certificate, secret).any(|source| sets.contains(&CaSources::from([source])))
+}
+
+/// The places of targets that the trust bundle is for: those that ask for it, and call a server of these names.
+pub(super) fn reach(certificate: &ObjectKey, secret: Option<&str>, names: &DnsNames) -> Reach {
+    let asked = sources(certificate, secret).map(|source| CaSources::from([source]));
+    Reach::asking(asked).calling(names.clone())
 }
 
 fn sources(certificate: &ObjectKey, secret: Option<&str>) -> impl Iterator<Item = CaSource> {

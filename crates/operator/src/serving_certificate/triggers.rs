@@ -167,7 +167,7 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
     if TARGET_KINDS.contains(&kind) {
         let versions = change.before.iter().chain(&change.after);
         let asked: HashSet<_> = versions
-            .filter_map(|target| target.indexed().ca_source())
+            .flat_map(|target| target.indexed().ca_sources())
             .collect();
         let asked = asked.into_iter().flat_map(|source| match source {
             CaSource::ServingCertificate { namespace, name } => {
@@ -176,6 +176,7 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
             CaSource::Secret { namespace, name } => certificates(index, Some(namespace), |certificate| {
                 object::text(certificate, "/spec/secretName") == Some(name)
             }),
+            CaSource::ApiServer => Vec::new(),
         });
         // A target may name one that does not exist.
         let asked: HashSet<_> = asked

@@ -5,7 +5,6 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, HashMap},
-    net::SocketAddr,
     time::Duration,
 };
 
@@ -13,6 +12,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use windlass_object::ObjectKey;
 use windlass_trust::rotation::Chain;
+
+use crate::servers::{DIALS, Port};
 
 /// What a handshake showed; or why there was none.
 pub(super) type Presentation = Result<Chain, String>;
@@ -22,15 +23,6 @@ pub(super) struct DialTurns {
     /// How soon what did not answer is dialled again.
     poll: Duration,
     looks: Mutex<HashMap<ObjectKey, Looks>>,
-}
-
-/// A port of an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Port {
-    /// Where to dial.
-    pub(super) address: SocketAddr,
-    /// The uid of the pod behind it: another pod may have the address next.
-    pub(super) pod: Option<String>,
 }
 
 /// The ports of one look.
@@ -62,10 +54,6 @@ struct Silence {
     /// What came of dialling it.
     seen: Presentation,
 }
-
-/// How many ports are dialled in one look, all at the same time: one look takes no longer than one dial. Some 24 looks that take
-/// long may go on beside each other, and a process may have no more than 1024 sockets.
-pub(super) const DIALS: usize = 32;
 
 /// How many polls a port is not dialled at the most because it did not answer.
 const LONGEST_SILENCE: u32 = 12;

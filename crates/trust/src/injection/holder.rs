@@ -11,6 +11,8 @@ use crate::{pki::pem, trust_bundle::TrustBundle};
 pub struct Holder<'a> {
     /// Where it is, for example `/webhooks/0/clientConfig`.
     pub pointer: String,
+    /// The name of the item of the list that it is in, where there is a list.
+    pub entry: Option<&'a str>,
     /// The name under which the server is dialled; `None` where that is not said.
     pub host: Option<String>,
     /// The value of `caBundle`, which most often is only compared: reading it takes long.
@@ -52,6 +54,7 @@ impl<'a> Holder<'a> {
         guards.push((pointer.clone(), value));
         Some(Self {
             pointer,
+            entry: None,
             host: host(value),
             value: value.get("caBundle"),
             guards,
@@ -61,6 +64,11 @@ impl<'a> Holder<'a> {
     /// What clients are given there to verify the server with.
     pub fn ca_bundle(&self) -> CaBundle {
         CaBundle::read(self.value)
+    }
+
+    /// Whether there is anything.
+    pub(super) fn has_ca_bundle(&self) -> bool {
+        self.value.is_some()
     }
 
     /// The same as it is written, where that is text.

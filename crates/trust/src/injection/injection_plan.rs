@@ -13,8 +13,9 @@ use super::{
     holder::{CaBundle, Holder},
     kinds::TargetKind,
     managed_elsewhere::ManagedElsewhere,
+    reach::Reach,
 };
-use crate::{pki::DnsNames, trust_bundle::TrustBundle};
+use crate::trust_bundle::TrustBundle;
 
 /// Why a target is left alone.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -36,7 +37,7 @@ pub struct Injection {
     trust: TrustBundle,
     /// The value of `caBundle`.
     encoded: String,
-    names: Option<DnsNames>,
+    reach: Reach,
     /// What was found last that differs from it, and whether clients find the trust bundle in it: most targets carry the same.
     differing: Mutex<Option<(String, bool)>>,
 }
@@ -44,14 +45,13 @@ pub struct Injection {
 // === impl Injection ===
 
 impl Injection {
-    /// Of a trust bundle without what has expired. `names` are those that its CAs may sign for: what calls other servers is left
-    /// alone, for it could not verify them any more. `None`: every entry gets the trust bundle.
-    pub fn new(trust: TrustBundle, names: Option<DnsNames>) -> Self {
+    /// Of a trust bundle without what has expired, for the places in its reach.
+    pub fn new(trust: TrustBundle, reach: Reach) -> Self {
         let encoded = CaBundle::encode(&trust);
         Self {
             trust,
             encoded,
-            names,
+            reach,
             differing: Mutex::default(),
         }
     }
@@ -115,6 +115,11 @@ impl Injection {
         operations
     }
 
+    /// Whether both are for the same places.
+    pub fn is_for_the_same_as(&self, other: &Self) -> bool {
+        self.reach == other.reach
+    }
+
     /// Whether what a target carries is the same in both of its states, in the same places.
     pub fn is_as_before(&self, before: &Value, after: &Value) -> bool {
         let is_same = |(before, after): (Holder<'_>, Holder<'_>)| {
@@ -127,7 +132,7 @@ impl Injection {
 
     /// The places of `target` that this injection is for, as they are.
     pub fn holders<'t>(&self, target: &'t Value) -> impl Iterator<Item = Holder<'t>> {
-        holders(target, self.names.as_ref())
+        self.reach.holders(target)
     }
 }
 
@@ -135,21 +140,8 @@ impl Eq for Injection {}
 
 impl PartialEq for Injection {
     fn eq(&self, other: &Self) -> bool {
-        (&self.encoded, &self.names) == (&other.encoded, &other.names)
+        (&self.encoded, &self.reach) == (&other.encoded, &other.reach)
     }
-}
-
-/// The places of `target` that call one of `names`, or all where there are none.
-pub fn holders<'t>(target: &'t Value, names: Option<&DnsNames>) -> impl Iterator<Item = Holder<'t>> {
-    TargetKind::of(target)
-        .map(|kind| kind.holders(target))
-        .unwrap_or_default()
-        .into_iter()
-        .filter(move |holder| match (names, &holder.host) {
-            (Some(names), Some(host)) => names.cover(host),
-            (Some(_), None) => false,
-            (None, _) => true,
-        })
 }
 
 /// Whether two states of an object differ in nothing but the trust bundles that it carries, and in who wrote it when.

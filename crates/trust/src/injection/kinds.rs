@@ -138,8 +138,11 @@ impl TargetKind {
                 let item_pointer = format!("{list}/{index}");
                 // The index says which entry only as long as the name is there.
                 let name = (format!("{item_pointer}/name"), item.get("name")?);
+                let entry = name.1.as_str();
                 let guards = guards.iter().cloned().chain([name]).collect();
-                Holder::at(target, item_pointer + self.holder, guards)
+                let mut holder = Holder::at(target, item_pointer + self.holder, guards)?;
+                holder.entry = entry;
+                Some(holder)
             })
             .collect()
     }

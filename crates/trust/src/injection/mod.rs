@@ -9,14 +9,18 @@ mod holder;
 mod injection_plan;
 mod kinds;
 mod managed_elsewhere;
+mod reach;
 mod request;
 #[cfg(test)]
 mod tests;
+mod withdrawal;
 mod writer;
 
 pub use holder::{CaBundle, Holder};
-pub use injection_plan::{Injection, InjectionError, differs_in_trust_only, holders};
+pub use injection_plan::{Injection, InjectionError, differs_in_trust_only};
 pub use kinds::{KINDS, TargetKind};
 pub use managed_elsewhere::ManagedElsewhere;
-pub use request::{CaSource, InvalidRequest, asked_source};
+pub use reach::Reach;
+pub use request::{CaRequests, CaSource, CaSources, InvalidRequest};
+pub use withdrawal::{is_left_behind, withdrawal};
 pub use writer::{last_writer, needs_release, release, relevant_fields};

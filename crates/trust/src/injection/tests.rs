@@ -2,7 +2,6 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use json_patch::Patch;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_object::names;
 
 use super::{injection_plan::*, *};
 use crate::{
@@ -105,7 +104,7 @@ fn extension_config() -> Value {
 }
 
 fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<Patch>, InjectionError> {
-    let injection = Injection::new(trust.clone(), Some(sample::names()));
+    let injection = Injection::new(trust.clone(), Reach::everything().calling(sample::names()));
     let planned = injection.plan(target);
     assert_eq!(
         injection.is_needed(target),
@@ -214,7 +213,7 @@ fn what_calls_other_servers_is_left_alone() {
         assert_eq!(client_config.get("caBundle").is_some(), injected, "{index}");
     }
     // Of a Secret nobody knows whom it is for.
-    let everything = Injection::new(trust, None);
+    let everything = Injection::new(trust, Reach::everything());
     assert_eq!(everything.holders(&target).count(), 3);
 }
 
@@ -302,39 +301,6 @@ fn other_kinds_are_refused() {
 }
 
 #[test]
-fn targets_say_whose_bundle_they_want() {
-    let request = |annotation, value| CaSource::of(&annotated(crd(), annotation, value));
-    assert_eq!(
-        request(names::INJECT_CA_FROM, "system/hook"),
-        Ok(Some(CaSource::ServingCertificate {
-            namespace: "system".into(),
-            name: "hook".into()
-        }))
-    );
-    assert_eq!(
-        request(names::INJECT_CA_FROM_SECRET, "system/hook.cert"),
-        Ok(Some(CaSource::Secret {
-            namespace: "system".into(),
-            name: "hook.cert".into()
-        }))
-    );
-    assert_eq!(CaSource::of(&crd()), Ok(None));
-    assert_eq!(request(names::INJECT_CA_FROM, ""), Ok(None));
-    for wrong in ["hook", "/hook", "system/", "a/b/c", "a /b", "A/b"] {
-        let error = request(names::INJECT_CA_FROM, wrong).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            format!(
-                "annotation windlass.dev/inject-ca-from: {wrong:?} must have the form <namespace>/<name>"
-            )
-        );
-    }
-    let mut both = annotated(crd(), names::INJECT_CA_FROM, "a/b");
-    both["metadata"]["annotations"][names::INJECT_CA_FROM_SECRET] = json!("a/b");
-    assert_eq!(CaSource::of(&both), Err(InvalidRequest::Both));
-}
-
-#[test]
 fn holders_tell_what_clients_trust() {
     let (one, other) = (trust(1), trust(2));
     let target = inject(&crd(), &one);
@@ -395,7 +361,7 @@ fn wild() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_target_is_too_wild(spec in wild(), webhooks in wild(), metadata in wild(), index in 0..KINDS.len()) {
-        static EVERYTHING: std::sync::LazyLock<Injection> = std::sync::LazyLock::new(|| Injection::new(trust(1), None));
+        static EVERYTHING: std::sync::LazyLock<Injection> = std::sync::LazyLock::new(|| Injection::new(trust(1), Reach::everything()));
         let mut target = json!({
             "apiVersion": KINDS[index].api_version(), "kind": KINDS[index].kind,
             "metadata": metadata, "spec": spec, "webhooks": webhooks,
@@ -403,12 +369,12 @@ proptest! {
         if target["metadata"].is_object() {
             target["metadata"]["name"] = json!("target");
         }
-        let _ = CaSource::of(&target);
+        let _ = (CaRequests::of(&target), CaRequests::readable(&target));
         if let Ok(Some(patch)) = EVERYTHING.plan(&target) {
             json_patch::patch(&mut target, &patch).unwrap();
             prop_assert!(!matches!(EVERYTHING.plan(&target), Ok(Some(_))));
         }
-        let _ = release(&target);
+        let _ = (release(&target), withdrawal(&target));
     }
 }
 

@@ -14,9 +14,8 @@ const OURS: [&str; 3] = [names::INSTALL, names::INJECT, names::CONVERSION];
 pub fn last_writer(target: &Value) -> Option<&str> {
     let entries = object::items(target, "/metadata/managedFields").iter();
     let others = entries.filter(|entry| {
-        let is_of_spec = object::text(entry, "/subresource").unwrap_or_default().is_empty();
         let is_ours = object::text(entry, "/manager").is_some_and(|manager| OURS.contains(&manager));
-        is_of_spec && !is_ours
+        is_of_spec(entry) && !is_ours
     });
     let last = others.max_by_key(|entry| {
         let owns_it = entry.get("fieldsV1").is_some_and(owns_ca_bundle);
@@ -73,8 +72,12 @@ pub fn relevant_fields(target: &Value, entry: &Value) -> Option<Value> {
 }
 
 fn is_applied(entry: &Value) -> bool {
-    let is_of_spec = object::text(entry, "/subresource").unwrap_or_default().is_empty();
-    is_of_spec && object::text(entry, "/operation") == Some("Apply")
+    is_of_spec(entry) && object::text(entry, "/operation") == Some("Apply")
+}
+
+/// Whether an entry of the managed fields is not of a subresource.
+pub(super) fn is_of_spec(entry: &Value) -> bool {
+    object::text(entry, "/subresource").unwrap_or_default().is_empty()
 }
 
 fn owns(entry: &Value, fields: &str) -> bool {
@@ -83,7 +86,7 @@ fn owns(entry: &Value, fields: &str) -> bool {
 }
 
 /// Whether a set of fields (`fieldsV1` of an entry in `metadata.managedFields`) holds a CA bundle.
-fn owns_ca_bundle(fields: &Value) -> bool {
+pub(super) fn owns_ca_bundle(fields: &Value) -> bool {
     let Some(fields) = fields.as_object() else {
         return false;
     };

@@ -10,6 +10,7 @@ mod certificate_store;
 mod issuance;
 mod secret;
 mod serving_secret;
+mod source_record;
 mod stored_state;
 mod target;
 mod workload;
@@ -20,5 +21,6 @@ pub use certificate_store::{CertificateStore, UnknownCertificate, WriteBundleErr
 pub use issuance::{IssueCaError, Mint, new_authorities};
 pub use secret::{CertificateRequirements, label_value};
 pub use serving_secret::{SecretContents, ServingSecret};
+pub use source_record::{LONGEST_OVERLAP, SourceRecord};
 pub use target::read_target;
 pub use workload::{read_workload, restart_patch};

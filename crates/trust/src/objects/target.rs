@@ -5,8 +5,7 @@ use windlass_object::ObjectKey;
 
 use super::certificate_store::CertificateStore;
 use crate::{
-    injection::{self, CaBundle, CaSource, Holder},
-    pki::DnsNames,
+    injection::{CaBundle, CaRequests, Holder, Reach},
     rotation,
 };
 
@@ -15,11 +14,12 @@ use crate::{
 /// `trust` is what it is to carry.
 pub fn read_target(
     target: &Value,
-    names: &DnsNames,
+    reach: &Reach,
     trust: &rotation::TrustSet,
     certificates: &mut CertificateStore,
 ) -> Option<rotation::Target> {
-    let carried: Vec<_> = injection::holders(target, Some(names))
+    let carried: Vec<_> = reach
+        .holders(target)
         .map(|holder| carried(&holder, certificates))
         .collect();
     if carried.is_empty() {
@@ -29,7 +29,7 @@ pub fn read_target(
         id: ObjectKey::of(target)?,
         bundle: common(&carried, trust),
         given: None,
-        refused: CaSource::of(target).err().map(|error| error.to_string()),
+        refused: CaRequests::of(target).err().map(|error| error.to_string()),
         contested: None,
     })
 }
@@ -113,7 +113,7 @@ mod tests {
             let target = target(&bundles);
             let read = read_target(
                 &target,
-                &sample::names(),
+                &Reach::everything().calling(sample::names()),
                 &both_seen,
                 &mut CertificateStore::default(),
             );
@@ -131,7 +131,12 @@ mod tests {
         let trust = rotation::TrustSet::default();
         for bundle in bundles.iter().cycle().take(100) {
             let target = target(&[Some(bundle), Some(bundle)]);
-            let read = read_target(&target, &sample::names(), &trust, &mut certificates);
+            let read = read_target(
+                &target,
+                &Reach::everything().calling(sample::names()),
+                &trust,
+                &mut certificates,
+            );
             let roots: rotation::TrustSet = bundle.certificates().iter().map(summary).collect();
             assert_eq!(read.unwrap().bundle, Some(roots));
         }
@@ -146,7 +151,7 @@ mod tests {
         assert_eq!(
             read_target(
                 &target,
-                &sample::names(),
+                &Reach::everything().calling(sample::names()),
                 &trust,
                 &mut CertificateStore::default()
             ),

@@ -19,6 +19,7 @@ mod dry_run;
 mod expired;
 mod fight;
 mod foreign;
+mod foreign_issuer;
 mod gitops;
 mod guard;
 mod halves;
@@ -263,6 +264,9 @@ scenarios! {
     ownership::a_kind_in_another_version_comes_once_and_goes,
     ownership::who_answers_every_repair_of_an_object_is_named_and_slowed_down,
     injection::who_applies_a_definition_may_drop_its_conversion,
+    foreign_issuer::a_foreign_ca_is_replaced_in_one_step_without_a_failed_call,
+    foreign_issuer::webhooks_of_one_configuration_trust_whom_each_asks_for,
+    foreign_issuer::a_target_may_ask_for_the_ca_of_the_api_server,
     halves::certificates_and_bundles_run_in_processes_of_their_own,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,

@@ -42,7 +42,8 @@ impl CalledPort {
         }
     }
 
-    fn of(service: &Value) -> Option<Self> {
+    /// What the reference to a Service names.
+    pub fn of(service: &Value) -> Option<Self> {
         Some(Self {
             namespace: object::text(service, "/namespace")?.to_owned(),
             service: object::text(service, "/name")?.to_owned(),

@@ -1,30 +1,62 @@
-//! The Secret whose `ca.crt` is asked for.
+//! What a source gives: the `ca.crt` of a Secret or ConfigMap.
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windlass_cluster::{Index, kinds};
-use windlass_object::{ObjectKey, names, object, secret_keys::CA_CERTIFICATES};
-use windlass_trust::{objects::label_value, trust_bundle::TrustBundle};
+use thiserror::Error;
+use windlass_cluster::{Index, Kind, kinds};
+use windlass_object::{
+    ObjectKey,
+    names::{self, ALLOW_DIRECT_INJECTION},
+    object,
+    secret_keys::CA_CERTIFICATES,
+};
+use windlass_trust::{
+    objects::label_value,
+    trust_bundle::{TrustBundle, TrustBundleError},
+};
 
-/// The trust bundle of a Secret that lets targets have it.
+/// Why a source gives nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum ReadGivenError {
+    /// It is not there.
+    #[error("waiting for {0}")]
+    Missing(ObjectKey),
+    /// It does not let targets have it.
+    #[error("{0} does not have the annotation {ALLOW_DIRECT_INJECTION}: \"true\"")]
+    NotAllowed(ObjectKey),
+    /// It has no CA certificates.
+    #[error("{0} has no {CA_CERTIFICATES}")]
+    NoCertificates(ObjectKey),
+    /// They could not be published.
+    #[error("{0}: {CA_CERTIFICATES}: {1}")]
+    Unusable(ObjectKey, TrustBundleError),
+}
+
+/// The CA certificates of a Secret that lets targets have them, or of a ConfigMap.
 ///
 /// # Errors
 ///
-/// When it does not, or has none that could be given.
-pub(super) fn read_trust(secret: &Value, key: &ObjectKey, now: Timestamp) -> Result<TrustBundle, String> {
-    if object::annotation(secret, names::ALLOW_DIRECT_INJECTION) != Some("true") {
-        return Err(format!(
-            "{key} does not have the annotation {}: \"true\"",
-            names::ALLOW_DIRECT_INJECTION
-        ));
-    }
-    let pem =
-        object::data(secret, CA_CERTIFICATES).ok_or_else(|| format!("{key} has no {CA_CERTIFICATES}"))?;
-    let (bundle, _) =
-        TrustBundle::from_foreign_pem(&pem).map_err(|error| format!("{key}: {CA_CERTIFICATES}: {error}"))?;
-    bundle
-        .without_expired(now)
-        .map_err(|error| format!("{key}: {CA_CERTIFICATES}: {error}"))
+/// When there are none that could be given.
+pub(super) fn read_given(
+    source: Option<&Value>,
+    key: &ObjectKey,
+    now: Timestamp,
+) -> Result<TrustBundle, ReadGivenError> {
+    let source = source.ok_or_else(|| ReadGivenError::Missing(key.clone()))?;
+    let pem = if Kind::of(key) == kinds::SECRET {
+        if object::annotation(source, ALLOW_DIRECT_INJECTION) != Some("true") {
+            return Err(ReadGivenError::NotAllowed(key.clone()));
+        }
+        object::data(source, CA_CERTIFICATES)
+    } else {
+        let text = source
+            .get("data")
+            .and_then(|data| data.get(CA_CERTIFICATES)?.as_str());
+        text.map(|text| text.as_bytes().to_vec())
+    };
+    let pem = pem.ok_or_else(|| ReadGivenError::NoCertificates(key.clone()))?;
+    let given = TrustBundle::from_foreign_pem(&pem).and_then(|(given, _)| given.without_expired(now));
+    given.map_err(|error| ReadGivenError::Unusable(key.clone(), error))
 }
 
 /// Whether a Secret is that of a ServingCertificate, whose rotation gives its targets what they need: by its owner, or by

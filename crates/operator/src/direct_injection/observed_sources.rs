@@ -1,0 +1,175 @@
+//! The sources that are asked for, each read once for all targets that ask for it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use windlass_cluster::{Index, IndexedObject};
+use windlass_object::ObjectKey;
+use windlass_trust::{
+    injection::{CaSource, CaSources, Injection, Reach},
+    objects::SourceRecord,
+    trust_bundle::{TrustBundle, TrustBundleError},
+};
+
+use super::{
+    given::is_of_serving_certificate,
+    observed_source::{ObservedSource, source_object, watch_of},
+};
+use crate::context::Context;
+
+/// The sources that are asked for, as they were read last.
+#[derive(Default)]
+pub(super) struct ObservedSources {
+    known: Mutex<HashMap<ObjectKey, Known>>,
+    united: Mutex<HashMap<CaSources, Arc<United>>>,
+}
+
+/// A source that was read.
+struct Known {
+    seen: Seen,
+    source: Arc<ObservedSource>,
+    until: Timestamp,
+}
+
+/// What a source was read from.
+#[derive(PartialEq)]
+struct Seen {
+    object: Option<IndexedObject>,
+    record: Option<IndexedObject>,
+}
+
+/// What the sources of a set give together.
+pub(super) struct United {
+    sources: Vec<Arc<ObservedSource>>,
+    /// What is to be injected, if they give anything.
+    pub(super) injection: Option<Arc<Injection>>,
+    /// What is wrong with some of them.
+    pub(super) problem: Option<String>,
+    /// Whether all of its targets were once seen to carry it.
+    is_everywhere: AtomicBool,
+}
+
+// === impl ObservedSources ===
+
+impl ObservedSources {
+    /// A source as it is now; `None` where nothing is known of it yet, or where the rotation of a ServingCertificate gives its
+    /// targets what it would.
+    pub(super) fn find(&self, key: &ObjectKey, context: &Context) -> Option<Arc<ObservedSource>> {
+        let (index, now) = (&context.index, context.clock.now());
+        let seen = Seen {
+            object: index.find_indexed(key),
+            record: index.find_indexed(&SourceRecord::key(&context.namespace, key)),
+        };
+        if seen.object.is_none() && !index.is_complete(&watch_of(key)) {
+            return None;
+        }
+        let source = self.read(key, seen, now);
+        (!is_issued(key, &source, index)).then_some(source)
+    }
+
+    fn read(&self, key: &ObjectKey, seen: Seen, now: Timestamp) -> Arc<ObservedSource> {
+        let mut all = self.known.lock();
+        if let Some(known) = all.get(key)
+            && known.seen == seen
+            && now < known.until
+        {
+            return known.source.clone();
+        }
+        let object = seen.object.as_ref().map(IndexedObject::read);
+        let record = seen.record.as_ref().map(IndexedObject::read);
+        let source = Arc::new(ObservedSource::new(key, object, record.as_deref(), now));
+        let known = Known {
+            seen,
+            source: source.clone(),
+            until: source.until(now),
+        };
+        all.insert(key.clone(), known);
+        source
+    }
+
+    /// What a set of sources gives together; `None` where it is not known of all of them, or Windlass issues it.
+    pub(super) fn unite(&self, set: &CaSources, context: &Context) -> Option<Arc<United>> {
+        let find = |source: &CaSource| self.find(&source_object(source, &context.namespace)?, context);
+        let sources: Vec<_> = set.iter().map(find).collect::<Option<_>>()?;
+        let mut united = self.united.lock();
+        if let Some(known) = united.get(set)
+            && known.is_of(&sources)
+        {
+            return Some(known.clone());
+        }
+        let new = Arc::new(United::new(set, sources));
+        united.insert(set.clone(), new.clone());
+        Some(new)
+    }
+
+    /// Forgets a source that nobody asks for.
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        let known = self.known.lock().remove(key);
+        if let Some(Known { source, .. }) = known {
+            let mut united = self.united.lock();
+            united.retain(|_, united| !united.sources.iter().any(|one| Arc::ptr_eq(one, &source)));
+        }
+    }
+}
+
+/// Whether the rotation of a ServingCertificate gives targets what a source would.
+pub(super) fn is_issued(key: &ObjectKey, source: &ObservedSource, index: &Index) -> bool {
+    let object = source.object.as_deref();
+    object.is_some_and(|object| is_of_serving_certificate(object, key, index))
+}
+
+// === impl United ===
+
+impl United {
+    /// What the sources of a set give.
+    pub(super) fn new(set: &CaSources, sources: Vec<Arc<ObservedSource>>) -> Self {
+        let mut problems: Vec<_> = sources
+            .iter()
+            .filter_map(|source| source.given.as_ref().err())
+            .map(ToString::to_string)
+            .collect();
+        let injection = match trust(&sources) {
+            Ok(trust) => trust.map(|trust| Arc::new(Injection::new(trust, Reach::asking([set.clone()])))),
+            Err(error) => {
+                problems.push(error.to_string());
+                None
+            }
+        };
+        Self {
+            sources,
+            injection,
+            problem: (!problems.is_empty()).then(|| problems.join("; ")),
+            is_everywhere: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether all of its targets carry what it gives, or were once seen to; `look` looks at all of them.
+    pub(super) fn is_everywhere(&self, look: impl FnOnce() -> bool) -> bool {
+        if !self.is_everywhere.load(Ordering::Relaxed) && look() {
+            self.is_everywhere.store(true, Ordering::Relaxed);
+        }
+        self.is_everywhere.load(Ordering::Relaxed)
+    }
+
+    fn is_of(&self, sources: &[Arc<ObservedSource>]) -> bool {
+        let pairs = self.sources.iter().zip(sources);
+        self.sources.len() == sources.len() && pairs.into_iter().all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+}
+
+/// The certificates of all sources that give any.
+fn trust(sources: &[Arc<ObservedSource>]) -> Result<Option<TrustBundle>, TrustBundleError> {
+    let trusted = sources.iter().filter_map(|source| source.trust.as_ref());
+    let certificates: Vec<_> = trusted.flat_map(TrustBundle::certificates).cloned().collect();
+    match certificates.is_empty() {
+        true => Ok(None),
+        false => TrustBundle::new(certificates).map(Some),
+    }
+}

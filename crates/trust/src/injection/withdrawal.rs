@@ -1,0 +1,183 @@
+//! Taking away what an injection has brought, where nothing asks for it any more.
+
+use json_patch::{Patch, PatchOperation};
+use serde_json::{Value, json};
+use windlass_object::{
+    names, object,
+    patch::{self, test},
+};
+
+use super::{
+    holder::Holder,
+    kinds::TargetKind,
+    writer::{is_of_spec, owns_ca_bundle},
+};
+
+/// Whether `target` carries what an injection has brought, as far as that can be told without all of its field sets.
+pub fn is_left_behind(target: &Value) -> bool {
+    let mut entries = object::items(target, "/metadata/managedFields").iter();
+    entries.any(|entry| is_ours(entry) && entry.get("fieldsV1").is_some_and(owns_ca_bundle))
+}
+
+/// The patch that takes away the CA bundles that an injection has written last, and that nobody else owns; `None` where there is
+/// none. It is made from the whole target, with all of its field sets.
+pub fn withdrawal(target: &Value) -> Option<Patch> {
+    let kind = TargetKind::of(target)?;
+    let holders = kind.holders(target).into_iter();
+    let ours = holders.filter(|holder| holder.has_ca_bundle() && is_ours_alone(target, kind, holder));
+    let operations: Vec<_> = ours.flat_map(|holder| remove(&holder)).collect();
+    (!operations.is_empty()).then_some(Patch(operations))
+}
+
+/// Removes a CA bundle, if its place is still as it was.
+fn remove(holder: &Holder<'_>) -> Vec<PatchOperation> {
+    let guards = holder.guards.iter();
+    let mut operations: Vec<_> = guards.map(|(path, value)| test(path, value)).collect();
+    operations.push(patch::remove(&format!("{}/caBundle", holder.pointer)));
+    operations
+}
+
+fn is_ours_alone(target: &Value, kind: &TargetKind, holder: &Holder<'_>) -> bool {
+    let entries = object::items(target, "/metadata/managedFields").iter();
+    let owners: Vec<_> = entries
+        .filter(|entry| is_of_spec(entry) && owns(entry, kind, holder))
+        .collect();
+    !owners.is_empty() && owners.into_iter().all(is_ours)
+}
+
+/// Whether an entry of the managed fields is that of injections.
+fn is_ours(entry: &Value) -> bool {
+    object::text(entry, "/manager") == Some(names::INJECT)
+        && object::text(entry, "/operation") == Some("Update")
+}
+
+/// Whether an entry of the managed fields owns the CA bundle of a place. An atomic list is owned as a whole.
+fn owns(entry: &Value, kind: &TargetKind, holder: &Holder<'_>) -> bool {
+    let Some(mut fields) = entry.get("fieldsV1") else {
+        return false;
+    };
+    if let Some(list) = kind.list {
+        let Some(items) = field(fields, list) else {
+            return false;
+        };
+        if items.as_object().is_some_and(serde_json::Map::is_empty) {
+            return true;
+        }
+        let Some(item) = holder.entry.and_then(|name| item(items, name)) else {
+            return false;
+        };
+        fields = item;
+    }
+    let owned = field(fields, kind.holder).and_then(|holder| holder.get("f:caBundle"));
+    owned.is_some()
+}
+
+/// The set of fields at a path of names.
+fn field<'a>(fields: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut names = path.split('/').skip(1);
+    names.try_fold(fields, |fields, name| fields.get(format!("f:{name}")))
+}
+
+/// The set of fields of the item with a name, in a list whose key is the name.
+fn item<'a>(items: &'a Value, name: &str) -> Option<&'a Value> {
+    let key = json!({"name": name});
+    let mut items = items.as_object()?.iter();
+    let is_it = |set: &str| {
+        let set = set.strip_prefix("k:");
+        set.is_some_and(|set| serde_json::from_str::<Value>(set).is_ok_and(|set| set == key))
+    };
+    items.find_map(|(set, fields)| is_it(set).then_some(fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(entries: &Value) -> Value {
+        let webhook = |name: &str, bundle: &str| {
+            json!({"name": name, "clientConfig": {
+                "service": {"namespace": "system", "name": "hook"}, "caBundle": bundle,
+            }})
+        };
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "target", "managedFields": entries},
+            "webhooks": [webhook("a", "YQ=="), webhook("b", "Yg==")],
+        })
+    }
+
+    fn entry(manager: &str, operation: &str, names: &[&str]) -> Value {
+        let owned = json!({"f:clientConfig": {"f:caBundle": {}}});
+        let webhooks: serde_json::Map<_, _> = names
+            .iter()
+            .map(|name| (format!("k:{{\"name\":\"{name}\"}}"), owned.clone()))
+            .collect();
+        json!({"manager": manager, "operation": operation, "fieldsV1": {"f:webhooks": webhooks}})
+    }
+
+    #[test]
+    fn what_an_injection_alone_has_written_is_taken_away() {
+        for (entries, left) in [
+            (
+                json!([entry(names::INJECT, "Update", &["a", "b"])]),
+                [false, false],
+            ),
+            (json!([entry(names::INJECT, "Update", &["a"])]), [false, true]),
+            (
+                json!([
+                    entry(names::INJECT, "Update", &["a", "b"]),
+                    entry("helm", "Apply", &["b"])
+                ]),
+                [false, true],
+            ),
+            (
+                json!([entry("kubectl-edit", "Update", &["a", "b"])]),
+                [true, true],
+            ),
+            (json!(null), [true, true]),
+        ] {
+            let target = configuration(&entries);
+            let patch = withdrawal(&target);
+            assert_eq!(patch.is_some(), left.contains(&false), "{entries}");
+            let mut patched = target.clone();
+            if let Some(patch) = patch {
+                assert!(is_left_behind(&target));
+                json_patch::patch(&mut patched, &patch).unwrap();
+                let mut moved = target.clone();
+                moved["webhooks"].as_array_mut().unwrap().swap(0, 1);
+                assert!(json_patch::patch(&mut moved, &patch).is_err());
+            }
+            for (webhook, is_left) in [0, 1].into_iter().zip(left) {
+                let bundle = patched["webhooks"][webhook]["clientConfig"].get("caBundle");
+                assert_eq!(bundle.is_some(), is_left, "{entries}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_definition_and_an_atomic_list_are_told_too() {
+        let owned =
+            json!({"f:spec": {"f:conversion": {"f:webhook": {"f:clientConfig": {"f:caBundle": {}}}}}});
+        let client_config = json!({"service": {"namespace": "system", "name": "hook"}, "caBundle": "YQ=="});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "target", "managedFields": [
+                {"manager": names::INJECT, "operation": "Update", "fieldsV1": owned},
+            ]},
+            "spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client_config}}},
+        });
+        let atomic = json!({
+            "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
+            "metadata": {"name": "target", "managedFields": [
+                {"manager": names::INJECT, "operation": "Update", "fieldsV1": {"f:webhooks": {}}},
+            ]},
+            "webhooks": [{"name": "a", "clientConfig": client_config}],
+        });
+        for target in [definition, atomic] {
+            let mut patched = target.clone();
+            json_patch::patch(&mut patched, &withdrawal(&target).unwrap()).unwrap();
+            assert!(!patched.to_string().contains("\"caBundle\""), "{patched}");
+            assert_eq!(withdrawal(&patched), None);
+        }
+    }
+}

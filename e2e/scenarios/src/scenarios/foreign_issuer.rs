@@ -1,0 +1,393 @@
+//! Trust in servers whose certificates somebody else issues: their CA is replaced in one step.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use parking_lot::Mutex;
+use rcgen::KeyPair;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use windlass_object::names;
+use windlass_trust::pki::{CertificateAuthority, DnsNames, Terms, Validity};
+
+use crate::{
+    request, sample,
+    steps::{PATIENCE, VALIDATING, check, get, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// Where the servers are, and what calls them.
+const NAMESPACE: &str = "foreign";
+
+/// The webhook that asks for the CA.
+const TARGET: &str = "foreign";
+
+/// How long an issuer takes to sign a certificate with its new CA.
+const ISSUED: Duration = Duration::from_secs(1);
+
+/// How long the load waits between two requests.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a target keeps its bundle after the annotation is gone, at the most.
+const WITHDRAWN: Duration = Duration::from_secs(30);
+
+/// Somebody else's CA.
+struct Issuer(CertificateAuthority);
+
+/// Requests that all call the webhook.
+struct Calls {
+    sent: Arc<AtomicU64>,
+    failures: Arc<Mutex<Vec<String>>>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+pub(super) async fn a_foreign_ca_is_replaced_in_one_step_without_a_failed_call(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    let (first, second) = (Issuer::new(1)?, Issuer::new(2)?);
+    serve(client, &first).await?;
+    create_target(client, "ca").await?;
+    carries(client, &[&first]).await?;
+    let calls = Calls::start(client);
+    calls.at_least(100).await?;
+
+    put(client, "secrets", &first.public(Some(&second))).await?;
+    tokio::time::sleep(ISSUED).await;
+    put(client, "secrets", &second.leaf()?).await?;
+    carries(client, &[&first, &second]).await?;
+    carries(client, &[&second])
+        .await
+        .context("every server was seen under the new CA")?;
+    calls.at_least(100).await?;
+    calls.end().await?;
+
+    // The last good CA stays where the source is no more what it was.
+    let mut garbage = second.public(None);
+    garbage["data"]["ca.crt"] = STANDARD.encode("garbage").into();
+    put(client, "secrets", &garbage).await?;
+    empty(client).await?;
+    carries(client, &[&second])
+        .await
+        .context("the source is garbage")?;
+    succeed(client, "DELETE", &place("secrets", "ca"), None).await?;
+    empty(client).await?;
+    carries(client, &[&second]).await.context("the source is gone")?;
+
+    // Nobody asks any more.
+    let nothing = json!({"metadata": {"annotations": {names::INJECT_CA_FROM_SECRET: null}}});
+    succeed(client, "PATCH", &path(), Some(&nothing)).await?;
+    until("the bundle is taken away", WITHDRAWN, async || {
+        let target = get(client, &path()).await?.context("gone")?;
+        let bundle = target.pointer("/webhooks/0/clientConfig/caBundle");
+        Ok(check(bundle.is_none(), || target.to_string()))
+    })
+    .await?;
+    let records = "/api/v1/namespaces/windlass-system/secrets?labelSelector=windlass.dev%2Fca-source";
+    until("nothing is noted any more", PATIENCE, async || {
+        let records = get(client, records).await?.context("no list")?;
+        Ok(check(records["items"] == json!([]), || records.to_string()))
+    })
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn webhooks_of_one_configuration_trust_whom_each_asks_for(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    let (first, second) = (Issuer::new(1)?, Issuer::new(2)?);
+    create_namespace(client).await?;
+    let mut other = second.public(None);
+    other["metadata"]["name"] = "other".into();
+    for secret in [first.public(None), other] {
+        succeed(client, "POST", &collection("secrets"), Some(&secret)).await?;
+    }
+    let mut target = target(&format!("{NAMESPACE}/ca,{NAMESPACE}/other"));
+    let mut one = target["webhooks"][0].clone();
+    one["name"] = "one.example.com".into();
+    target["webhooks"]
+        .as_array_mut()
+        .context("no webhooks")?
+        .push(one);
+    let of_one = format!("{}.one.example.com", names::INJECT_CA_FROM_SECRET);
+    target["metadata"]["annotations"][of_one] = format!("{NAMESPACE}/other").into();
+    succeed(client, "POST", VALIDATING, Some(&target)).await?;
+    until("each has its own", PATIENCE, async || {
+        let target = get(client, &path()).await?.context("gone")?;
+        let is_done =
+            carried(&target, 0) == pem(&[&first, &second]) && carried(&target, 1) == pem(&[&second]);
+        Ok(check(is_done, || target.to_string()))
+    })
+    .await
+}
+
+pub(super) async fn a_target_may_ask_for_the_ca_of_the_api_server(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    create_namespace(client).await?;
+    let published = "/api/v1/namespaces/windlass-system/configmaps/kube-root-ca.crt";
+    if get(client, published).await?.is_none() {
+        let issuer = Issuer::new(1)?;
+        let config_map =
+            json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": pem(&[&issuer])}});
+        let config_maps = "/api/v1/namespaces/windlass-system/configmaps";
+        succeed(client, "POST", config_maps, Some(&config_map)).await?;
+    }
+    let config_map = get(client, published).await?.context("gone")?;
+    let ca = config_map["data"]["ca.crt"]
+        .as_str()
+        .context("no CA")?
+        .trim()
+        .to_owned();
+    let mut target = target("");
+    target["metadata"]["annotations"] = json!({names::INJECT_API_SERVER_CA: "true"});
+    succeed(client, "POST", VALIDATING, Some(&target)).await?;
+    until("the target has it", PATIENCE, async || {
+        let target = get(client, &path()).await?.context("gone")?;
+        Ok(check(carried(&target, 0).trim() == ca, || target.to_string()))
+    })
+    .await
+}
+
+/// Creates a Deployment that serves what `issuer` signs, and waits until it is available.
+async fn serve(client: &Client, issuer: &Issuer) -> anyhow::Result<()> {
+    create_namespace(client).await?;
+    for secret in [issuer.public(None), issuer.leaf()?] {
+        succeed(client, "POST", &collection("secrets"), Some(&secret)).await?;
+    }
+    let service = json!({"metadata": {"name": "hook"}, "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": 9443}]}});
+    succeed(client, "POST", &collection("services"), Some(&service)).await?;
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "hook"},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"app": "hook"}},
+            "template": {"metadata": {"labels": {"app": "hook"}}, "spec": {
+                "containers": [{
+                    "name": "manager", "image": format!("{}:v1", sample::IMAGE),
+                    "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+                    "ports": [{"name": "webhook", "containerPort": 9443}],
+                    "readinessProbe": {"tcpSocket": {"port": 9443}, "periodSeconds": 1},
+                    "volumeMounts": [{"name": "cert", "mountPath": "/tmp/k8s-webhook-server/serving-certs"}],
+                }],
+                "volumes": [{"name": "cert", "secret": {"secretName": "hook-cert"}}],
+            }},
+        },
+    });
+    let deployments = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments");
+    succeed(client, "POST", &deployments, Some(&deployment)).await?;
+    until("both servers are available", PATIENCE, async || {
+        let deployment = get(client, &format!("{deployments}/hook"))
+            .await?
+            .context("gone")?;
+        Ok(check(deployment["status"]["availableReplicas"] == 2, || {
+            deployment["status"].to_string()
+        }))
+    })
+    .await
+}
+
+async fn create_namespace(client: &Client) -> anyhow::Result<()> {
+    let namespace = json!({"metadata": {"name": NAMESPACE, "labels": {"calls": NAMESPACE}}});
+    succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
+    Ok(())
+}
+
+async fn create_target(client: &Client, secret: &str) -> anyhow::Result<()> {
+    let target = target(&format!("{NAMESPACE}/{secret}"));
+    succeed(client, "POST", VALIDATING, Some(&target)).await?;
+    Ok(())
+}
+
+/// A webhook for every ConfigMap of the namespace, which asks for the CA of Secrets.
+fn target(secrets: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": TARGET, "annotations": {names::INJECT_CA_FROM_SECRET: secrets}},
+        "webhooks": [{
+            "name": "foreign.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "failurePolicy": "Fail", "namespaceSelector": {"matchLabels": {"calls": NAMESPACE}},
+            "clientConfig": {"service": {"namespace": NAMESPACE, "name": "hook", "path": "/validate"}},
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"],
+            }],
+        }],
+    })
+}
+
+fn collection(resource: &str) -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/{resource}")
+}
+
+fn place(resource: &str, name: &str) -> String {
+    format!("{}/{name}", collection(resource))
+}
+
+fn path() -> String {
+    format!("{VALIDATING}/{TARGET}")
+}
+
+/// Writes an object in the place of the one with its name.
+async fn put(client: &Client, resource: &str, object: &Value) -> anyhow::Result<()> {
+    let name = object["metadata"]["name"].as_str().context("no name")?;
+    succeed(client, "PUT", &place(resource, name), Some(object)).await?;
+    Ok(())
+}
+
+/// Somebody takes away what the target trusts.
+async fn empty(client: &Client) -> anyhow::Result<()> {
+    until("the target is written", PATIENCE, async || {
+        let mut target = get(client, &path()).await?.context("gone")?;
+        let client_config = target
+            .pointer_mut("/webhooks/0/clientConfig")
+            .and_then(Value::as_object_mut);
+        client_config.context("no webhook")?.remove("caBundle");
+        let answer = request::send(client, "PUT", &path(), Some(&target)).await?;
+        Ok(check(answer.code == 200, || answer.to_string()))
+    })
+    .await
+}
+
+/// Waits until the target trusts exactly these.
+async fn carries(client: &Client, issuers: &[&Issuer]) -> anyhow::Result<()> {
+    until("the target trusts them", PATIENCE, async || {
+        let target = get(client, &path()).await?.context("gone")?;
+        Ok(check(carried(&target, 0) == pem(issuers), || target.to_string()))
+    })
+    .await
+}
+
+/// What a webhook trusts, in PEM.
+fn carried(target: &Value, webhook: usize) -> String {
+    let bundle = target["webhooks"][webhook]["clientConfig"]["caBundle"].as_str();
+    let pem = bundle.and_then(|bundle| STANDARD.decode(bundle).ok());
+    String::from_utf8(pem.unwrap_or_default()).unwrap_or_default()
+}
+
+/// The same of these issuers: the oldest comes first.
+fn pem(issuers: &[&Issuer]) -> String {
+    issuers
+        .iter()
+        .map(|issuer| issuer.0.certificate().to_pem())
+        .collect()
+}
+
+// === impl Issuer ===
+
+impl Issuer {
+    /// A later one is valid from later on.
+    fn new(generation: u32) -> anyhow::Result<Self> {
+        let terms = terms(generation)?;
+        let ca = CertificateAuthority::self_signed(
+            &dns_names()?,
+            generation,
+            KeyPair::generate()?.into(),
+            &terms,
+        )?;
+        Ok(Self(ca))
+    }
+
+    /// The Secret that targets ask for, with the CA of this issuer or of the one after.
+    fn public(&self, after: Option<&Self>) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "ca", "annotations": {names::ALLOW_DIRECT_INJECTION: "true"}},
+            "data": {"ca.crt": STANDARD.encode(pem(&[after.unwrap_or(self)]))},
+        })
+    }
+
+    /// The Secret that the servers mount.
+    fn leaf(&self) -> anyhow::Result<Value> {
+        let key = KeyPair::generate()?.into();
+        let leaf = self.0.issue(&dns_names()?, &key, &terms(3)?)?;
+        Ok(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "hook-cert"},
+            "data": {"tls.crt": STANDARD.encode(leaf.to_pem()), "tls.key": STANDARD.encode(key.to_pem().as_bytes())},
+        }))
+    }
+}
+
+fn dns_names() -> anyhow::Result<DnsNames> {
+    Ok(DnsNames::of_service("hook", NAMESPACE, &[])?)
+}
+
+fn terms(generation: u32) -> anyhow::Result<Terms> {
+    let now = Timestamp::now();
+    let mut serial: [u8; 16] = rand::random();
+    serial[0] &= 0x7f;
+    Ok(Terms {
+        serial,
+        now,
+        validity: Validity {
+            not_before: now - SignedDuration::from_hours(24 - i64::from(generation)),
+            not_after: now + SignedDuration::from_hours(24),
+        },
+    })
+}
+
+// === impl Calls ===
+
+impl Calls {
+    /// About 50 a second.
+    fn start(client: &Client) -> Self {
+        let (sent, failures) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let stop = CancellationToken::new();
+        let (client, stopped) = (client.clone(), stop.clone());
+        let (counted, failed) = (sent.clone(), failures.clone());
+        let task = tokio::spawn(async move {
+            let config_map = json!({"metadata": {"name": "call"}});
+            let path = format!("{}?dryRun=All", collection("configmaps"));
+            while !stopped.is_cancelled() {
+                if let Err(error) = succeed(&client, "POST", &path, Some(&config_map)).await {
+                    failed.lock().push(format!("{error:#}"));
+                }
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+        Self {
+            sent,
+            failures,
+            stop,
+            task,
+        }
+    }
+
+    /// Waits until so many more were sent.
+    async fn at_least(&self, count: u64) -> anyhow::Result<()> {
+        let goal = self.sent.load(Ordering::Relaxed) + count;
+        until("so many calls", PATIENCE, async || {
+            let sent = self.sent.load(Ordering::Relaxed);
+            Ok(check(sent >= goal, || sent.to_string()))
+        })
+        .await
+    }
+
+    async fn end(self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        self.task.await?;
+        let failures = self.failures.lock();
+        anyhow::ensure!(
+            failures.is_empty(),
+            "{} failed: {}",
+            failures.len(),
+            failures.join("\n")
+        );
+        Ok(())
+    }
+}
