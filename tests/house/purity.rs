@@ -13,6 +13,7 @@ const PURE: &[&str] = &[
     "crd",
     "trust",
     "json-path",
+    "runtime-hooks",
     "structural-schema",
 ];
 

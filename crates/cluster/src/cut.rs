@@ -75,6 +75,8 @@ pub(crate) fn cut(object: &mut Value, kind: &Kind, served: &ObjectKey) {
         };
         fields.retain(|name, _| ["apiVersion", "kind", "metadata", "type", "data"].contains(&name.as_str()));
         keep(fields.get_mut("data"), keys);
+    } else if *kind == kinds::LEASE {
+        fields.retain(|name, _| ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str()));
     } else if *kind == kinds::CONFIG_MAP {
         fields.remove("binaryData");
         keep(fields.get_mut("data"), &[CA_CERTIFICATES]);

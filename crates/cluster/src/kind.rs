@@ -72,6 +72,8 @@ pub mod kinds {
         Kind::new("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
     /// APIServices.
     pub const API_SERVICE: Kind = Kind::new("apiregistration.k8s.io/v1", "APIService");
+    /// ExtensionConfigs of Cluster API.
+    pub const EXTENSION_CONFIG: Kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
     /// BundleDeployments.
     pub const BUNDLE_DEPLOYMENT: Kind = Kind::new(windlass_object::names::API_VERSION, "BundleDeployment");
     /// ServingCertificates.
@@ -195,6 +197,7 @@ mod tests {
             kinds::VALIDATING_WEBHOOK_CONFIGURATION,
             kinds::MUTATING_WEBHOOK_CONFIGURATION,
             kinds::API_SERVICE,
+            kinds::EXTENSION_CONFIG,
         ] {
             assert!(targets.contains(&named), "{named}");
         }

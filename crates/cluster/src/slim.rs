@@ -3,7 +3,7 @@
 
 use std::io;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::injection::relevant_fields;
 
@@ -80,7 +80,9 @@ fn slim_managed_fields(object: &mut Value, kind: &Kind) {
     let kept: Vec<_> = entries
         .map(|entry| {
             let scaled = || slimmed_fields(entry.get("fieldsV1")?).filter(|_| is_scaled(kind));
-            relevant_fields(object, entry).or_else(scaled)
+            relevant_fields(object, entry)
+                .or_else(scaled)
+                .or_else(|| discovered(kind, entry))
         })
         .collect();
     let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") else {
@@ -95,6 +97,13 @@ fn slim_managed_fields(object: &mut Value, kind: &Kind) {
             entry.insert("fieldsV1".to_owned(), kept);
         }
     }
+}
+
+/// What tells who writes the handlers of an ExtensionConfig.
+fn discovered(kind: &Kind, entry: &Value) -> Option<Value> {
+    let handlers = entry.pointer("/fieldsV1/f:status/f:handlers");
+    (*kind == kinds::EXTENSION_CONFIG && handlers.is_some())
+        .then(|| json!({ "f:status": { "f:handlers": {} } }))
 }
 
 /// Leaves out long annotations of others. The map itself stays: patches put annotations into it.
@@ -131,8 +140,6 @@ fn size(object: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn kept(object: Value, kind: &Kind) -> Value {
@@ -177,6 +184,18 @@ mod tests {
         let replicas = json!({"f:spec": {"f:replicas": {}}});
         assert_eq!(fields(&kinds::DEPLOYMENT), [replicas, Value::Null]);
         assert_eq!(fields(&kinds::SERVICE), [Value::Null, Value::Null]);
+    }
+
+    #[test]
+    fn who_writes_the_handlers_of_an_extension_config_is_kept() {
+        let object = json!({"metadata": {"name": "a", "managedFields": [
+            {"manager": "manager", "operation": "Update", "subresource": "status",
+                "fieldsV1": {"f:status": {"f:handlers": {"k:{\"name\":\"a\"}": {}}, "f:conditions": {}}}},
+        ]}});
+        let fields = |kind: &Kind| kept(object.clone(), kind)["metadata"]["managedFields"][0]["fieldsV1"].clone();
+        let handlers = json!({"f:status": {"f:handlers": {}}});
+        assert_eq!(fields(&kinds::EXTENSION_CONFIG), handlers);
+        assert_eq!(fields(&kinds::SERVICE), Value::Null);
     }
 
     #[test]

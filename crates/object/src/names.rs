@@ -70,6 +70,10 @@ pub const KEEP_PREVIOUS_CA: &str = "windlass.dev/keep-previous-ca";
 /// they note what it gave; the name in the label, all of it in the annotation.
 pub const CA_SOURCE: &str = "windlass.dev/ca-source";
 
+/// Annotation on an ExtensionConfig: `true` if Windlass is to write what its server answers into its status although Cluster API's own
+/// manager runs; `false` if it is not to.
+pub const DISCOVER: &str = "windlass.dev/discover";
+
 /// Annotation on the Secret of a ServingCertificate: the namespace of the operator that keeps it.
 pub const OPERATOR_NAMESPACE: &str = "windlass.dev/operator-namespace";
 

@@ -34,7 +34,7 @@ use crate::{
     alarms, annotated_service, bundle_deployment,
     context::Context,
     controllers::Controllers,
-    direct_injection,
+    direct_injection, extension_config,
     health::{self, Health},
     serving_certificate,
     tasks::{TaskError, Tasks},
@@ -238,6 +238,10 @@ impl Operator {
         tasks.start(
             "direct-injection",
             direct_injection::run(context.clone(), standby.clone(), rotation.clone(), stop.clone()),
+        );
+        tasks.start(
+            "extension-config",
+            extension_config::run(context.clone(), stop.clone()),
         );
     }
 

@@ -11,6 +11,7 @@ use hyper::{
     body::{Bytes, Incoming},
     header::CONTENT_TYPE,
 };
+use serde_json::json;
 
 use crate::{
     args::{AdmissionFault, Args, Misbehavior},
@@ -29,6 +30,9 @@ pub(crate) struct Service {
     config: Option<PathBuf>,
     webhooks: [(String, Duty); 3],
 }
+
+/// Where Cluster API asks what is answered, behind the path of an ExtensionConfig.
+const DISCOVERY: &str = "/hooks/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery";
 
 // === impl Service ===
 
@@ -81,6 +85,7 @@ impl Service {
             (_, &Method::POST) if self.stand_in => Duty::StandIn,
             // A probe of the operator that is stood in for may ask for any path.
             _ if self.stand_in => return Ok(text(StatusCode::OK, "ok")),
+            (DISCOVERY, &Method::POST) => return Ok(respond(StatusCode::OK, "application/json", discovery())),
             (path, method) => match self.duty(path) {
                 Some(duty) if method == Method::POST => duty,
                 _ => return Ok(text(StatusCode::NOT_FOUND, "no such path")),
@@ -141,6 +146,12 @@ impl Service {
             }
         })
     }
+}
+
+/// The runtime hooks that are answered: one, for an example.
+fn discovery() -> String {
+    let hook = json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"});
+    json!({"status": "Success", "handlers": [{"name": "sample", "requestHook": hook}]}).to_string()
 }
 
 /// What is answered instead of an AdmissionReview, if anything.

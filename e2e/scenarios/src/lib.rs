@@ -6,6 +6,7 @@ pub mod cluster_pool;
 pub mod command;
 pub mod dump;
 pub mod forwarder;
+mod hook_server;
 mod inventory;
 pub mod load;
 pub mod operator;

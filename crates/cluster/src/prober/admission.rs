@@ -26,10 +26,6 @@ impl Prober {
         review: &Value,
         patience: Duration,
     ) -> Result<Value, ProbeError> {
-        let patient = Self {
-            timeout: patience,
-            clock: self.clock.clone(),
-        };
-        patient.post(address, webhook, trust, review).await
+        self.patient(patience).post(address, webhook, trust, review).await
     }
 }

@@ -188,6 +188,14 @@ impl Prober {
         Ok((tls, presented))
     }
 
+    /// The same with another timeout.
+    pub(super) fn patient(&self, timeout: Duration) -> Self {
+        Self {
+            timeout,
+            clock: self.clock.clone(),
+        }
+    }
+
     pub(super) async fn within<T>(
         &self,
         address: SocketAddr,

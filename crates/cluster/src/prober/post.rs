@@ -1,6 +1,6 @@
 //! One POST to a webhook, on a connection of its own: what conversion and admission have in common.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
@@ -23,8 +23,24 @@ pub struct WebhookAddress {
     pub path: String,
 }
 
-/// The most bytes of an answer that are read.
-const LARGEST_ANSWER: usize = 3 << 20;
+/// What is taken for an answer.
+struct Accepted {
+    /// The most bytes that are read.
+    largest: usize,
+    is_success: fn(StatusCode) -> bool,
+}
+
+/// What the API server takes of a webhook.
+const REVIEW: Accepted = Accepted {
+    largest: 3 << 20,
+    is_success: is_read_by_client_go,
+};
+
+/// What Cluster API takes of a runtime hook, with a limit on every answer, not only on errors (`internal/runtime/client/client.go`).
+const HOOK: Accepted = Accepted {
+    largest: 20 << 20,
+    is_success: |status| status == StatusCode::OK,
+};
 
 /// The most characters that are shown of an answer which is an error.
 const LONGEST_WORDS: usize = 200;
@@ -45,8 +61,31 @@ impl Prober {
         trust: &TrustAnchors,
         body: &Value,
     ) -> Result<Value, ProbeError> {
-        self.within(address, exchange(self, address, webhook, trust, body))
-            .await
+        let exchanged = exchange(self, address, webhook, trust, body, &REVIEW);
+        let answer = self.within(address, exchanged).await?;
+        serde_json::from_slice(&answer).map_err(|_| ProbeError::Answer {
+            address,
+            problem: format!("answered {} with what is not JSON", webhook.path),
+        })
+    }
+
+    /// Posts `body` to a server of runtime hooks, which has `patience` to answer, and returns the answer, which nobody has read
+    /// yet. Redirects are not followed.
+    ///
+    /// # Errors
+    ///
+    /// When the endpoint is not trusted, does not answer in time, closes the connection, or answers with anything but HTTP 200.
+    pub async fn ask_hook(
+        &self,
+        address: SocketAddr,
+        hook: &WebhookAddress,
+        trust: &TrustAnchors,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Bytes, ProbeError> {
+        let patient = self.patient(patience);
+        let exchanged = exchange(&patient, address, hook, trust, body, &HOOK);
+        patient.within(address, exchanged).await
     }
 }
 
@@ -56,7 +95,8 @@ async fn exchange(
     webhook: &WebhookAddress,
     trust: &TrustAnchors,
     body: &Value,
-) -> Result<Value, ProbeError> {
+    accepted: &Accepted,
+) -> Result<Bytes, ProbeError> {
     let failed = |source| ProbeError::Http {
         address,
         path: webhook.path.clone(),
@@ -80,13 +120,13 @@ async fn exchange(
     let answered = async {
         let response = sender.send_request(request).await.map_err(failed)?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), LARGEST_ANSWER);
+        let body = Limited::new(response.into_body(), accepted.largest);
         let bytes = body
             .collect()
             .await
             .map_err(|error| problem(format!("answered {}: {error}", webhook.path)))?
             .to_bytes();
-        if !is_success(status) {
+        if !(accepted.is_success)(status) {
             return Err(ProbeError::Status {
                 address,
                 path: webhook.path.clone(),
@@ -94,8 +134,7 @@ async fn exchange(
                 words: words(&bytes),
             });
         }
-        serde_json::from_slice(&bytes)
-            .map_err(|_| problem(format!("answered {} with what is not JSON", webhook.path)))
+        Ok(bytes)
     };
     tokio::select! {
         answer = answered => answer,
@@ -105,7 +144,7 @@ async fn exchange(
 }
 
 /// What client-go takes for an answer (`transformResponse` of its `rest/request.go`).
-fn is_success(status: StatusCode) -> bool {
+fn is_read_by_client_go(status: StatusCode) -> bool {
     (StatusCode::OK..=StatusCode::PARTIAL_CONTENT).contains(&status)
 }
 
@@ -130,7 +169,7 @@ mod tests {
     fn only_what_client_go_takes_is_an_answer() {
         for (status, expected) in [(200, true), (206, true), (207, false), (302, false), (404, false)] {
             assert_eq!(
-                is_success(StatusCode::from_u16(status).unwrap()),
+                is_read_by_client_go(StatusCode::from_u16(status).unwrap()),
                 expected,
                 "{status}"
             );

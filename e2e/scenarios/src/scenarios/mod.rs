@@ -15,6 +15,7 @@ mod crash;
 mod crd_upgrade;
 mod disruption;
 mod drift;
+mod discovery;
 mod dry_run;
 mod expired;
 mod fight;
@@ -267,6 +268,9 @@ scenarios! {
     foreign_issuer::a_foreign_ca_is_replaced_in_one_step_without_a_failed_call,
     foreign_issuer::webhooks_of_one_configuration_trust_whom_each_asks_for,
     foreign_issuer::a_target_may_ask_for_the_ca_of_the_api_server,
+    discovery::servers_are_asked_what_they_answer,
+    discovery::who_is_paused_or_managed_elsewhere_is_not_asked,
+    discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
     halves::certificates_and_bundles_run_in_processes_of_their_own,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,

@@ -1,0 +1,42 @@
+//! The controller.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use windlass_cluster::worker::{self, Queue};
+use windlass_object::ObjectKey;
+
+use super::{reconcile::ExtensionConfigReconciler, triggers};
+use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
+
+/// How the worker of this controller works. As many as wait for dead servers at the same time are in nobody else's way.
+const WORKER: worker::Settings = worker::Settings::new("extension-config", 64);
+
+/// Runs the controller until `shutdown`.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub(crate) fn run(
+    context: Arc<Context>,
+    shutdown: CancellationToken,
+) -> BoxFuture<'static, Result<(), JoinError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        triggers::watch_everything(&context);
+        let queue = Arc::new(Queue::new());
+        let router = triggers::enqueue(context.clone(), queue.clone());
+        let begin = |_| {
+            let reconciler = Arc::new(ExtensionConfigReconciler {
+                context: context.clone(),
+                attempts: Mutex::default(),
+                announced: Announced::default(),
+            });
+            move |config: ObjectKey| reconciler.clone().reconcile(config)
+        };
+        controller::run(&context, WORKER, &TARGET_KINDS, queue, router, begin, shutdown).await
+    })
+}

@@ -1,0 +1,238 @@
+//! What the status of an ExtensionConfig says, as those read it who call its server.
+//!
+//! They require `Discovered` to be true for the generation that they see, and all of `handlers` (`validateExtensionConfig` of Cluster
+//! API's `core/reconcilers/extensionconfig`): all of it is written at once, or they could see one without the other.
+
+use jiff::Timestamp;
+use runtime_hooks::discovery::Handler;
+use serde_json::{Value, json};
+use windlass_object::object;
+
+/// What is known of an ExtensionConfig.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Discovery {
+    /// Nobody is to be asked, by its annotation.
+    Paused,
+    /// What its server answers.
+    Discovered(Vec<Handler>),
+    /// It is not known, for this reason. What was known before stays.
+    NotDiscovered(String),
+}
+
+/// A condition, but for when it changed.
+struct Word {
+    condition_type: &'static str,
+    is_true: bool,
+    reason: &'static str,
+    message: String,
+}
+
+/// The longest message that the CRD takes.
+const LONGEST_MESSAGE: usize = 32_768;
+
+/// The patch that makes the status of `config` say what is known; `None` where it does. It is guarded by the resourceVersion.
+pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp) -> Option<Value> {
+    let live = config.get("status").cloned().unwrap_or_else(|| json!({}));
+    let mut status = live.clone();
+    for word in discovery.words() {
+        let generation = config.pointer("/metadata/generation");
+        let mut said = json!({
+            "type": word.condition_type, "status": word.status(), "reason": word.reason, "message": word.message,
+        });
+        if let Some(generation) = generation {
+            said["observedGeneration"] = generation.clone();
+        }
+        put(&mut status["conditions"], said, now);
+    }
+    if let Some(said) = discovery.legacy() {
+        put(&mut status["deprecated"]["v1beta1"]["conditions"], said, now);
+    }
+    if let Discovery::Discovered(handlers) = discovery {
+        let name = object::text(config, "/metadata/name").unwrap_or_default();
+        status["handlers"] = handlers.iter().map(|handler| handler.to_status(name)).collect();
+    }
+    let is_said = status == live || is_nothing(&status["handlers"]) && without_handlers(&status) == without_handlers(&live);
+    (!is_said).then(|| {
+        json!({
+            "metadata": { "resourceVersion": config["metadata"]["resourceVersion"] },
+            "status": status,
+        })
+    })
+}
+
+fn is_nothing(handlers: &Value) -> bool {
+    handlers.as_array().is_none_or(Vec::is_empty)
+}
+
+/// The same, and whether there are any handlers: none at all is as good as an empty list.
+fn without_handlers(status: &Value) -> (Value, bool) {
+    let mut rest = status.clone();
+    let handlers = rest.as_object_mut().and_then(|fields| fields.remove("handlers"));
+    (rest, handlers.is_none_or(|handlers| is_nothing(&handlers)))
+}
+
+/// Puts a condition into a list of conditions. When it changed last stays as it is, unless it does now.
+fn put(conditions: &mut Value, mut said: Value, now: Timestamp) {
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let Value::Array(conditions) = conditions else {
+        return;
+    };
+    let known = conditions.iter_mut().find(|known| known["type"] == said["type"]);
+    let since = known.as_ref().filter(|known| known["status"] == said["status"]);
+    said["lastTransitionTime"] = match since.and_then(|known| known.get("lastTransitionTime")) {
+        Some(since) => since.clone(),
+        None => now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into(),
+    };
+    match known {
+        Some(known) => *known = said,
+        None => conditions.push(said),
+    }
+}
+
+// === impl Discovery ===
+
+impl Discovery {
+    /// The conditions that say it.
+    fn words(&self) -> Vec<Word> {
+        let paused = Word {
+            condition_type: "Paused",
+            is_true: *self == Self::Paused,
+            reason: if *self == Self::Paused { "Paused" } else { "NotPaused" },
+            message: match self {
+                Self::Paused => "ExtensionConfig has the cluster.x-k8s.io/paused annotation".to_owned(),
+                _ => String::new(),
+            },
+        };
+        let discovered = match self {
+            Self::Paused => return vec![paused],
+            Self::Discovered(_) => Word {
+                condition_type: "Discovered",
+                is_true: true,
+                reason: "Discovered",
+                message: String::new(),
+            },
+            Self::NotDiscovered(problem) => Word {
+                condition_type: "Discovered",
+                is_true: false,
+                reason: "NotDiscovered",
+                message: message(problem),
+            },
+        };
+        vec![discovered, paused]
+    }
+
+    /// The condition of v1beta1, which says less.
+    fn legacy(&self) -> Option<Value> {
+        match self {
+            Self::Paused => None,
+            Self::Discovered(_) => Some(json!({ "type": "Discovered", "status": "True" })),
+            Self::NotDiscovered(problem) => Some(json!({
+                "type": "Discovered", "status": "False", "severity": "Error", "reason": "DiscoveryFailed",
+                "message": message(problem),
+            })),
+        }
+    }
+}
+
+fn message(problem: &str) -> String {
+    let message = format!("Error in discovery: {problem}");
+    message.chars().take(LONGEST_MESSAGE).collect()
+}
+
+// === impl Word ===
+
+impl Word {
+    fn status(&self) -> &'static str {
+        if self.is_true { "True" } else { "False" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime_hooks::discovery::read_answer;
+
+    use super::*;
+
+    fn handlers(names: &[&str]) -> Discovery {
+        let hook = json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "GeneratePatches"});
+        let handlers: Vec<_> = names.iter().map(|name| json!({"name": name, "requestHook": hook})).collect();
+        let answer = json!({"status": "Success", "handlers": handlers});
+        Discovery::Discovered(read_answer(answer.to_string().as_bytes()).unwrap())
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// The object after the patch, if there is one.
+    fn patched(mut config: Value, discovery: &Discovery, second: i64) -> Option<Value> {
+        let patch = status_patch(&config, discovery, at(second))?;
+        assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
+        json_patch::merge(&mut config, &patch);
+        assert_eq!(status_patch(&config, discovery, at(second + 100)), None, "it is said");
+        Some(config)
+    }
+
+    fn condition<'a>(config: &'a Value, condition_type: &str) -> &'a Value {
+        let mut conditions = config["status"]["conditions"].as_array().unwrap().iter();
+        conditions.find(|condition| condition["type"] == condition_type).unwrap()
+    }
+
+    #[test]
+    fn readers_find_all_that_they_require() {
+        let new = json!({"metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3}});
+        let found = patched(new, &handlers(&["first", "second"]), 0).unwrap();
+        assert_eq!(
+            *condition(&found, "Discovered"),
+            json!({
+                "type": "Discovered", "status": "True", "reason": "Discovered", "message": "", "observedGeneration": 3,
+                "lastTransitionTime": "1970-01-01T00:00:00Z",
+            })
+        );
+        assert_eq!(condition(&found, "Paused")["status"], "False");
+        assert_eq!(condition(&found, "Paused")["reason"], "NotPaused");
+        assert_eq!(found["status"]["handlers"][1]["name"], "second.ext1");
+
+        let failed = patched(found.clone(), &Discovery::NotDiscovered("no answer".into()), 60).unwrap();
+        let discovered = condition(&failed, "Discovered");
+        assert_eq!(discovered["message"], "Error in discovery: no answer");
+        assert_eq!(discovered["reason"], "NotDiscovered");
+        assert_eq!(discovered["lastTransitionTime"], "1970-01-01T00:01:00Z");
+        assert_eq!(failed["status"]["handlers"], found["status"]["handlers"], "the last good ones stay");
+        let legacy = &failed["status"]["deprecated"]["v1beta1"]["conditions"];
+        assert_eq!(legacy[0]["reason"], "DiscoveryFailed");
+        assert_eq!(legacy.as_array().unwrap().len(), 1);
+
+        let paused = patched(failed.clone(), &Discovery::Paused, 120).unwrap();
+        assert_eq!(condition(&paused, "Paused")["status"], "True");
+        assert_eq!(condition(&paused, "Discovered"), discovered, "what is known stays");
+
+        let back = patched(paused, &handlers(&["second"]), 180).unwrap();
+        assert_eq!(back["status"]["handlers"].as_array().unwrap().len(), 1);
+        assert_eq!(back["status"]["deprecated"]["v1beta1"]["conditions"][0].get("severity"), None);
+    }
+
+    #[test]
+    fn what_others_say_stays() {
+        let theirs = json!({"type": "Other", "status": "True", "reason": "a", "message": "b", "lastTransitionTime": "c"});
+        let config = json!({
+            "metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3},
+            "status": {"conditions": [theirs], "deprecated": {"v1beta1": {"conditions": [theirs]}}},
+        });
+        let found = patched(config, &handlers(&[]), 0).unwrap();
+        assert_eq!(*condition(&found, "Other"), theirs);
+        assert_eq!(found["status"]["deprecated"]["v1beta1"]["conditions"][0], theirs);
+    }
+
+    #[test]
+    fn a_new_generation_is_said_although_nothing_else_changes() {
+        let config = json!({"metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3}});
+        let mut found = patched(config, &handlers(&["first"]), 0).unwrap();
+        found["metadata"]["generation"] = 4.into();
+        let again = patched(found, &handlers(&["first"]), 60).unwrap();
+        assert_eq!(condition(&again, "Discovered")["observedGeneration"], 4);
+        assert_eq!(condition(&again, "Discovered")["lastTransitionTime"], "1970-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,75 @@
+//! Which ExtensionConfigs a change concerns.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast::error::RecvError;
+use windlass_cluster::{Change, Index, Kind, endpoints::SERVICE_NAME, kinds, watch::Watch, worker::Queue};
+use windlass_object::{ObjectKey, object};
+
+use super::{discover::service_of, elsewhere::manager_leases};
+use crate::context::Context;
+
+/// Starts the watches that are always needed.
+pub(super) fn watch_everything(context: &Context) {
+    for kind in [kinds::EXTENSION_CONFIG, kinds::SERVICE, kinds::ENDPOINT_SLICE] {
+        context.watches.want(Watch::all(kind));
+    }
+}
+
+/// Puts every ExtensionConfig into the queue that a change concerns, for ever. Whether Cluster API's manager runs is looked at while
+/// there are any.
+pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
+    let mut changes = context.index.subscribe();
+    let look_at_all = || {
+        let all = all(&context.index);
+        if !all.is_empty() {
+            context.watches.want(manager_leases());
+        }
+        all.into_iter().for_each(|config| queue.add(config));
+    };
+    look_at_all();
+    loop {
+        match changes.recv().await {
+            Ok(change) => {
+                let kind = Kind::of(&change.key);
+                if kind == kinds::EXTENSION_CONFIG {
+                    context.watches.want(manager_leases());
+                }
+                affected(&context.index, &change).into_iter().for_each(|config| queue.add(config));
+            }
+            Err(RecvError::Lagged(_)) => look_at_all(),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+fn all(index: &Index) -> Vec<ObjectKey> {
+    let all = index.indexed(&kinds::EXTENSION_CONFIG);
+    all.into_iter().map(|(key, _)| key).collect()
+}
+
+fn affected(index: &Index, change: &Change) -> Vec<ObjectKey> {
+    let key = &change.key;
+    let kind = Kind::of(key);
+    if kind == kinds::EXTENSION_CONFIG {
+        return vec![key.clone()];
+    }
+    if kind == kinds::LEASE {
+        // It is renewed all the time.
+        return match change.differs_in(&["/spec/holderIdentity", "/metadata/uid"]) {
+            true => all(index),
+            false => Vec::new(),
+        };
+    }
+    let service = if kind == kinds::SERVICE {
+        key.name.clone()
+    } else if kind == kinds::ENDPOINT_SLICE {
+        let named = change.versions().find_map(|slice| object::label(&slice, SERVICE_NAME).map(str::to_owned));
+        named.unwrap_or_default()
+    } else {
+        return Vec::new();
+    };
+    let called = kinds::SERVICE.object(key.namespace.as_deref(), &service);
+    let calls = index.select(&kinds::EXTENSION_CONFIG, |config| service_of(config).as_ref() == Some(&called));
+    calls.into_iter().map(|(key, _)| key).collect()
+}

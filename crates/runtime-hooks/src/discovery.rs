@@ -1,0 +1,411 @@
+//! The Discovery hook: a server says which hooks it answers, by which handlers.
+//!
+//! What is required of an answer is what Cluster API requires (`internal/runtime/client/client.go`). Beside that, a hook of another
+//! group than Cluster API's is anybody's own, and taken as it is.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use crate::{
+    go_json::{field, first_value},
+    hook::{DISCOVERY, GROUP, HOOKS, HookReference, VERSION},
+};
+
+/// What answers a hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// A DNS label, once in an answer.
+    pub name: String,
+    /// What it answers.
+    pub hook: HookReference,
+    /// How long an answer may take, in seconds: 1 to 30. [`None`] where the server asks for 0, which readers take for 10.
+    pub timeout_seconds: Option<i32>,
+    /// What a call that fails means.
+    pub failure_policy: FailurePolicy,
+}
+
+/// What a call that fails means to the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// The caller cannot go on.
+    Fail,
+    /// The caller goes on as if the handler had nothing to say.
+    Ignore,
+}
+
+/// Why an answer says nothing of what a server answers.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DiscoveryError {
+    /// It is not JSON.
+    #[error("the answer is not JSON: {0}")]
+    NotJson(
+        /// What is wrong.
+        String,
+    ),
+    /// The server says that it failed.
+    #[error("got failure response with message: {0}")]
+    Failure(
+        /// What it says beside that.
+        String,
+    ),
+    /// The server says neither that it failed nor that it did not.
+    #[error("got unknown response status {status:?} with message: {message}")]
+    UnknownStatus {
+        /// What it says.
+        status: String,
+        /// What it says beside that.
+        message: String,
+    },
+    /// Its handlers are not what they must be: everything that is wrong with them.
+    #[error("{}", .0.join("; "))]
+    Invalid(
+        /// Each names its field.
+        Vec<String>,
+    ),
+}
+
+/// The longest timeout of a handler, in seconds.
+const LONGEST_TIMEOUT: i64 = 30;
+
+/// The timeout of a handler that names none, in seconds.
+const DEFAULT_TIMEOUT: i64 = 10;
+
+/// The most handlers that the status of an ExtensionConfig holds.
+const MOST_HANDLERS: usize = 512;
+
+/// The longest DNS label.
+const LONGEST_LABEL: usize = 63;
+
+/// How much of what a server says is repeated, in characters.
+const LONGEST_MESSAGE: usize = 512;
+
+/// How many problems are told of one answer.
+const MOST_PROBLEMS: usize = 20;
+
+/// What a server is asked.
+pub fn request() -> Value {
+    json!({ "kind": "DiscoveryRequest", "apiVersion": format!("{GROUP}/{VERSION}") })
+}
+
+/// Where a server is asked, behind the path of its ExtensionConfig.
+pub fn path() -> String {
+    HookReference::of_cluster_api(DISCOVERY).path()
+}
+
+/// Reads the body of an answer. The handlers are sorted by name: servers written in Go give them in an order that differs each time.
+///
+/// # Errors
+///
+/// When the server did not succeed, or anything is wrong with one of the handlers.
+pub fn read_answer(body: &[u8]) -> Result<Vec<Handler>, DiscoveryError> {
+    let answer = first_value(body).map_err(|error| DiscoveryError::NotJson(error.to_string()))?;
+    let Value::Object(answer) = &answer else {
+        return Err(DiscoveryError::NotJson("it must be an object".into()));
+    };
+    let text = |name| field(answer, name).and_then(Value::as_str).unwrap_or_default();
+    let message = || tidied(text("message"));
+    match text("status") {
+        "Success" => {}
+        "Failure" => return Err(DiscoveryError::Failure(message())),
+        status => {
+            return Err(DiscoveryError::UnknownStatus {
+                status: tidied(status),
+                message: message(),
+            });
+        }
+    }
+    let mut problems = Vec::new();
+    let mut handlers = match field(answer, "handlers") {
+        None => Vec::new(),
+        Some(Value::Array(items)) if items.len() > MOST_HANDLERS => {
+            problems.push(format!("handlers: {} of them, {MOST_HANDLERS} at most", items.len()));
+            Vec::new()
+        }
+        Some(Value::Array(items)) => {
+            let items = items.iter().enumerate();
+            let read = |(index, item): (usize, &Value)| read_handler(item, index, &mut problems);
+            items.filter_map(read).collect()
+        }
+        Some(_) => {
+            problems.push("handlers: must be a list".into());
+            Vec::new()
+        }
+    };
+    let mut names = BTreeSet::new();
+    for handler in &handlers {
+        if !names.insert(&handler.name) {
+            problems.push(format!("handlers: duplicate name {:?}", handler.name));
+        }
+    }
+    let more = problems.len().saturating_sub(MOST_PROBLEMS);
+    if more > 0 {
+        problems.truncate(MOST_PROBLEMS);
+        problems.push(format!("and {more} more"));
+    }
+    if !problems.is_empty() {
+        return Err(DiscoveryError::Invalid(problems));
+    }
+    handlers.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(handlers)
+}
+
+fn read_handler(item: &Value, index: usize, problems: &mut Vec<String>) -> Option<Handler> {
+    let known = problems.len();
+    let place = format!("handlers[{index}]");
+    let Value::Object(item) = item else {
+        problems.push(format!("{place}: must be an object"));
+        return None;
+    };
+    let nothing = Map::new();
+    let request_hook = match field(item, "requestHook") {
+        Some(Value::Object(hook)) => hook,
+        None => &nothing,
+        Some(_) => {
+            problems.push(format!("{place}.requestHook: must be an object"));
+            return None;
+        }
+    };
+    let name = text(item, "name", &place, problems);
+    if !is_label(&name) {
+        problems.push(format!("{place}.name: {:?} must be a DNS label", tidied(&name)));
+    }
+    let hook = HookReference {
+        api_version: text(request_hook, "apiVersion", &place, problems),
+        hook: text(request_hook, "hook", &place, problems),
+    };
+    if let Some(problem) = problem_of(&hook) {
+        problems.push(format!("{place}.requestHook: {problem}"));
+    }
+    let timeout = match field(item, "timeoutSeconds") {
+        None => DEFAULT_TIMEOUT,
+        Some(timeout) => timeout.as_i64().unwrap_or(-1),
+    };
+    if !(0..=LONGEST_TIMEOUT).contains(&timeout) {
+        problems.push(format!("{place}.timeoutSeconds: must be 0 to {LONGEST_TIMEOUT}"));
+    }
+    let failure_policy = match field(item, "failurePolicy").map(Value::as_str) {
+        None | Some(Some("Fail")) => FailurePolicy::Fail,
+        Some(Some("Ignore")) => FailurePolicy::Ignore,
+        Some(_) => {
+            problems.push(format!("{place}.failurePolicy: must be Fail or Ignore"));
+            FailurePolicy::Fail
+        }
+    };
+    (problems.len() == known).then(|| Handler {
+        name,
+        hook,
+        timeout_seconds: i32::try_from(timeout).ok().filter(|seconds| *seconds > 0),
+        failure_policy,
+    })
+}
+
+/// What is wrong with a hook that a handler is said to answer.
+fn problem_of(reference: &HookReference) -> Option<String> {
+    let HookReference { api_version, hook } = reference;
+    let shown = || tidied(api_version);
+    let Some((group, version)) = api_version.split_once('/') else {
+        return Some(format!("apiVersion {:?} must have the form <group>/<version>", shown()));
+    };
+    let is_group = !group.is_empty() && group.split('.').all(is_label);
+    if !is_group || !is_label(version) {
+        return Some(format!("apiVersion {:?} must have the form <group>/<version>", shown()));
+    }
+    let is_name = !hook.is_empty() && hook.len() <= 256 && hook.chars().all(|letter| letter.is_ascii_alphanumeric());
+    if !is_name {
+        return Some(format!("hook {:?} must be the name of a hook", tidied(hook)));
+    }
+    let is_known = !reference.is_of_cluster_api() || (version == VERSION && HOOKS.contains(&hook.as_str()));
+    (!is_known).then(|| format!("Cluster API has no hook {hook} in {api_version}"))
+}
+
+/// The text of a field; where it is none, that is a problem.
+fn text(object: &Map<String, Value>, name: &str, place: &str, problems: &mut Vec<String>) -> String {
+    match field(object, name) {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(_) => {
+            problems.push(format!("{place}: {name} must be a string"));
+            String::new()
+        }
+    }
+}
+
+/// RFC 1123 as Kubernetes has it: the name becomes a part of a path and of another name.
+fn is_label(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    text.len() <= LONGEST_LABEL
+        && !text.is_empty()
+        && text.bytes().all(is_inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// The beginning of what somebody else wrote, on one line.
+fn tidied(text: &str) -> String {
+    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    line.chars().take(LONGEST_MESSAGE).collect()
+}
+
+// === impl Handler ===
+
+impl Handler {
+    /// The handler as the status of the ExtensionConfig `config` names it. There a name is that of one server among all.
+    pub fn to_status(&self, config: &str) -> Value {
+        let mut status = json!({
+            "name": format!("{}.{config}", self.name),
+            "requestHook": { "apiVersion": self.hook.api_version, "hook": self.hook.hook },
+            "failurePolicy": self.failure_policy.as_str(),
+        });
+        if let Some(seconds) = self.timeout_seconds {
+            status["timeoutSeconds"] = seconds.into();
+        }
+        status
+    }
+}
+
+// === impl FailurePolicy ===
+
+impl FailurePolicy {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fail => "Fail",
+            Self::Ignore => "Ignore",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn handler(name: &str, hook: &str) -> Value {
+        json!({"name": name, "requestHook": {"apiVersion": format!("{GROUP}/{VERSION}"), "hook": hook}})
+    }
+
+    fn read(answer: &Value) -> Result<Vec<Handler>, DiscoveryError> {
+        read_answer(answer.to_string().as_bytes())
+    }
+
+    fn with(field: &str, value: Value) -> Value {
+        let mut handler = handler("first", "BeforeClusterCreate");
+        handler[field] = value;
+        json!({"status": "Success", "handlers": [handler]})
+    }
+
+    #[test]
+    fn handlers_are_told_with_their_defaults_and_in_order() {
+        let mut second = handler("second", "GeneratePatches");
+        second["timeoutSeconds"] = 0.into();
+        second["failurePolicy"] = "Ignore".into();
+        let answer = json!({"Status": "Success", "Handlers": [second, handler("first", "BeforeClusterCreate")]});
+        let statuses: Vec<_> = read(&answer).unwrap().iter().map(|handler| handler.to_status("ext1")).collect();
+        let hook = |hook: &str| json!({"apiVersion": format!("{GROUP}/{VERSION}"), "hook": hook});
+        assert_eq!(
+            statuses,
+            [
+                json!({"name": "first.ext1", "requestHook": hook("BeforeClusterCreate"), "failurePolicy": "Fail", "timeoutSeconds": 10}),
+                json!({"name": "second.ext1", "requestHook": hook("GeneratePatches"), "failurePolicy": "Ignore"}),
+            ]
+        );
+        for nothing in [json!({"status": "Success"}), json!({"status": "Success", "handlers": null})] {
+            assert_eq!(read(&nothing), Ok(vec![]));
+        }
+    }
+
+    #[test]
+    fn hooks_of_other_groups_are_anybodys_own() {
+        let own = json!({"apiVersion": "hooks.example.com/v1", "hook": "BeforeCoffee"});
+        assert_eq!(read(&with("requestHook", own)).unwrap()[0].hook.path(), "/hooks.example.com/v1/beforecoffee");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let message = |answer: &Value| read(answer).unwrap_err().to_string();
+        assert_eq!(
+            message(&json!({"status": "Failure", "message": "no\n database"})),
+            "got failure response with message: no database"
+        );
+        assert_eq!(
+            message(&json!({"message": "a"})),
+            "got unknown response status \"\" with message: a"
+        );
+        assert!(read_answer(b"<html>").unwrap_err().to_string().starts_with("the answer is not JSON: "));
+        assert!(read_answer(b"[]").is_err());
+        for (field, value, expected) in [
+            ("name", json!("a.b"), "handlers[0].name: \"a.b\" must be a DNS label"),
+            ("name", json!(null), "handlers[0].name: \"\" must be a DNS label"),
+            ("name", json!("../x"), "handlers[0].name: \"../x\" must be a DNS label"),
+            ("name", json!(1), "handlers[0]: name must be a string; handlers[0].name: \"\" must be a DNS label"),
+            ("timeoutSeconds", json!(31), "handlers[0].timeoutSeconds: must be 0 to 30"),
+            ("timeoutSeconds", json!(-1), "handlers[0].timeoutSeconds: must be 0 to 30"),
+            ("timeoutSeconds", json!("5"), "handlers[0].timeoutSeconds: must be 0 to 30"),
+            ("failurePolicy", json!("ignore"), "handlers[0].failurePolicy: must be Fail or Ignore"),
+            ("requestHook", json!("x"), "handlers[0].requestHook: must be an object"),
+            (
+                "requestHook",
+                json!({"apiVersion": format!("{GROUP}/{VERSION}"), "hook": "BeforeCoffee"}),
+                "handlers[0].requestHook: Cluster API has no hook BeforeCoffee in hooks.runtime.cluster.x-k8s.io/v1alpha1",
+            ),
+            (
+                "requestHook",
+                json!({"apiVersion": "v1", "hook": "BeforeClusterCreate"}),
+                "handlers[0].requestHook: apiVersion \"v1\" must have the form <group>/<version>",
+            ),
+            (
+                "requestHook",
+                json!({"apiVersion": "a/b/c", "hook": "BeforeClusterCreate"}),
+                "handlers[0].requestHook: apiVersion \"a/b/c\" must have the form <group>/<version>",
+            ),
+            (
+                "requestHook",
+                json!({"apiVersion": "example.com/v1", "hook": "a/b"}),
+                "handlers[0].requestHook: hook \"a/b\" must be the name of a hook",
+            ),
+        ] {
+            assert_eq!(message(&with(field, value.clone())), expected, "{field}: {value}");
+        }
+        let twice = json!({"status": "Success", "handlers": [
+            handler("a", "BeforeClusterCreate"), handler("a", "GeneratePatches"), 1, handler("", "GeneratePatches"),
+        ]});
+        assert_eq!(
+            message(&twice),
+            "handlers[2]: must be an object; handlers[3].name: \"\" must be a DNS label; handlers: duplicate name \"a\""
+        );
+        assert_eq!(message(&json!({"status": "Success", "handlers": {}})), "handlers: must be a list");
+        let many: Vec<_> = (0..600).map(|index| handler(&format!("h{index}"), "GeneratePatches")).collect();
+        assert!(read(&json!({"status": "Success", "handlers": many[..512]})).is_ok());
+        assert_eq!(message(&json!({"status": "Success", "handlers": many})), "handlers: 600 of them, 512 at most");
+        let wrong = vec![json!(1); 100];
+        assert!(message(&json!({"status": "Success", "handlers": wrong})).ends_with("; and 80 more"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_server_answers_is_read_or_refused(body in ".{0,200}") {
+            let _ = read_answer(body.as_bytes());
+        }
+
+        #[test]
+        fn what_is_taken_may_be_a_status(
+            names in prop::collection::vec("[a-z./-]{0,4}", 0..4), timeout in -2_i64..40, policy in "Fail|Ignore|fail|",
+        ) {
+            let handlers: Vec<_> = names.iter().map(|name| {
+                let mut handler = handler(name, "GeneratePatches");
+                handler["timeoutSeconds"] = timeout.into();
+                handler["failurePolicy"] = policy.as_str().into();
+                handler
+            }).collect();
+            for handler in read(&json!({"status": "Success", "handlers": handlers})).unwrap_or_default() {
+                let status = handler.to_status("ext1");
+                prop_assert!(status["name"].as_str().unwrap().split('.').count() == 2);
+                prop_assert!(status.get("timeoutSeconds").is_none_or(|seconds| seconds.as_i64() > Some(0)));
+            }
+        }
+    }
+}

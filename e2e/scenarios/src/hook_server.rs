@@ -1,0 +1,138 @@
+//! A scripted server of runtime hooks, in this process: what it answers is said by the path.
+
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, State},
+    http::{StatusCode, header::LOCATION},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hyper::server::conn::http1;
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use parking_lot::Mutex;
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{sync::CancellationToken, sync::DropGuard};
+
+/// A server that listens until it is dropped.
+pub struct HookServer {
+    port: u16,
+    /// Its certificate, in base64 of PEM.
+    ca_bundle: String,
+    asked: Arc<Mutex<BTreeMap<String, u64>>>,
+    _stop: DropGuard,
+}
+
+/// For longer than anybody waits.
+const SLOW: Duration = Duration::from_secs(60);
+
+/// More than anybody reads.
+const HUGE: usize = 30 << 20;
+
+// === impl HookServer ===
+
+impl HookServer {
+    /// Begins to listen at `localhost`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no port or no certificate.
+    pub async fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let port = listener.local_addr()?.port();
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        let certificate = CertificateDer::from_pem_slice(certified.cert.pem().as_bytes())?;
+        let key = PrivateKeyDer::from_pem_slice(certified.signing_key.serialize_pem().as_bytes())?;
+        let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)?;
+        let asked = Arc::new(Mutex::new(BTreeMap::new()));
+        let router = Router::new()
+            .route("/{script}/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery", post(answer))
+            .with_state(asked.clone());
+        let stop = CancellationToken::new();
+        let served = serve(listener, TlsAcceptor::from(Arc::new(tls)), router);
+        tokio::spawn(stop.clone().run_until_cancelled_owned(served));
+        Ok(Self {
+            port,
+            ca_bundle: STANDARD.encode(certified.cert.pem()),
+            asked,
+            _stop: stop.drop_guard(),
+        })
+    }
+
+    /// What calls it, for the answers of `script`.
+    pub fn client_config(&self, script: &str) -> Value {
+        json!({"url": format!("https://localhost:{}/{script}", self.port), "caBundle": self.ca_bundle})
+    }
+
+    /// How often it was asked for the answers of `script`.
+    pub fn asked(&self, script: &str) -> u64 {
+        self.asked.lock().get(script).copied().unwrap_or_default()
+    }
+}
+
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, router: Router) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (acceptor, router) = (acceptor.clone(), router.clone());
+        tokio::spawn(async move {
+            if let Ok(tls) = acceptor.accept(stream).await {
+                let service = TowerToHyperService::new(router);
+                let _ended = http1::Builder::new().serve_connection(TokioIo::new(tls), service).await;
+            }
+        });
+    }
+}
+
+async fn answer(State(asked): State<Arc<Mutex<BTreeMap<String, u64>>>>, Path(script): Path<String>) -> Response {
+    let times = {
+        let mut asked = asked.lock();
+        let times = asked.entry(script.clone()).or_default();
+        *times += 1;
+        *times
+    };
+    let many: Vec<_> = (0..300).map(|index| handler(&format!("handler-{index:03}"), "GeneratePatches")).collect();
+    match script.as_str() {
+        // Servers written in Go name no type, and give the handlers in any order.
+        "good" => found(&[
+            handler("second", "GeneratePatches"),
+            handler("first", "BeforeClusterCreate"),
+            handler("third", "DiscoverVariables"),
+        ]),
+        "less" => found(&[handler("first", "BeforeClusterCreate"), handler("third", "DiscoverVariables")]),
+        "many" => found(&many),
+        "slow" => {
+            tokio::time::sleep(SLOW).await;
+            found(&[])
+        }
+        "error" => (StatusCode::INTERNAL_SERVER_ERROR, "broken").into_response(),
+        "wrong-type" => json!({"status": "Success", "handlers": {"first": {}}}).to_string().into_response(),
+        "unknown-hook" => found(&[handler("first", "BeforeCoffee")]),
+        "failure" => json!({"status": "Failure", "message": format!("no database, asked {times} times")})
+            .to_string()
+            .into_response(),
+        "redirect" => (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, "/good/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery")])
+            .into_response(),
+        "huge" => Body::from(vec![b' '; HUGE]).into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn found(handlers: &[Value]) -> Response {
+    json!({"status": "Success", "message": "", "handlers": handlers}).to_string().into_response()
+}
+
+fn handler(name: &str, hook: &str) -> Value {
+    json!({"name": name, "requestHook": {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": hook}})
+}

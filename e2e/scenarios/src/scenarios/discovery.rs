@@ -1,0 +1,174 @@
+//! ExtensionConfigs, whose servers are asked what they answer.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_object::names;
+
+use super::{
+    drift::{EXTENSION_CONFIGS, extension_config},
+    foreign,
+};
+use crate::{
+    hook_server::HookServer,
+    sample,
+    steps::{PATIENCE, check, get, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// For how long it is looked that somebody is left alone.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// What the Discovered condition is to say of the answers of a script: a part of its message, if it is not true; and how many handlers
+/// there are to be.
+const SCRIPTS: [(&str, Option<&str>, usize); 9] = [
+    ("good", None, 3),
+    ("many", None, 300),
+    ("slow", Some("did not answer within 10s"), 0),
+    ("error", Some("HTTP 500: broken"), 0),
+    ("wrong-type", Some("handlers: must be a list"), 0),
+    ("unknown-hook", Some("Cluster API has no hook BeforeCoffee"), 0),
+    ("failure", Some("got failure response with message: no database"), 0),
+    ("redirect", Some("HTTP 307"), 0),
+    ("huge", Some("length limit exceeded"), 0),
+];
+
+pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    define(cluster).await?;
+    let server = HookServer::start().await?;
+    for (script, ..) in SCRIPTS {
+        create(cluster, script, server.client_config(script)).await?;
+    }
+    let mut strange = server.client_config("good");
+    strange["caBundle"] = foreign::trust_bundle()?.into();
+    create(cluster, "stranger", strange).await?;
+    let mut bare = server.client_config("good");
+    bare.as_object_mut().context("no object")?.remove("caBundle");
+    create(cluster, "bare", bare).await?;
+
+    let refused = [("stranger", Some("untrusted certificate"), 0), ("bare", Some("caBundle is empty"), 0)];
+    for (name, problem, handlers) in SCRIPTS.into_iter().chain(refused) {
+        discovered(cluster, name, problem, handlers).await?;
+    }
+    let good = get(&cluster.client, &path("good")).await?.context("gone")?;
+    anyhow::ensure!(
+        good["status"]["handlers"][0]
+            == json!({
+                "name": "first.good", "failurePolicy": "Fail", "timeoutSeconds": 10,
+                "requestHook": {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"},
+            }),
+        "{}",
+        good["status"]
+    );
+    anyhow::ensure!(condition(&good, "Paused")["reason"] == "NotPaused", "{}", good["status"]);
+
+    // Its words differ each time.
+    let before = server.asked("failure");
+    tokio::time::sleep(QUIET).await;
+    let times = server.asked("failure") - before;
+    anyhow::ensure!(times < 4, "asked {times} times");
+
+    // What was good last stays.
+    let url = |script: &str| json!({"spec": {"clientConfig": server.client_config(script)}});
+    succeed(&cluster.client, "PATCH", &path("good"), Some(&url("error"))).await?;
+    discovered(cluster, "good", Some("HTTP 500: broken"), 3).await?;
+    succeed(&cluster.client, "PATCH", &path("good"), Some(&url("less"))).await?;
+    discovered(cluster, "good", None, 2).await
+}
+
+pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(cluster: &TestCluster) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    define(cluster).await?;
+    let server = HookServer::start().await?;
+    create(cluster, "paused", server.client_config("good")).await?;
+    discovered(cluster, "paused", None, 3).await?;
+    let paused = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": {"clientConfig": server.client_config("less")}});
+    succeed(client, "PATCH", &path("paused"), Some(&paused)).await?;
+    until("it is paused", PATIENCE, async || {
+        let config = get(client, &path("paused")).await?.context("gone")?;
+        Ok(check(condition(&config, "Paused")["status"] == "True", || config["status"].to_string()))
+    })
+    .await?;
+    anyhow::ensure!(server.asked("less") == 0, "asked while it is paused");
+
+    let namespace = json!({"metadata": {"name": "capi-system"}});
+    succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
+    let lease = json!({
+        "metadata": {"name": "controller-leader-election-capi"},
+        "spec": {
+            "holderIdentity": "capi", "leaseDurationSeconds": 600,
+            "renewTime": Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string(),
+        },
+    });
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/capi-system/leases";
+    succeed(client, "POST", leases, Some(&lease)).await?;
+    // The operator's watch may be late.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    create(cluster, "theirs", server.client_config("many")).await?;
+    tokio::time::sleep(QUIET).await;
+    anyhow::ensure!(server.asked("many") == 0, "asked although Cluster API's own manager runs");
+    let theirs = get(client, &path("theirs")).await?.context("gone")?;
+    anyhow::ensure!(theirs.get("status").is_none(), "{theirs}");
+    let ours = json!({"metadata": {"annotations": {names::DISCOVER: "true"}}});
+    succeed(client, "PATCH", &path("theirs"), Some(&ours)).await?;
+    discovered(cluster, "theirs", None, 300).await
+}
+
+pub(super) async fn a_server_behind_a_service_is_discovered_while_its_ca_rotates(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    define(cluster).await?;
+    sample::install(cluster, "sample.v1").await?;
+    succeed(&cluster.client, "POST", EXTENSION_CONFIGS, Some(&extension_config())).await?;
+    discovered(cluster, "hooks", None, 1).await?;
+    sample::rotate(cluster, "ca:discovery").await?;
+    discovered(cluster, "hooks", None, 1).await
+}
+
+/// Serves ExtensionConfigs, with a status of their own.
+async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
+    let mut crd = foreign::crd("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig", "extensionconfigs", false);
+    crd["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+    foreign::define(cluster, &crd).await
+}
+
+async fn create(cluster: &TestCluster, name: &str, client_config: Value) -> anyhow::Result<()> {
+    let config = json!({
+        "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
+        "metadata": {"name": name}, "spec": {"clientConfig": client_config},
+    });
+    succeed(&cluster.client, "POST", EXTENSION_CONFIGS, Some(&config)).await?;
+    Ok(())
+}
+
+/// Waits until readers find what they require of an ExtensionConfig as it is now, or why it is not there.
+async fn discovered(cluster: &TestCluster, name: &str, problem: Option<&str>, handlers: usize) -> anyhow::Result<()> {
+    until(&format!("{name} says what is discovered"), PATIENCE, async || {
+        let config = get(&cluster.client, &path(name)).await?.context("gone")?;
+        let said = condition(&config, "Discovered");
+        let count = config["status"]["handlers"].as_array().map_or(0, Vec::len);
+        let message = said["message"].as_str().unwrap_or_default();
+        let is_said = match problem {
+            None => said["status"] == "True" && message.is_empty(),
+            Some(problem) => said["status"] == "False" && message.contains(problem),
+        };
+        let is_current = said["observedGeneration"] == config["metadata"]["generation"];
+        Ok(check(is_said && is_current && count == handlers, || format!("{said} {count}")))
+    })
+    .await
+}
+
+fn condition(config: &Value, condition_type: &str) -> Value {
+    let conditions = config["status"]["conditions"].as_array();
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == condition_type);
+    found.cloned().unwrap_or_default()
+}
+
+fn path(name: &str) -> String {
+    format!("{EXTENSION_CONFIGS}/{name}")
+}
