@@ -1,6 +1,6 @@
 //! The controller.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -12,8 +12,9 @@ use windlass_object::ObjectKey;
 use super::{reconcile::ExtensionConfigReconciler, triggers};
 use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
 
-/// How the worker of this controller works. As many as wait for dead servers at the same time are in nobody else's way.
-const WORKER: worker::Settings = worker::Settings::new("extension-config", 64);
+/// How the worker of this controller works. Dead servers take long, and are in nobody else's way.
+const WORKER: worker::Settings =
+    worker::Settings::new("extension-config", 128).with_slow_after(Duration::from_secs(1));
 
 /// Runs the controller until `shutdown`.
 ///

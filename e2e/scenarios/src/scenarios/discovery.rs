@@ -21,6 +21,12 @@ use crate::{
 /// For how long it is looked that somebody is left alone.
 const QUIET: Duration = Duration::from_secs(5);
 
+/// How many dead servers there are.
+const DEAD: usize = 100;
+
+/// How soon a server is discovered beside them.
+const SOON: Duration = Duration::from_secs(5);
+
 /// What the Discovered condition is to say of the answers of a script: a part of its message, if it is not true; and how many handlers
 /// there are to be.
 const SCRIPTS: [(&str, Option<&str>, usize); 9] = [
@@ -77,6 +83,22 @@ pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) ->
     discovered(cluster, "good", Some("HTTP 500: broken"), 3).await?;
     succeed(&cluster.client, "PATCH", &path("good"), Some(&url("less"))).await?;
     discovered(cluster, "good", None, 2).await
+}
+
+pub(super) async fn dead_servers_are_in_nobodys_way(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    define(cluster).await?;
+    let server = HookServer::start().await?;
+    for index in 0..DEAD {
+        create(cluster, &format!("dead-{index}"), server.client_config("slow")).await?;
+    }
+    for (name, script, handlers) in [("first", "good", 3), ("second", "less", 2)] {
+        create(cluster, name, server.client_config(script)).await?;
+        discovered_within(SOON, cluster, name, None, handlers).await?;
+        // By then they have failed.
+        discovered(cluster, &format!("dead-{}", DEAD - 1), Some("did not answer within 10s"), 0).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(cluster: &TestCluster) -> anyhow::Result<()> {
@@ -146,9 +168,19 @@ async fn create(cluster: &TestCluster, name: &str, client_config: Value) -> anyh
     Ok(())
 }
 
-/// Waits until readers find what they require of an ExtensionConfig as it is now, or why it is not there.
 async fn discovered(cluster: &TestCluster, name: &str, problem: Option<&str>, handlers: usize) -> anyhow::Result<()> {
-    until(&format!("{name} says what is discovered"), PATIENCE, async || {
+    discovered_within(PATIENCE, cluster, name, problem, handlers).await
+}
+
+/// Waits until readers find what they require of an ExtensionConfig as it is now, or why it is not there.
+async fn discovered_within(
+    patience: Duration,
+    cluster: &TestCluster,
+    name: &str,
+    problem: Option<&str>,
+    handlers: usize,
+) -> anyhow::Result<()> {
+    until(&format!("{name} says what is discovered"), patience, async || {
         let config = get(&cluster.client, &path(name)).await?.context("gone")?;
         let said = condition(&config, "Discovered");
         let count = config["status"]["handlers"].as_array().map_or(0, Vec::len);

@@ -269,6 +269,7 @@ scenarios! {
     foreign_issuer::webhooks_of_one_configuration_trust_whom_each_asks_for,
     foreign_issuer::a_target_may_ask_for_the_ca_of_the_api_server,
     discovery::servers_are_asked_what_they_answer,
+    discovery::dead_servers_are_in_nobodys_way,
     discovery::who_is_paused_or_managed_elsewhere_is_not_asked,
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
     halves::certificates_and_bundles_run_in_processes_of_their_own,
