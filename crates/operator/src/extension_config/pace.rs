@@ -28,7 +28,7 @@ pub(super) struct Asked {
 const AGAIN: Duration = Duration::from_secs(600);
 
 /// After what time at the least a server is asked again, whatever happens; after what time one is that has failed once.
-const SHORTEST: Duration = Duration::from_secs(1);
+pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 
 // === impl Attempt ===
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use serde_json::Value;
 use thiserror::Error;
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 use tracing::info;
 use windlass_cluster::{RequestError, worker::Action};
 use windlass_object::{ObjectKey, names, object};
@@ -13,8 +13,8 @@ use windlass_object::{ObjectKey, names, object};
 use super::{
     discover::{discover, endpoints_of},
     elsewhere::{StatusWriter, status_writer},
-    pace::{Asked, Attempt},
-    status::{Discovery, status_patch},
+    pace::{Asked, Attempt, SHORTEST},
+    status::{Discovery, has_failed, status_patch},
 };
 use crate::{context::Context, reporting::Announced};
 
@@ -23,6 +23,8 @@ pub(super) struct ExtensionConfigReconciler {
     pub(super) context: Arc<Context>,
     /// What was asked last of each server. A process that begins asks all of them anew.
     pub(super) attempts: Mutex<HashMap<ObjectKey, Attempt>>,
+    /// For servers that have failed.
+    pub(super) doubtful: Semaphore,
     pub(super) announced: Announced,
 }
 
@@ -96,10 +98,18 @@ impl ExtensionConfigReconciler {
         {
             return (discovery, wait);
         }
+        let permit = match has_failed(config) {
+            true => match self.doubtful.try_acquire() {
+                Ok(permit) => Some(permit),
+                Err(_) => return (None, SHORTEST),
+            },
+            false => None,
+        };
         let discovery = match discover(&self.context, config).await {
             Ok(handlers) => Discovery::Discovered(handlers),
             Err(error) => Discovery::NotDiscovered(error.to_string()),
         };
+        drop(permit);
         let mut attempts = self.attempts.lock();
         let now = Instant::now();
         let attempt = Attempt::new(asked.clone(), discovery.clone(), attempts.get(key), now);

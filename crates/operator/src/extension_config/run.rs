@@ -1,10 +1,10 @@
 //! The controller.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::task::JoinError;
+use tokio::{sync::Semaphore, task::JoinError};
 use tokio_util::sync::CancellationToken;
 use windlass_cluster::worker::{self, Queue};
 use windlass_object::ObjectKey;
@@ -12,9 +12,11 @@ use windlass_object::ObjectKey;
 use super::{reconcile::ExtensionConfigReconciler, triggers};
 use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
 
-/// How the worker of this controller works. Dead servers take long, and are in nobody else's way.
-const WORKER: worker::Settings =
-    worker::Settings::new("extension-config", 128).with_slow_after(Duration::from_secs(1));
+/// How the worker of this controller works.
+const WORKER: worker::Settings = worker::Settings::new("extension-config", 128);
+
+/// How many servers are asked at the same time that have failed when they were asked last: dead ones are in nobody else's way.
+const DOUBTFUL: usize = 32;
 
 /// Runs the controller until `shutdown`.
 ///
@@ -34,6 +36,7 @@ pub(crate) fn run(
             let reconciler = Arc::new(ExtensionConfigReconciler {
                 context: context.clone(),
                 attempts: Mutex::default(),
+                doubtful: Semaphore::new(DOUBTFUL),
                 announced: Announced::default(),
             });
             move |config: ObjectKey| reconciler.clone().reconcile(config)

@@ -60,6 +60,12 @@ pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp
     })
 }
 
+/// Whether the server of `config` has failed when it was asked last.
+pub(super) fn has_failed(config: &Value) -> bool {
+    let mut conditions = object::items(config, "/status/conditions").iter();
+    conditions.any(|condition| condition["type"] == "Discovered" && condition["status"] == "False")
+}
+
 fn is_nothing(handlers: &Value) -> bool {
     handlers.as_array().is_none_or(Vec::is_empty)
 }
@@ -199,6 +205,7 @@ mod tests {
         let discovered = condition(&failed, "Discovered");
         assert_eq!(discovered["message"], "Error in discovery: no answer");
         assert_eq!(discovered["reason"], "NotDiscovered");
+        assert_eq!([&found, &failed].map(has_failed), [false, true]);
         assert_eq!(discovered["lastTransitionTime"], "1970-01-01T00:01:00Z");
         assert_eq!(failed["status"]["handlers"], found["status"]["handlers"], "the last good ones stay");
         let legacy = &failed["status"]["deprecated"]["v1beta1"]["conditions"];
