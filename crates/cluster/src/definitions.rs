@@ -43,6 +43,37 @@ pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
     is_known && !services.iter().any(|service| defines(service, kind))
 }
 
+/// Whether a newer version of `kind` is served, which is watched in its place: each object is to be seen once. Waits until that is
+/// known.
+pub(crate) async fn are_superseded(index: &Index, kind: &Kind) -> bool {
+    let Some(newer) = kind.newer() else {
+        return false;
+    };
+    let mut progress = index.progress();
+    while !index.is_complete(&Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION)) {
+        if progress.changed().await.is_err() {
+            return false;
+        }
+    }
+    let name = format!("{}.{}", newer.plural, newer.group);
+    let crd = index.find(&kinds::CUSTOM_RESOURCE_DEFINITION.object(None, &name));
+    crd.is_some_and(|crd| {
+        let mut versions = object::items(&crd, "/spec/versions").iter();
+        versions.any(|version| version["name"] == newer.version && version["served"] == true)
+    })
+}
+
+/// Waits until a newer version of `kind` is served.
+pub(crate) async fn superseded(index: &Index, kind: &Kind) {
+    if kind.newer().is_none() {
+        return std::future::pending().await;
+    }
+    let mut changes = index.subscribe();
+    while !are_superseded(index, kind).await {
+        changed(&mut changes, kind).await;
+    }
+}
+
 /// Whether an object says that `kind` is served.
 fn defines(definition: &Value, kind: &Kind) -> bool {
     let is_of = |of: &Kind| object::text(definition, "/kind") == Some(&*of.kind);
@@ -57,6 +88,9 @@ fn defines(definition: &Value, kind: &Kind) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use futures::FutureExt;
     use serde_json::json;
 
     use super::*;
@@ -89,6 +123,36 @@ mod tests {
         assert!(!lack(&index, &kinds::SECRET), "the core group has no name");
         serve(Some("runtime.cluster.x-k8s.io"), "v1beta2");
         assert!(!lack(&index, &hooks));
+    }
+
+    #[tokio::test]
+    async fn a_version_gives_way_to_a_newer_one() {
+        let index = Index::new();
+        let watch = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
+        let older = Kind::new("runtime.cluster.x-k8s.io/v1alpha1", "ExtensionConfig");
+        assert!(!are_superseded(&index, &kinds::EXTENSION_CONFIG).await);
+        assert!(are_superseded(&index, &older).now_or_never().is_none(), "it is not known");
+        index.begin_relist(&watch);
+        index.finish_relist(&watch);
+        let serve = |is_served: bool| {
+            let crd = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "extensionconfigs.runtime.cluster.x-k8s.io"},
+                "spec": {
+                    "group": "runtime.cluster.x-k8s.io", "names": {"kind": "ExtensionConfig"},
+                    "versions": [{"name": "v1alpha1", "served": true}, {"name": "v1beta2", "served": is_served}],
+                },
+            });
+            index.apply(&watch, crd);
+        };
+        assert!(!are_superseded(&index, &older).await);
+        serve(false);
+        assert!(!are_superseded(&index, &older).await);
+        let mut waiting = pin!(superseded(&index, &older));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        serve(true);
+        waiting.await;
+        assert!(are_superseded(&index, &older).await);
     }
 
     #[test]

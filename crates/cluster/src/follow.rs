@@ -65,7 +65,8 @@ pub(crate) async fn follow(
     loop {
         // Before the question, so that no CRD is missed that comes after it.
         let mut changes = index.subscribe();
-        let served_kind = match definitions::lack(index, &watch.kind) {
+        let is_lacking = definitions::lack(index, &watch.kind) || definitions::are_superseded(index, &watch.kind).await;
+        let served_kind = match is_lacking {
             true => Err(RequestError::UnknownKind {
                 kind: watch.kind.clone(),
             }),
@@ -80,7 +81,10 @@ pub(crate) async fn follow(
                     None => Api::all_with(client.clone(), &resource.resource),
                 };
                 (said, pause) = (false, FIRST_RECHECK);
-                let was_listed = follow_served(index, watch, api, served, note).await;
+                let was_listed = tokio::select! {
+                    was_listed = follow_served(index, watch, api, served, note) => was_listed,
+                    () = definitions::superseded(index, &watch.kind) => true,
+                };
                 cluster.forget(&watch.kind);
                 if was_listed {
                     doubt = FIRST_RECHECK;

@@ -6,7 +6,7 @@ use kube::discovery::ApiResource;
 use parking_lot::RwLock;
 use serde_json::Value;
 use windlass_object::{ObjectKey, object};
-use windlass_trust::injection::TargetKind;
+use windlass_trust::injection::{KINDS, TargetKind};
 
 /// A kind in one version of its group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,8 +30,7 @@ pub(super) struct Resources {
     known: RwLock<HashMap<Kind, ServedKind>>,
 }
 
-/// The kinds that Windlass reads or writes by itself. Those that only carry a CA bundle are in
-/// [`KINDS`](windlass_trust::injection::KINDS).
+/// The kinds that Windlass reads or writes by itself. Those that only carry a CA bundle are in [`KINDS`].
 pub mod kinds {
     use super::Kind;
 
@@ -119,6 +118,24 @@ impl Kind {
         }
     }
 
+    /// A kind of targets in each version that may be watched.
+    pub fn versions_of(target: &TargetKind) -> impl Iterator<Item = Self> {
+        let versions = [target.version].into_iter().chain(target.older.iter().copied());
+        versions.map(|version| Self {
+            api_version: format!("{}/{version}", target.group).into(),
+            kind: target.kind.into(),
+        })
+    }
+
+    /// The version in the place of which this one is watched where it is not served.
+    pub(crate) fn newer(&self) -> Option<&'static TargetKind> {
+        let (group, version) = self.group_version();
+        let is_older = |target: &&TargetKind| {
+            target.group == group && target.kind == self.kind && target.older.contains(&version)
+        };
+        KINDS.iter().find(is_older)
+    }
+
     /// The group and the version; the group of the core API is empty.
     pub fn group_version(&self) -> (&str, &str) {
         object::group_and_version(&self.api_version)
@@ -187,7 +204,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use windlass_trust::injection::KINDS;
 
     #[test]
     fn the_targets_that_are_read_by_name_are_read_in_the_version_of_the_table() {
@@ -200,6 +216,17 @@ mod tests {
             kinds::EXTENSION_CONFIG,
         ] {
             assert!(targets.contains(&named), "{named}");
+        }
+    }
+
+    #[test]
+    fn an_older_version_is_one_of_the_table() {
+        let older = Kind::new("runtime.cluster.x-k8s.io/v1alpha1", "ExtensionConfig");
+        assert_eq!(older.newer().map(Kind::from), Some(kinds::EXTENSION_CONFIG));
+        assert_eq!(kinds::EXTENSION_CONFIG.newer(), None);
+        assert_eq!(kinds::SECRET.newer(), None);
+        for target in KINDS {
+            assert!(Kind::versions_of(target).all(|kind| kind.newer().is_none_or(|newer| newer == target)));
         }
     }
 

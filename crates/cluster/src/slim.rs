@@ -102,7 +102,8 @@ fn slim_managed_fields(object: &mut Value, kind: &Kind) {
 /// What tells who writes the handlers of an ExtensionConfig.
 fn discovered(kind: &Kind, entry: &Value) -> Option<Value> {
     let handlers = entry.pointer("/fieldsV1/f:status/f:handlers");
-    (*kind == kinds::EXTENSION_CONFIG && handlers.is_some())
+    let is_config = kind.kind == kinds::EXTENSION_CONFIG.kind;
+    (is_config && handlers.is_some())
         .then(|| json!({ "f:status": { "f:handlers": {} } }))
 }
 

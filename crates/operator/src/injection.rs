@@ -8,9 +8,9 @@ use windlass_cluster::{Cluster, Kind, RequestError, WriteTurn};
 use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::{self, Injection};
 
-/// The kinds of targets, in the version that is watched and patched.
+/// The kinds of targets, in each version that may be watched and patched.
 pub(super) static TARGET_KINDS: LazyLock<Vec<Kind>> =
-    LazyLock::new(|| injection::KINDS.iter().map(Kind::from).collect());
+    LazyLock::new(|| injection::KINDS.iter().flat_map(Kind::versions_of).collect());
 
 /// After what time targets are looked at where nothing but their trust bundle has changed: what somebody else took from
 /// them is given back by then, and that is not to wait for anything else.

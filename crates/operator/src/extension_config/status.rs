@@ -30,9 +30,16 @@ struct Word {
 /// The longest message that the CRD takes.
 const LONGEST_MESSAGE: usize = 32_768;
 
+/// Where a version has its conditions, and where those of before.
+struct ConditionPlaces {
+    conditions: &'static [&'static str],
+    legacy: &'static [&'static str],
+}
+
 /// The patch that makes the status of `config` say what is known; `None` where it does. It is guarded by the resourceVersion.
 pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp) -> Option<Value> {
     let live = config.get("status").cloned().unwrap_or_else(|| json!({}));
+    let places = ConditionPlaces::of(config);
     let mut status = live.clone();
     for word in discovery.words() {
         let generation = config.pointer("/metadata/generation");
@@ -42,10 +49,10 @@ pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp
         if let Some(generation) = generation {
             said["observedGeneration"] = generation.clone();
         }
-        put(&mut status["conditions"], said, now);
+        put(at(&mut status, places.conditions), said, now);
     }
     if let Some(said) = discovery.legacy() {
-        put(&mut status["deprecated"]["v1beta1"]["conditions"], said, now);
+        put(at(&mut status, places.legacy), said, now);
     }
     if let Discovery::Discovered(handlers) = discovery {
         let name = object::text(config, "/metadata/name").unwrap_or_default();
@@ -62,8 +69,13 @@ pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp
 
 /// Whether the server of `config` has failed when it was asked last.
 pub(super) fn has_failed(config: &Value) -> bool {
-    let mut conditions = object::items(config, "/status/conditions").iter();
+    let conditions = ConditionPlaces::of(config).conditions.join("/");
+    let mut conditions = object::items(config, &format!("/status/{conditions}")).iter();
     conditions.any(|condition| condition["type"] == "Discovered" && condition["status"] == "False")
+}
+
+fn at<'a>(status: &'a mut Value, path: &[&str]) -> &'a mut Value {
+    path.iter().fold(status, |place, name| &mut place[*name])
 }
 
 fn is_nothing(handlers: &Value) -> bool {
@@ -94,6 +106,23 @@ fn put(conditions: &mut Value, mut said: Value, now: Timestamp) {
     match known {
         Some(known) => *known = said,
         None => conditions.push(said),
+    }
+}
+
+// === impl ConditionPlaces ===
+
+impl ConditionPlaces {
+    fn of(config: &Value) -> Self {
+        match object::text(config, "/apiVersion") {
+            Some("runtime.cluster.x-k8s.io/v1alpha1") => Self {
+                conditions: &["v1beta2", "conditions"],
+                legacy: &["conditions"],
+            },
+            _ => Self {
+                conditions: &["conditions"],
+                legacy: &["deprecated", "v1beta1", "conditions"],
+            },
+        }
     }
 }
 
@@ -231,6 +260,18 @@ mod tests {
         let found = patched(config, &handlers(&[]), 0).unwrap();
         assert_eq!(*condition(&found, "Other"), theirs);
         assert_eq!(found["status"]["deprecated"]["v1beta1"]["conditions"][0], theirs);
+    }
+
+    #[test]
+    fn the_older_version_has_its_conditions_elsewhere() {
+        let config = json!({
+            "apiVersion": "runtime.cluster.x-k8s.io/v1alpha1",
+            "metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3},
+        });
+        let failed = patched(config, &Discovery::NotDiscovered("no answer".into()), 0).unwrap();
+        assert_eq!(failed["status"]["conditions"][0]["severity"], "Error");
+        assert_eq!(failed["status"]["v1beta2"]["conditions"][0]["observedGeneration"], 3);
+        assert!(has_failed(&failed));
     }
 
     #[test]

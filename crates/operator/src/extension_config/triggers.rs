@@ -2,16 +2,28 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_cluster::{Change, Index, Kind, endpoints::SERVICE_NAME, kinds, watch::Watch, worker::Queue};
 use windlass_object::{ObjectKey, object};
 
 use super::{discover::service_of, elsewhere::manager_leases};
-use crate::context::Context;
+use crate::{context::Context, injection::TARGET_KINDS};
+
+/// ExtensionConfigs, in each version that may be watched.
+fn extension_configs() -> impl Iterator<Item = Kind> {
+    let targets = TARGET_KINDS.iter().filter(|kind| is_extension_config(kind));
+    targets.cloned()
+}
+
+fn is_extension_config(kind: &Kind) -> bool {
+    let (group, _) = kind.group_version();
+    kind.kind == kinds::EXTENSION_CONFIG.kind && group == kinds::EXTENSION_CONFIG.group_version().0
+}
 
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
-    for kind in [kinds::EXTENSION_CONFIG, kinds::SERVICE, kinds::ENDPOINT_SLICE] {
+    for kind in extension_configs().chain([kinds::SERVICE, kinds::ENDPOINT_SLICE]) {
         context.watches.want(Watch::all(kind));
     }
 }
@@ -32,7 +44,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>)
         match changes.recv().await {
             Ok(change) => {
                 let kind = Kind::of(&change.key);
-                if kind == kinds::EXTENSION_CONFIG {
+                if is_extension_config(&kind) {
                     context.watches.want(manager_leases());
                 }
                 affected(&context.index, &change).into_iter().for_each(|config| queue.add(config));
@@ -44,14 +56,14 @@ pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>)
 }
 
 fn all(index: &Index) -> Vec<ObjectKey> {
-    let all = index.indexed(&kinds::EXTENSION_CONFIG);
-    all.into_iter().map(|(key, _)| key).collect()
+    let all = extension_configs().flat_map(|kind| index.indexed(&kind));
+    all.map(|(key, _)| key).collect()
 }
 
 fn affected(index: &Index, change: &Change) -> Vec<ObjectKey> {
     let key = &change.key;
     let kind = Kind::of(key);
-    if kind == kinds::EXTENSION_CONFIG {
+    if is_extension_config(&kind) {
         return vec![key.clone()];
     }
     if kind == kinds::LEASE {
@@ -70,6 +82,7 @@ fn affected(index: &Index, change: &Change) -> Vec<ObjectKey> {
         return Vec::new();
     };
     let called = kinds::SERVICE.object(key.namespace.as_deref(), &service);
-    let calls = index.select(&kinds::EXTENSION_CONFIG, |config| service_of(config).as_ref() == Some(&called));
-    calls.into_iter().map(|(key, _)| key).collect()
+    let calls = |config: &Value| service_of(config).as_ref() == Some(&called);
+    let calling = extension_configs().flat_map(|kind| index.select(&kind, calls));
+    calling.map(|(key, _)| key).collect()
 }

@@ -12,6 +12,8 @@ pub struct TargetKind {
     pub group: &'static str,
     /// The version that is watched and patched.
     pub version: &'static str,
+    /// The versions that are watched and patched where that one is not served.
+    pub older: &'static [&'static str],
     /// For example `APIService`.
     pub kind: &'static str,
     /// The resource, as paths and RBAC rules name it.
@@ -60,15 +62,19 @@ pub const KINDS: &[TargetKind] = &[
         ["apiregistration.k8s.io", "v1", "APIService", "apiservices"],
         "/spec",
     ),
-    single(
-        [
-            "runtime.cluster.x-k8s.io",
-            "v1beta2",
-            "ExtensionConfig",
-            "extensionconfigs",
-        ],
-        "/spec/clientConfig",
-    ),
+    TargetKind {
+        // Cluster API before 1.11.
+        older: &["v1alpha1"],
+        ..single(
+            [
+                "runtime.cluster.x-k8s.io",
+                "v1beta2",
+                "ExtensionConfig",
+                "extensionconfigs",
+            ],
+            "/spec/clientConfig",
+        )
+    },
     webhooks([
         "config.karmada.io",
         "v1alpha1",
@@ -82,6 +88,7 @@ const fn single([group, version, kind, plural]: [&'static str; 4], holder: &'sta
     TargetKind {
         group,
         version,
+        older: &[],
         kind,
         plural,
         list: None,

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use windlass_object::names;
 
 use super::{
-    drift::{EXTENSION_CONFIGS, extension_config},
+    drift::{EXTENSION_CONFIGS, extension_config, extension_config_crd},
     foreign,
 };
 use crate::{
     hook_server::HookServer,
     sample,
-    steps::{PATIENCE, check, get, succeed, until},
+    steps::{CRDS, PATIENCE, check, get, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -140,6 +140,42 @@ pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(cluster: &Te
     discovered(cluster, "theirs", None, 300).await
 }
 
+pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    let mut crd = definition();
+    crd["spec"]["versions"][0]["name"] = "v1alpha1".into();
+    foreign::define(cluster, &crd).await?;
+    let server = HookServer::start().await?;
+    let config = json!({
+        "apiVersion": "runtime.cluster.x-k8s.io/v1alpha1", "kind": "ExtensionConfig",
+        "metadata": {"name": "older"}, "spec": {"clientConfig": server.client_config("good")},
+    });
+    let older = EXTENSION_CONFIGS.replace("v1beta2", "v1alpha1");
+    succeed(client, "POST", &older, Some(&config)).await?;
+    until("it is discovered", PATIENCE, async || {
+        let config = get(client, &format!("{older}/older")).await?.context("gone")?;
+        let discovered = &config["status"]["v1beta2"]["conditions"][0];
+        let is_said = discovered["type"] == "Discovered" && discovered["status"] == "True";
+        Ok(check(is_said && config["status"]["handlers"].as_array().map(Vec::len) == Some(3), || config.to_string()))
+    })
+    .await?;
+
+    let mut versions = crd["spec"]["versions"].clone();
+    let mut newer = versions[0].clone();
+    newer["name"] = "v1beta2".into();
+    newer["storage"] = false.into();
+    versions.as_array_mut().context("no versions")?.push(newer);
+    let served = json!({"spec": {"versions": versions}});
+    succeed(client, "PATCH", &format!("{CRDS}/extensionconfigs.runtime.cluster.x-k8s.io"), Some(&served)).await?;
+    discovered(cluster, "older", None, 3).await?;
+    let url = json!({"spec": {"clientConfig": server.client_config("less")}});
+    succeed(client, "PATCH", &path("older"), Some(&url)).await?;
+    discovered(cluster, "older", None, 2).await
+}
+
 pub(super) async fn a_server_behind_a_service_is_discovered_while_its_ca_rotates(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -154,9 +190,13 @@ pub(super) async fn a_server_behind_a_service_is_discovered_while_its_ca_rotates
 
 /// Serves ExtensionConfigs, with a status of their own.
 async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
-    let mut crd = foreign::crd("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig", "extensionconfigs", false);
+    foreign::define(cluster, &definition()).await
+}
+
+fn definition() -> Value {
+    let mut crd = extension_config_crd();
     crd["spec"]["versions"][0]["subresources"] = json!({"status": {}});
-    foreign::define(cluster, &crd).await
+    crd
 }
 
 async fn create(cluster: &TestCluster, name: &str, client_config: Value) -> anyhow::Result<()> {

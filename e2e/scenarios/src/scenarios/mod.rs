@@ -271,6 +271,7 @@ scenarios! {
     discovery::servers_are_asked_what_they_answer,
     discovery::dead_servers_are_in_nobodys_way,
     discovery::who_is_paused_or_managed_elsewhere_is_not_asked,
+    discovery::an_older_version_is_discovered_until_a_newer_one_is_served,
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
     halves::certificates_and_bundles_run_in_processes_of_their_own,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
