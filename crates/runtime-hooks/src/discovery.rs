@@ -75,6 +75,9 @@ const DEFAULT_TIMEOUT: i64 = 10;
 /// The most handlers that the status of an ExtensionConfig holds.
 const MOST_HANDLERS: usize = 512;
 
+/// The longest DNS subdomain.
+const LONGEST_GROUP: usize = 253;
+
 /// The longest DNS label.
 const LONGEST_LABEL: usize = 63;
 
@@ -208,7 +211,7 @@ fn problem_of(reference: &HookReference) -> Option<String> {
     let Some((group, version)) = api_version.split_once('/') else {
         return Some(format!("apiVersion {:?} must have the form <group>/<version>", shown()));
     };
-    let is_group = !group.is_empty() && group.split('.').all(is_label);
+    let is_group = group.len() <= LONGEST_GROUP && group.split('.').all(is_label);
     if !is_group || !is_label(version) {
         return Some(format!("apiVersion {:?} must have the form <group>/<version>", shown()));
     }

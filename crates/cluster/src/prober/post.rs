@@ -36,9 +36,10 @@ const REVIEW: Accepted = Accepted {
     is_success: is_read_by_client_go,
 };
 
-/// What Cluster API takes of a runtime hook, with a limit on every answer, not only on errors (`internal/runtime/client/client.go`).
-const HOOK: Accepted = Accepted {
-    largest: 20 << 20,
+/// What Cluster API takes for an answer of a runtime hook (`internal/runtime/client/client.go`); as much as the handlers take for
+/// which an ExtensionConfig has room.
+const DISCOVERY: Accepted = Accepted {
+    largest: 1 << 20,
     is_success: |status| status == StatusCode::OK,
 };
 
@@ -69,13 +70,13 @@ impl Prober {
         })
     }
 
-    /// Posts `body` to a server of runtime hooks, which has `patience` to answer, and returns the answer, which nobody has read
-    /// yet. Redirects are not followed.
+    /// Asks a server of runtime hooks which it answers. It has `patience`, and its answer is returned as nobody has read it yet.
+    /// Redirects are not followed.
     ///
     /// # Errors
     ///
     /// When the endpoint is not trusted, does not answer in time, closes the connection, or answers with anything but HTTP 200.
-    pub async fn ask_hook(
+    pub async fn discover(
         &self,
         address: SocketAddr,
         hook: &WebhookAddress,
@@ -84,7 +85,7 @@ impl Prober {
         patience: Duration,
     ) -> Result<Bytes, ProbeError> {
         let patient = self.patient(patience);
-        let exchanged = exchange(&patient, address, hook, trust, body, &HOOK);
+        let exchanged = exchange(&patient, address, hook, trust, body, &DISCOVERY);
         patient.within(address, exchanged).await
     }
 }

@@ -106,7 +106,7 @@ pub(super) async fn discover(context: &Context, config: &Value) -> Result<Vec<Ha
     let body = discovery::request();
     let asked = addresses.iter().map(|address| {
         // Boxed: a request is large.
-        context.prober.ask_hook(*address, &called, &trust, &body, PATIENCE).boxed()
+        context.prober.discover(*address, &called, &trust, &body, PATIENCE).boxed()
     });
     let mut answers = stream::iter(asked.collect::<Vec<_>>()).buffer_unordered(ENDPOINTS);
     let mut failed = None;

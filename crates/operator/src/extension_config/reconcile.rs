@@ -123,8 +123,7 @@ impl ExtensionConfigReconciler {
         match discovery {
             Discovery::Paused => self.announced.forget(key),
             Discovery::Discovered(handlers) => {
-                let names: Vec<_> = handlers.iter().map(|handler| handler.name.as_str()).collect();
-                let word = format!("Discovered {} handlers: {}", names.len(), names.join(", "));
+                let word = format!("Discovered {} handlers", handlers.len());
                 self.note(config, key, "Discovered", &word);
             }
             Discovery::NotDiscovered(problem) => {

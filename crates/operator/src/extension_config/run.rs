@@ -13,7 +13,7 @@ use super::{reconcile::ExtensionConfigReconciler, triggers};
 use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
 
 /// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings::new("extension-config", 128);
+const WORKER: worker::Settings = worker::Settings::new("extension-config", 64);
 
 /// How many servers are asked at the same time that have failed when they were asked last: dead ones are in nobody else's way.
 const DOUBTFUL: usize = 32;

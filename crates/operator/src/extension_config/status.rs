@@ -27,8 +27,8 @@ struct Word {
     message: String,
 }
 
-/// The longest message that the CRD takes.
-const LONGEST_MESSAGE: usize = 32_768;
+/// The longest message that the CRD takes in conditions of v1beta1; others may be longer.
+const LONGEST_MESSAGE: usize = 10_240;
 
 /// Where a version has its conditions, and where those of before.
 struct ConditionPlaces {

@@ -22,7 +22,7 @@ use crate::{
 const QUIET: Duration = Duration::from_secs(5);
 
 /// How many dead servers there are.
-const DEAD: usize = 100;
+const DEAD: usize = 60;
 
 /// How soon a server is discovered beside them.
 const SOON: Duration = Duration::from_secs(5);
@@ -170,6 +170,10 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
     versions.as_array_mut().context("no versions")?.push(newer);
     let served = json!({"spec": {"versions": versions}});
     succeed(client, "PATCH", &format!("{CRDS}/extensionconfigs.runtime.cluster.x-k8s.io"), Some(&served)).await?;
+    until("the newer version is served", PATIENCE, async || {
+        Ok(check(get(client, &path("older")).await?.is_some(), || "404".to_owned()))
+    })
+    .await?;
     discovered(cluster, "older", None, 3).await?;
     let url = json!({"spec": {"clientConfig": server.client_config("less")}});
     succeed(client, "PATCH", &path("older"), Some(&url)).await?;
