@@ -131,7 +131,10 @@ mod tests {
         let watch = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
         let older = Kind::new("runtime.cluster.x-k8s.io/v1alpha1", "ExtensionConfig");
         assert!(!are_superseded(&index, &kinds::EXTENSION_CONFIG).await);
-        assert!(are_superseded(&index, &older).now_or_never().is_none(), "it is not known");
+        assert!(
+            are_superseded(&index, &older).now_or_never().is_none(),
+            "it is not known"
+        );
         index.begin_relist(&watch);
         index.finish_relist(&watch);
         let serve = |is_served: bool| {

@@ -65,7 +65,8 @@ pub(crate) async fn follow(
     loop {
         // Before the question, so that no CRD is missed that comes after it.
         let mut changes = index.subscribe();
-        let is_lacking = definitions::lack(index, &watch.kind) || definitions::are_superseded(index, &watch.kind).await;
+        let is_lacking =
+            definitions::lack(index, &watch.kind) || definitions::are_superseded(index, &watch.kind).await;
         let served_kind = match is_lacking {
             true => Err(RequestError::UnknownKind {
                 kind: watch.kind.clone(),

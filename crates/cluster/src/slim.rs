@@ -103,8 +103,7 @@ fn slim_managed_fields(object: &mut Value, kind: &Kind) {
 fn discovered(kind: &Kind, entry: &Value) -> Option<Value> {
     let handlers = entry.pointer("/fieldsV1/f:status/f:handlers");
     let is_config = kind.kind == kinds::EXTENSION_CONFIG.kind;
-    (is_config && handlers.is_some())
-        .then(|| json!({ "f:status": { "f:handlers": {} } }))
+    (is_config && handlers.is_some()).then(|| json!({ "f:status": { "f:handlers": {} } }))
 }
 
 /// Leaves out long annotations of others. The map itself stays: patches put annotations into it.
@@ -193,7 +192,8 @@ mod tests {
             {"manager": "manager", "operation": "Update", "subresource": "status",
                 "fieldsV1": {"f:status": {"f:handlers": {"k:{\"name\":\"a\"}": {}}, "f:conditions": {}}}},
         ]}});
-        let fields = |kind: &Kind| kept(object.clone(), kind)["metadata"]["managedFields"][0]["fieldsV1"].clone();
+        let fields =
+            |kind: &Kind| kept(object.clone(), kind)["metadata"]["managedFields"][0]["fieldsV1"].clone();
         let handlers = json!({"f:status": {"f:handlers": {}}});
         assert_eq!(fields(&kinds::EXTENSION_CONFIG), handlers);
         assert_eq!(fields(&kinds::SERVICE), Value::Null);

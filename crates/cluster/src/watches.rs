@@ -38,6 +38,8 @@ struct Shared {
 /// A watch that is desired.
 struct Running {
     stop: CancellationToken,
+    /// Who desires it for as long as they say so; nobody, where it is desired for ever.
+    by: HashSet<&'static str>,
     /// Since when it is desired.
     since: Instant,
     /// Why it could not be listed or followed last.
@@ -76,29 +78,18 @@ impl Watches {
         (watches.clone(), Supervisor { watches, starts })
     }
 
-    /// Sees to it that `watch` runs.
+    /// Sees to it that `watch` runs, for ever.
     pub fn want(&self, watch: Watch) {
-        let mut running = self.shared.running.lock();
-        if running.contains_key(&watch) {
-            return;
-        }
-        let stop = CancellationToken::new();
-        let state = Running {
-            stop: stop.clone(),
-            since: Instant::now(),
-            problem: None,
-        };
-        running.insert(watch.clone(), state);
-        // The receiver is gone only at shutdown.
-        let _ = self.shared.started.send((watch, stop));
+        self.begin(watch, |by| by.clear(), HashSet::new());
     }
 
-    /// Makes `desired` the only watches that run among those for which `concerns` holds.
-    pub fn want_only(&self, desired: HashSet<Watch>, concerns: impl Fn(&Watch) -> bool) {
+    /// Makes `desired` all that is desired `by` somebody. What nobody else desires ends.
+    pub fn want_only(&self, by: &'static str, desired: HashSet<Watch>) {
         {
             let mut running = self.shared.running.lock();
             running.retain(|watch, state| {
-                let keep = !concerns(watch) || desired.contains(watch);
+                let was_desired = !desired.contains(watch) && state.by.remove(by);
+                let keep = !was_desired || !state.by.is_empty();
                 if !keep {
                     state.stop.cancel();
                 }
@@ -106,8 +97,33 @@ impl Watches {
             });
         }
         for watch in desired {
-            self.want(watch);
+            let join = |wanting: &mut HashSet<_>| {
+                // One that is desired for ever stays so.
+                if !wanting.is_empty() {
+                    wanting.insert(by);
+                }
+            };
+            self.begin(watch, join, HashSet::from([by]));
         }
+    }
+
+    /// Starts a watch that is desired `by` these, or has one that runs `join` them.
+    fn begin(&self, watch: Watch, join: impl FnOnce(&mut HashSet<&'static str>), by: HashSet<&'static str>) {
+        let mut running = self.shared.running.lock();
+        if let Some(state) = running.get_mut(&watch) {
+            join(&mut state.by);
+            return;
+        }
+        let stop = CancellationToken::new();
+        let state = Running {
+            stop: stop.clone(),
+            by,
+            since: Instant::now(),
+            problem: None,
+        };
+        running.insert(watch.clone(), state);
+        // The receiver is gone only at shutdown.
+        let _ = self.shared.started.send((watch, stop));
     }
 
     /// Whether every watch that is desired, of a kind that the cluster serves, has seen all there is; of kinds that others
@@ -264,7 +280,7 @@ mod tests {
     use tower::{BoxError, service_fn};
 
     use super::*;
-    use crate::kind::kinds;
+    use crate::{kind::kinds, watch::Selector};
 
     fn watches() -> (Watches, Arc<Index>) {
         let nobody = service_fn(|_: http::Request<Body>| async {
@@ -328,18 +344,41 @@ mod tests {
     async fn a_watch_that_is_desired_again_keeps_what_it_has_seen_since() {
         let (watches, index) = watches();
         let watch = Watch::all(kinds::NAMESPACE);
-        watches.want(watch.clone());
-        watches.want_only(HashSet::new(), |_| true);
-        watches.want(watch.clone());
+        let want_only =
+            |desired: &[&Watch]| watches.want_only("a", desired.iter().copied().cloned().collect());
+        want_only(&[&watch]);
+        want_only(&[]);
+        want_only(&[&watch]);
         index.finish_relist(&watch);
         watches.shared.ended(&watch);
         assert!(
             index.is_complete(&watch),
             "the first task ends after the second has begun"
         );
-        watches.want_only(HashSet::new(), |_| true);
+        want_only(&[]);
         watches.shared.ended(&watch);
         assert!(!index.is_complete(&watch));
+    }
+
+    #[tokio::test]
+    async fn a_watch_runs_as_long_as_anybody_desires_it() {
+        let (watches, _) = watches();
+        let [one, both, always] = ["one", "both", "always"]
+            .map(|name| Watch::all(kinds::CONFIG_MAP).selected(Selector::Name(name.to_owned())));
+        let want_only =
+            |by, desired: &[&Watch]| watches.want_only(by, desired.iter().copied().cloned().collect());
+        let run = |watch: &Watch| watches.shared.running.lock().contains_key(watch);
+        want_only("a", &[&one, &both, &always]);
+        want_only("b", &[&both]);
+        watches.want(always.clone());
+        want_only("b", &[&both]);
+        assert!(run(&one), "it is not for b to say");
+        want_only("a", &[]);
+        assert!(!run(&one) && run(&both) && run(&always));
+        want_only("b", &[&always]);
+        assert!(!run(&both));
+        want_only("b", &[]);
+        assert!(run(&always));
     }
 
     #[tokio::test]

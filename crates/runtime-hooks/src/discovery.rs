@@ -123,7 +123,10 @@ pub fn read_answer(body: &[u8]) -> Result<Vec<Handler>, DiscoveryError> {
     let mut handlers = match field(answer, "handlers") {
         None => Vec::new(),
         Some(Value::Array(items)) if items.len() > MOST_HANDLERS => {
-            problems.push(format!("handlers: {} of them, {MOST_HANDLERS} at most", items.len()));
+            problems.push(format!(
+                "handlers: {} of them, {MOST_HANDLERS} at most",
+                items.len()
+            ));
             Vec::new()
         }
         Some(Value::Array(items)) => {
@@ -209,13 +212,20 @@ fn problem_of(reference: &HookReference) -> Option<String> {
     let HookReference { api_version, hook } = reference;
     let shown = || tidied(api_version);
     let Some((group, version)) = api_version.split_once('/') else {
-        return Some(format!("apiVersion {:?} must have the form <group>/<version>", shown()));
+        return Some(format!(
+            "apiVersion {:?} must have the form <group>/<version>",
+            shown()
+        ));
     };
     let is_group = group.len() <= LONGEST_GROUP && group.split('.').all(is_label);
     if !is_group || !is_label(version) {
-        return Some(format!("apiVersion {:?} must have the form <group>/<version>", shown()));
+        return Some(format!(
+            "apiVersion {:?} must have the form <group>/<version>",
+            shown()
+        ));
     }
-    let is_name = !hook.is_empty() && hook.len() <= 256 && hook.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let is_name =
+        !hook.is_empty() && hook.len() <= 256 && hook.chars().all(|letter| letter.is_ascii_alphanumeric());
     if !is_name {
         return Some(format!("hook {:?} must be the name of a hook", tidied(hook)));
     }
@@ -248,7 +258,10 @@ fn is_label(text: &str) -> bool {
 /// The beginning of what somebody else wrote, on one line.
 fn tidied(text: &str) -> String {
     let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
-    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let line = words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
     line.chars().take(LONGEST_MESSAGE).collect()
 }
 
@@ -306,8 +319,13 @@ mod tests {
         let mut second = handler("second", "GeneratePatches");
         second["timeoutSeconds"] = 0.into();
         second["failurePolicy"] = "Ignore".into();
-        let answer = json!({"Status": "Success", "Handlers": [second, handler("first", "BeforeClusterCreate")]});
-        let statuses: Vec<_> = read(&answer).unwrap().iter().map(|handler| handler.to_status("ext1")).collect();
+        let answer =
+            json!({"Status": "Success", "Handlers": [second, handler("first", "BeforeClusterCreate")]});
+        let statuses: Vec<_> = read(&answer)
+            .unwrap()
+            .iter()
+            .map(|handler| handler.to_status("ext1"))
+            .collect();
         let hook = |hook: &str| json!({"apiVersion": format!("{GROUP}/{VERSION}"), "hook": hook});
         assert_eq!(
             statuses,
@@ -316,7 +334,10 @@ mod tests {
                 json!({"name": "second.ext1", "requestHook": hook("GeneratePatches"), "failurePolicy": "Ignore"}),
             ]
         );
-        for nothing in [json!({"status": "Success"}), json!({"status": "Success", "handlers": null})] {
+        for nothing in [
+            json!({"status": "Success"}),
+            json!({"status": "Success", "handlers": null}),
+        ] {
             assert_eq!(read(&nothing), Ok(vec![]));
         }
     }
@@ -324,7 +345,10 @@ mod tests {
     #[test]
     fn hooks_of_other_groups_are_anybodys_own() {
         let own = json!({"apiVersion": "hooks.example.com/v1", "hook": "BeforeCoffee"});
-        assert_eq!(read(&with("requestHook", own)).unwrap()[0].hook.path(), "/hooks.example.com/v1/beforecoffee");
+        assert_eq!(
+            read(&with("requestHook", own)).unwrap()[0].hook.path(),
+            "/hooks.example.com/v1/beforecoffee"
+        );
     }
 
     #[test]
@@ -338,18 +362,55 @@ mod tests {
             message(&json!({"message": "a"})),
             "got unknown response status \"\" with message: a"
         );
-        assert!(read_answer(b"<html>").unwrap_err().to_string().starts_with("the answer is not JSON: "));
+        assert!(
+            read_answer(b"<html>")
+                .unwrap_err()
+                .to_string()
+                .starts_with("the answer is not JSON: ")
+        );
         assert!(read_answer(b"[]").is_err());
         for (field, value, expected) in [
-            ("name", json!("a.b"), "handlers[0].name: \"a.b\" must be a DNS label"),
+            (
+                "name",
+                json!("a.b"),
+                "handlers[0].name: \"a.b\" must be a DNS label",
+            ),
             ("name", json!(null), "handlers[0].name: \"\" must be a DNS label"),
-            ("name", json!("../x"), "handlers[0].name: \"../x\" must be a DNS label"),
-            ("name", json!(1), "handlers[0]: name must be a string; handlers[0].name: \"\" must be a DNS label"),
-            ("timeoutSeconds", json!(31), "handlers[0].timeoutSeconds: must be 0 to 30"),
-            ("timeoutSeconds", json!(-1), "handlers[0].timeoutSeconds: must be 0 to 30"),
-            ("timeoutSeconds", json!("5"), "handlers[0].timeoutSeconds: must be 0 to 30"),
-            ("failurePolicy", json!("ignore"), "handlers[0].failurePolicy: must be Fail or Ignore"),
-            ("requestHook", json!("x"), "handlers[0].requestHook: must be an object"),
+            (
+                "name",
+                json!("../x"),
+                "handlers[0].name: \"../x\" must be a DNS label",
+            ),
+            (
+                "name",
+                json!(1),
+                "handlers[0]: name must be a string; handlers[0].name: \"\" must be a DNS label",
+            ),
+            (
+                "timeoutSeconds",
+                json!(31),
+                "handlers[0].timeoutSeconds: must be 0 to 30",
+            ),
+            (
+                "timeoutSeconds",
+                json!(-1),
+                "handlers[0].timeoutSeconds: must be 0 to 30",
+            ),
+            (
+                "timeoutSeconds",
+                json!("5"),
+                "handlers[0].timeoutSeconds: must be 0 to 30",
+            ),
+            (
+                "failurePolicy",
+                json!("ignore"),
+                "handlers[0].failurePolicy: must be Fail or Ignore",
+            ),
+            (
+                "requestHook",
+                json!("x"),
+                "handlers[0].requestHook: must be an object",
+            ),
             (
                 "requestHook",
                 json!({"apiVersion": format!("{GROUP}/{VERSION}"), "hook": "BeforeCoffee"}),
@@ -380,10 +441,18 @@ mod tests {
             message(&twice),
             "handlers[2]: must be an object; handlers[3].name: \"\" must be a DNS label; handlers: duplicate name \"a\""
         );
-        assert_eq!(message(&json!({"status": "Success", "handlers": {}})), "handlers: must be a list");
-        let many: Vec<_> = (0..600).map(|index| handler(&format!("h{index}"), "GeneratePatches")).collect();
+        assert_eq!(
+            message(&json!({"status": "Success", "handlers": {}})),
+            "handlers: must be a list"
+        );
+        let many: Vec<_> = (0..600)
+            .map(|index| handler(&format!("h{index}"), "GeneratePatches"))
+            .collect();
         assert!(read(&json!({"status": "Success", "handlers": many[..512]})).is_ok());
-        assert_eq!(message(&json!({"status": "Success", "handlers": many})), "handlers: 600 of them, 512 at most");
+        assert_eq!(
+            message(&json!({"status": "Success", "handlers": many})),
+            "handlers: 600 of them, 512 at most"
+        );
         let wrong = vec![json!(1); 100];
         assert!(message(&json!({"status": "Success", "handlers": wrong})).ends_with("; and 80 more"));
     }

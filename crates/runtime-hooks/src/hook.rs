@@ -83,7 +83,10 @@ mod tests {
     #[test]
     fn a_hook_is_answered_at_its_path() {
         let discovery = HookReference::of_cluster_api(DISCOVERY);
-        assert_eq!(discovery.path(), "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery");
+        assert_eq!(
+            discovery.path(),
+            "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
+        );
         for (prefix, expected) in [
             ("", "/a/b"),
             ("/", "/a/b"),

@@ -85,7 +85,9 @@ impl Service {
             (_, &Method::POST) if self.stand_in => Duty::StandIn,
             // A probe of the operator that is stood in for may ask for any path.
             _ if self.stand_in => return Ok(text(StatusCode::OK, "ok")),
-            (DISCOVERY, &Method::POST) => return Ok(respond(StatusCode::OK, "application/json", discovery())),
+            (DISCOVERY, &Method::POST) => {
+                return Ok(respond(StatusCode::OK, "application/json", discovery()));
+            }
             (path, method) => match self.duty(path) {
                 Some(duty) if method == Method::POST => duty,
                 _ => return Ok(text(StatusCode::NOT_FOUND, "no such path")),
@@ -150,7 +152,8 @@ impl Service {
 
 /// The runtime hooks that are answered: one, for an example.
 fn discovery() -> String {
-    let hook = json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"});
+    let hook =
+        json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"});
     json!({"status": "Success", "handlers": [{"name": "sample", "requestHook": hook}]}).to_string()
 }
 

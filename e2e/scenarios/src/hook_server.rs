@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, sync::DropGuard};
 
 /// A server that listens until it is dropped.
-pub struct HookServer {
+pub(crate) struct HookServer {
     port: u16,
     /// Its certificate, in base64 of PEM.
     ca_bundle: String,
@@ -47,7 +47,7 @@ impl HookServer {
     /// # Errors
     ///
     /// When there is no port or no certificate.
-    pub async fn start() -> anyhow::Result<Self> {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
@@ -59,7 +59,10 @@ impl HookServer {
             .with_single_cert(vec![certificate], key)?;
         let asked = Arc::new(Mutex::new(BTreeMap::new()));
         let router = Router::new()
-            .route("/{script}/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery", post(answer))
+            .route(
+                "/{script}/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery",
+                post(answer),
+            )
             .with_state(asked.clone());
         let stop = CancellationToken::new();
         let served = serve(listener, TlsAcceptor::from(Arc::new(tls)), router);
@@ -73,12 +76,12 @@ impl HookServer {
     }
 
     /// What calls it, for the answers of `script`.
-    pub fn client_config(&self, script: &str) -> Value {
+    pub(crate) fn client_config(&self, script: &str) -> Value {
         json!({"url": format!("https://localhost:{}/{script}", self.port), "caBundle": self.ca_bundle})
     }
 
     /// How often it was asked for the answers of `script`.
-    pub fn asked(&self, script: &str) -> u64 {
+    pub(crate) fn asked(&self, script: &str) -> u64 {
         self.asked.lock().get(script).copied().unwrap_or_default()
     }
 }
@@ -89,20 +92,27 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, router: Router) {
         tokio::spawn(async move {
             if let Ok(tls) = acceptor.accept(stream).await {
                 let service = TowerToHyperService::new(router);
-                let _ended = http1::Builder::new().serve_connection(TokioIo::new(tls), service).await;
+                let _ended = http1::Builder::new()
+                    .serve_connection(TokioIo::new(tls), service)
+                    .await;
             }
         });
     }
 }
 
-async fn answer(State(asked): State<Arc<Mutex<BTreeMap<String, u64>>>>, Path(script): Path<String>) -> Response {
+async fn answer(
+    State(asked): State<Arc<Mutex<BTreeMap<String, u64>>>>,
+    Path(script): Path<String>,
+) -> Response {
     let times = {
         let mut asked = asked.lock();
         let times = asked.entry(script.clone()).or_default();
         *times += 1;
         *times
     };
-    let many: Vec<_> = (0..300).map(|index| handler(&format!("handler-{index:03}"), "GeneratePatches")).collect();
+    let many: Vec<_> = (0..300)
+        .map(|index| handler(&format!("handler-{index:03}"), "GeneratePatches"))
+        .collect();
     match script.as_str() {
         // Servers written in Go name no type, and give the handlers in any order.
         "good" => found(&[
@@ -110,19 +120,30 @@ async fn answer(State(asked): State<Arc<Mutex<BTreeMap<String, u64>>>>, Path(scr
             handler("first", "BeforeClusterCreate"),
             handler("third", "DiscoverVariables"),
         ]),
-        "less" => found(&[handler("first", "BeforeClusterCreate"), handler("third", "DiscoverVariables")]),
+        "less" => found(&[
+            handler("first", "BeforeClusterCreate"),
+            handler("third", "DiscoverVariables"),
+        ]),
         "many" => found(&many),
         "slow" => {
             tokio::time::sleep(SLOW).await;
             found(&[])
         }
         "error" => (StatusCode::INTERNAL_SERVER_ERROR, "broken").into_response(),
-        "wrong-type" => json!({"status": "Success", "handlers": {"first": {}}}).to_string().into_response(),
+        "wrong-type" => json!({"status": "Success", "handlers": {"first": {}}})
+            .to_string()
+            .into_response(),
         "unknown-hook" => found(&[handler("first", "BeforeCoffee")]),
         "failure" => json!({"status": "Failure", "message": format!("no database, asked {times} times")})
             .to_string()
             .into_response(),
-        "redirect" => (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, "/good/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery")])
+        "redirect" => (
+            StatusCode::TEMPORARY_REDIRECT,
+            [(
+                LOCATION,
+                "/good/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery",
+            )],
+        )
             .into_response(),
         "huge" => Body::from(vec![b' '; HUGE]).into_response(),
         _ => StatusCode::NOT_FOUND.into_response(),
@@ -130,7 +151,9 @@ async fn answer(State(asked): State<Arc<Mutex<BTreeMap<String, u64>>>>, Path(scr
 }
 
 fn found(handlers: &[Value]) -> Response {
-    json!({"status": "Success", "message": "", "handlers": handlers}).to_string().into_response()
+    json!({"status": "Success", "message": "", "handlers": handlers})
+        .to_string()
+        .into_response()
 }
 
 fn handler(name: &str, hook: &str) -> Value {

@@ -122,9 +122,12 @@ fn certificates_rules() -> Vec<Value> {
         ),
         rule(&["apps"], &["replicasets"], &["get"]),
         rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
-        rule(&["coordination.k8s.io"], &["leases"], &["list"]),
-        manager_lease(),
-        rule(&["runtime.cluster.x-k8s.io"], &["extensionconfigs/status"], &["patch"]),
+        rule(&["coordination.k8s.io"], &["leases"], &["list", "watch"]),
+        rule(
+            &["runtime.cluster.x-k8s.io"],
+            &["extensionconfigs/status"],
+            &["patch"],
+        ),
     ];
     rules.extend(
         KINDS
@@ -132,14 +135,6 @@ fn certificates_rules() -> Vec<Value> {
             .map(|target| rule(&[target.group], &[target.plural], &INJECT)),
     );
     rules
-}
-
-/// The Lease that tells whether Cluster API's own manager runs.
-fn manager_lease() -> Value {
-    json!({
-        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-        "resourceNames": ["controller-leader-election-capi"], "verbs": ["watch"],
-    })
 }
 
 fn rules() -> Vec<Value> {
@@ -186,8 +181,12 @@ fn own_rules() -> Vec<Value> {
             &["bundledeployments/status", "servingcertificates/status"],
             &["patch"],
         ),
-        rule(&["runtime.cluster.x-k8s.io"], &["extensionconfigs/status"], &["patch"]),
-        manager_lease(),
+        rule(
+            &["runtime.cluster.x-k8s.io"],
+            &["extensionconfigs/status"],
+            &["patch"],
+        ),
+        rule(&["coordination.k8s.io"], &["leases"], &["watch"]),
         rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &KEEP),
         rule(
             &["apiextensions.k8s.io"],

@@ -142,26 +142,21 @@ fn owned(kind: Kind) -> Watch {
 /// Watches exactly the ConfigMaps that sources name, and the namespaces that operators watch.
 fn watch_sources(context: &Context) {
     let deployments = context.index.objects(&kinds::BUNDLE_DEPLOYMENT);
-    let namespaces: HashSet<_> = deployments
+    let namespaces = deployments
         .iter()
         .flat_map(|deployment| watched(deployment).map(str::to_owned).collect::<Vec<_>>())
-        .map(|name| Watch::all(kinds::NAMESPACE).selected(Selector::Name(name)))
-        .collect();
-    context.watches.want_only(namespaces, |watch| {
-        watch.kind == kinds::NAMESPACE && matches!(watch.selector, Selector::Name(_))
-    });
-    let desired: HashSet<_> = deployments
+        .map(|name| Watch::all(kinds::NAMESPACE).selected(Selector::Name(name)));
+    let config_maps = deployments
         .iter()
         .flat_map(|deployment| config_maps(deployment).map(str::to_owned).collect::<Vec<_>>())
         .map(|name| {
             Watch::all(kinds::CONFIG_MAP)
                 .within(&context.namespace)
                 .selected(Selector::Name(name))
-        })
-        .collect();
-    context.watches.want_only(desired, |watch| {
-        watch.kind == kinds::CONFIG_MAP && matches!(watch.selector, Selector::Name(_))
-    });
+        });
+    context
+        .watches
+        .want_only("bundle-deployment", namespaces.chain(config_maps).collect());
 }
 
 fn add_all(index: &Index, queue: &Queue<String>) {

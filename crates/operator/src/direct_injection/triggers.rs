@@ -143,10 +143,7 @@ fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
 
 fn watch_sources(context: &Context, requests: &InjectionRequests) {
     let wanted = requests.all_sources().map(watch_of);
-    context.watches.want_only(wanted.collect(), |watch| {
-        [kinds::SECRET, kinds::CONFIG_MAP].contains(&watch.kind)
-            && matches!(watch.selector, Selector::Name(_))
-    });
+    context.watches.want_only("ca-source", wanted.collect());
 }
 
 /// The Secrets in which is noted what sources give.

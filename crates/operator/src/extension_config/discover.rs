@@ -106,7 +106,10 @@ pub(super) async fn discover(context: &Context, config: &Value) -> Result<Vec<Ha
     let body = discovery::request();
     let asked = addresses.iter().map(|address| {
         // Boxed: a request is large.
-        context.prober.discover(*address, &called, &trust, &body, PATIENCE).boxed()
+        context
+            .prober
+            .discover(*address, &called, &trust, &body, PATIENCE)
+            .boxed()
     });
     let mut answers = stream::iter(asked.collect::<Vec<_>>()).buffer_unordered(ENDPOINTS);
     let mut failed = None;
@@ -180,9 +183,14 @@ impl ServerPlace {
         if url.scheme_str() != Some("https") {
             return Err(DiscoverError::ClientConfig(".url: must begin with https://"));
         }
-        let authority = url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+        let authority = url
+            .authority()
+            .map(http::uri::Authority::as_str)
+            .unwrap_or_default();
         if authority.contains('@') || url.query().is_some() {
-            return Err(DiscoverError::ClientConfig(".url: must have neither a user nor a query"));
+            return Err(DiscoverError::ClientConfig(
+                ".url: must have neither a user nor a query",
+            ));
         }
         let host = url.host().unwrap_or_default();
         Ok(Self::Host {
@@ -210,7 +218,8 @@ impl ServerPlace {
                 Some(ready) => Ok(ready.into_iter().collect()),
             },
             Self::Host { host, port } => {
-                let resolved = tokio::time::timeout(PATIENCE, tokio::net::lookup_host((host.as_str(), *port)));
+                let resolved =
+                    tokio::time::timeout(PATIENCE, tokio::net::lookup_host((host.as_str(), *port)));
                 let resolved = resolved.await.unwrap_or_else(|timeout| Err(timeout.into()));
                 let resolved = resolved.map_err(|source| DiscoverError::Resolve {
                     host: host.clone(),
@@ -265,9 +274,18 @@ mod tests {
         }
         for (wrong, expected) in [
             (json!({}), ": must have service or url"),
-            (json!({"url": "http://example.com"}), ".url: must begin with https://"),
-            (json!({"url": "https://a:b@example.com"}), ".url: must have neither a user nor a query"),
-            (json!({"url": "https://example.com/?a=b"}), ".url: must have neither a user nor a query"),
+            (
+                json!({"url": "http://example.com"}),
+                ".url: must begin with https://",
+            ),
+            (
+                json!({"url": "https://a:b@example.com"}),
+                ".url: must have neither a user nor a query",
+            ),
+            (
+                json!({"url": "https://example.com/?a=b"}),
+                ".url: must have neither a user nor a query",
+            ),
             (json!({"url": "a b"}), ".url: is not a URL"),
         ] {
             assert_eq!(place(wrong), Err(format!("spec.clientConfig{expected}")));

@@ -58,7 +58,9 @@ pub(super) fn status_writer(index: &Index, config: &Value, now: Timestamp) -> St
 fn is_held(lease: &Value, now: Timestamp) -> bool {
     let text = |pointer| object::text(lease, pointer).filter(|text| !text.is_empty());
     let renewed = text("/spec/renewTime").and_then(|time| time.parse::<Timestamp>().ok());
-    let lasts = lease.pointer("/spec/leaseDurationSeconds").and_then(Value::as_i64);
+    let lasts = lease
+        .pointer("/spec/leaseDurationSeconds")
+        .and_then(Value::as_i64);
     let lasts = SignedDuration::from_secs(lasts.unwrap_or_default().clamp(0, 3600));
     text("/spec/holderIdentity").is_some()
         && renewed.is_some_and(|renewed| now.duration_since(renewed) < lasts.max(RENEWED_WITHIN))
@@ -66,15 +68,22 @@ fn is_held(lease: &Value, now: Timestamp) -> bool {
 
 /// Who has written handlers after we did. Who wrote some before we ever did may be gone since.
 fn later_writer(config: &Value) -> Option<&str> {
-    let writers = object::items(config, "/metadata/managedFields").iter().filter(|entry| {
-        object::text(entry, "/subresource") == Some("status")
-            && entry.pointer("/fieldsV1/f:status/f:handlers").is_some()
-    });
+    let writers = object::items(config, "/metadata/managedFields")
+        .iter()
+        .filter(|entry| {
+            object::text(entry, "/subresource") == Some("status")
+                && entry.pointer("/fieldsV1/f:status/f:handlers").is_some()
+        });
     let is_ours = |entry: &&Value| object::text(entry, "/manager") == Some(names::STATUS);
     let (ours, others): (Vec<_>, Vec<_>) = writers.partition(is_ours);
     // In RFC 3339 with the same offset, later is greater.
-    let written = ours.iter().filter_map(|entry| object::text(entry, "/time")).max()?;
-    let later = others.iter().find(|entry| object::text(entry, "/time").is_some_and(|time| time > written));
+    let written = ours
+        .iter()
+        .filter_map(|entry| object::text(entry, "/time"))
+        .max()?;
+    let later = others
+        .iter()
+        .find(|entry| object::text(entry, "/time").is_some_and(|time| time > written));
     later.and_then(|entry| object::text(entry, "/manager"))
 }
 
@@ -116,7 +125,10 @@ mod tests {
         let config = |discover: Value| json!({"metadata": {"name": "ext1", "annotations": {names::DISCOVER: discover}}});
         assert_eq!(writer(&index, &config(Value::Null)), StatusWriter::Unknown);
         assert_eq!(writer(&index, &config("true".into())), StatusWriter::Windlass);
-        assert!(matches!(writer(&index, &config("false".into())), StatusWriter::Elsewhere(_)));
+        assert!(matches!(
+            writer(&index, &config("false".into())),
+            StatusWriter::Elsewhere(_)
+        ));
         let index = complete();
         assert_eq!(writer(&index, &config(Value::Null)), StatusWriter::Windlass);
         for (renewed, holder, is_elsewhere) in [
@@ -131,7 +143,11 @@ mod tests {
             });
             index.apply(&manager_leases(), lease);
             let found = writer(&index, &config(Value::Null));
-            assert_eq!(matches!(found, StatusWriter::Elsewhere(_)), is_elsewhere, "{renewed} {holder}");
+            assert_eq!(
+                matches!(found, StatusWriter::Elsewhere(_)),
+                is_elsewhere,
+                "{renewed} {holder}"
+            );
             assert_eq!(writer(&index, &config("true".into())), StatusWriter::Windlass);
         }
     }
@@ -147,7 +163,11 @@ mod tests {
             (vec![(names::STATUS, early)], false),
         ] {
             let found = writer(&index, &written(&entries));
-            assert_eq!(matches!(found, StatusWriter::Elsewhere(_)), is_elsewhere, "{entries:?}");
+            assert_eq!(
+                matches!(found, StatusWriter::Elsewhere(_)),
+                is_elsewhere,
+                "{entries:?}"
+            );
         }
     }
 }

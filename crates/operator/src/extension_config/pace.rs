@@ -35,7 +35,9 @@ pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 impl Attempt {
     /// One that comes after `before`.
     pub(super) fn new(asked: Asked, discovery: Discovery, before: Option<&Self>, at: Instant) -> Self {
-        let failed = before.filter(|before| before.asked == asked).map_or(0, |before| before.failures);
+        let failed = before
+            .filter(|before| before.asked == asked)
+            .map_or(0, |before| before.failures);
         let failures = match discovery {
             Discovery::NotDiscovered(_) => failed.saturating_add(1),
             Discovery::Discovered(_) | Discovery::Paused => 0,
@@ -79,7 +81,12 @@ mod tests {
         };
         let now = Instant::now();
         let fail = |before: Option<&Attempt>, generation| {
-            Attempt::new(asked(generation), Discovery::NotDiscovered("a".into()), before, now)
+            Attempt::new(
+                asked(generation),
+                Discovery::NotDiscovered("a".into()),
+                before,
+                now,
+            )
         };
         let mut attempt = fail(None, 1);
         for seconds in [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600] {
@@ -89,7 +96,10 @@ mod tests {
             assert_eq!(attempt.known(&asked(2)), None, "nobody knows what it answers now");
             attempt = fail(Some(&attempt), 1);
         }
-        assert_eq!(fail(Some(&attempt), 2).wait(&asked(2), now), Duration::from_secs(2));
+        assert_eq!(
+            fail(Some(&attempt), 2).wait(&asked(2), now),
+            Duration::from_secs(2)
+        );
         let found = Attempt::new(asked(1), Discovery::Discovered(vec![]), Some(&attempt), now);
         assert_eq!(found.wait(&asked(1), now), AGAIN);
         assert_eq!(found.wait(&asked(1), now + AGAIN), Duration::ZERO);

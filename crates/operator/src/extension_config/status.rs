@@ -58,7 +58,8 @@ pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp
         let name = object::text(config, "/metadata/name").unwrap_or_default();
         status["handlers"] = handlers.iter().map(|handler| handler.to_status(name)).collect();
     }
-    let is_said = status == live || is_nothing(&status["handlers"]) && without_handlers(&status) == without_handlers(&live);
+    let is_said = status == live
+        || is_nothing(&status["handlers"]) && without_handlers(&status) == without_handlers(&live);
     (!is_said).then(|| {
         json!({
             "metadata": { "resourceVersion": config["metadata"]["resourceVersion"] },
@@ -134,7 +135,11 @@ impl Discovery {
         let paused = Word {
             condition_type: "Paused",
             is_true: *self == Self::Paused,
-            reason: if *self == Self::Paused { "Paused" } else { "NotPaused" },
+            reason: if *self == Self::Paused {
+                "Paused"
+            } else {
+                "NotPaused"
+            },
             message: match self {
                 Self::Paused => "ExtensionConfig has the cluster.x-k8s.io/paused annotation".to_owned(),
                 _ => String::new(),
@@ -191,8 +196,12 @@ mod tests {
     use super::*;
 
     fn handlers(names: &[&str]) -> Discovery {
-        let hook = json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "GeneratePatches"});
-        let handlers: Vec<_> = names.iter().map(|name| json!({"name": name, "requestHook": hook})).collect();
+        let hook =
+            json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "GeneratePatches"});
+        let handlers: Vec<_> = names
+            .iter()
+            .map(|name| json!({"name": name, "requestHook": hook}))
+            .collect();
         let answer = json!({"status": "Success", "handlers": handlers});
         Discovery::Discovered(read_answer(answer.to_string().as_bytes()).unwrap())
     }
@@ -206,13 +215,19 @@ mod tests {
         let patch = status_patch(&config, discovery, at(second))?;
         assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
         json_patch::merge(&mut config, &patch);
-        assert_eq!(status_patch(&config, discovery, at(second + 100)), None, "it is said");
+        assert_eq!(
+            status_patch(&config, discovery, at(second + 100)),
+            None,
+            "it is said"
+        );
         Some(config)
     }
 
     fn condition<'a>(config: &'a Value, condition_type: &str) -> &'a Value {
         let mut conditions = config["status"]["conditions"].as_array().unwrap().iter();
-        conditions.find(|condition| condition["type"] == condition_type).unwrap()
+        conditions
+            .find(|condition| condition["type"] == condition_type)
+            .unwrap()
     }
 
     #[test]
@@ -236,18 +251,28 @@ mod tests {
         assert_eq!(discovered["reason"], "NotDiscovered");
         assert_eq!([&found, &failed].map(has_failed), [false, true]);
         assert_eq!(discovered["lastTransitionTime"], "1970-01-01T00:01:00Z");
-        assert_eq!(failed["status"]["handlers"], found["status"]["handlers"], "the last good ones stay");
+        assert_eq!(
+            failed["status"]["handlers"], found["status"]["handlers"],
+            "the last good ones stay"
+        );
         let legacy = &failed["status"]["deprecated"]["v1beta1"]["conditions"];
         assert_eq!(legacy[0]["reason"], "DiscoveryFailed");
         assert_eq!(legacy.as_array().unwrap().len(), 1);
 
         let paused = patched(failed.clone(), &Discovery::Paused, 120).unwrap();
         assert_eq!(condition(&paused, "Paused")["status"], "True");
-        assert_eq!(condition(&paused, "Discovered"), discovered, "what is known stays");
+        assert_eq!(
+            condition(&paused, "Discovered"),
+            discovered,
+            "what is known stays"
+        );
 
         let back = patched(paused, &handlers(&["second"]), 180).unwrap();
         assert_eq!(back["status"]["handlers"].as_array().unwrap().len(), 1);
-        assert_eq!(back["status"]["deprecated"]["v1beta1"]["conditions"][0].get("severity"), None);
+        assert_eq!(
+            back["status"]["deprecated"]["v1beta1"]["conditions"][0].get("severity"),
+            None
+        );
     }
 
     #[test]
@@ -270,7 +295,10 @@ mod tests {
         });
         let failed = patched(config, &Discovery::NotDiscovered("no answer".into()), 0).unwrap();
         assert_eq!(failed["status"]["conditions"][0]["severity"], "Error");
-        assert_eq!(failed["status"]["v1beta2"]["conditions"][0]["observedGeneration"], 3);
+        assert_eq!(
+            failed["status"]["v1beta2"]["conditions"][0]["observedGeneration"],
+            3
+        );
         assert!(has_failed(&failed));
     }
 
@@ -281,6 +309,9 @@ mod tests {
         found["metadata"]["generation"] = 4.into();
         let again = patched(found, &handlers(&["first"]), 60).unwrap();
         assert_eq!(condition(&again, "Discovered")["observedGeneration"], 4);
-        assert_eq!(condition(&again, "Discovered")["lastTransitionTime"], "1970-01-01T00:00:00Z");
+        assert_eq!(
+            condition(&again, "Discovered")["lastTransitionTime"],
+            "1970-01-01T00:00:00Z"
+        );
     }
 }

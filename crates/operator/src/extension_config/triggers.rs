@@ -47,7 +47,9 @@ pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>)
                 if is_extension_config(&kind) {
                     context.watches.want(manager_leases());
                 }
-                affected(&context.index, &change).into_iter().for_each(|config| queue.add(config));
+                affected(&context.index, &change)
+                    .into_iter()
+                    .for_each(|config| queue.add(config));
             }
             Err(RecvError::Lagged(_)) => look_at_all(),
             Err(RecvError::Closed) => return,
@@ -76,7 +78,9 @@ fn affected(index: &Index, change: &Change) -> Vec<ObjectKey> {
     let service = if kind == kinds::SERVICE {
         key.name.clone()
     } else if kind == kinds::ENDPOINT_SLICE {
-        let named = change.versions().find_map(|slice| object::label(&slice, SERVICE_NAME).map(str::to_owned));
+        let named = change
+            .versions()
+            .find_map(|slice| object::label(&slice, SERVICE_NAME).map(str::to_owned));
         named.unwrap_or_default()
     } else {
         return Vec::new();

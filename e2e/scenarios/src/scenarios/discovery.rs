@@ -36,7 +36,11 @@ const SCRIPTS: [(&str, Option<&str>, usize); 9] = [
     ("error", Some("HTTP 500: broken"), 0),
     ("wrong-type", Some("handlers: must be a list"), 0),
     ("unknown-hook", Some("Cluster API has no hook BeforeCoffee"), 0),
-    ("failure", Some("got failure response with message: no database"), 0),
+    (
+        "failure",
+        Some("got failure response with message: no database"),
+        0,
+    ),
     ("redirect", Some("HTTP 307"), 0),
     ("huge", Some("length limit exceeded"), 0),
 ];
@@ -55,7 +59,10 @@ pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) ->
     bare.as_object_mut().context("no object")?.remove("caBundle");
     create(cluster, "bare", bare).await?;
 
-    let refused = [("stranger", Some("untrusted certificate"), 0), ("bare", Some("caBundle is empty"), 0)];
+    let refused = [
+        ("stranger", Some("untrusted certificate"), 0),
+        ("bare", Some("caBundle is empty"), 0),
+    ];
     for (name, problem, handlers) in SCRIPTS.into_iter().chain(refused) {
         discovered(cluster, name, problem, handlers).await?;
     }
@@ -69,7 +76,11 @@ pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) ->
         "{}",
         good["status"]
     );
-    anyhow::ensure!(condition(&good, "Paused")["reason"] == "NotPaused", "{}", good["status"]);
+    anyhow::ensure!(
+        condition(&good, "Paused")["reason"] == "NotPaused",
+        "{}",
+        good["status"]
+    );
 
     // Its words differ each time.
     let before = server.asked("failure");
@@ -96,12 +107,20 @@ pub(super) async fn dead_servers_are_in_nobodys_way(cluster: &TestCluster) -> an
         create(cluster, name, server.client_config(script)).await?;
         discovered_within(SOON, cluster, name, None, handlers).await?;
         // By then they have failed.
-        discovered(cluster, &format!("dead-{}", DEAD - 1), Some("did not answer within 10s"), 0).await?;
+        discovered(
+            cluster,
+            &format!("dead-{}", DEAD - 1),
+            Some("did not answer within 10s"),
+            0,
+        )
+        .await?;
     }
     Ok(())
 }
 
-pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     define(cluster).await?;
@@ -112,7 +131,9 @@ pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(cluster: &Te
     succeed(client, "PATCH", &path("paused"), Some(&paused)).await?;
     until("it is paused", PATIENCE, async || {
         let config = get(client, &path("paused")).await?.context("gone")?;
-        Ok(check(condition(&config, "Paused")["status"] == "True", || config["status"].to_string()))
+        Ok(check(condition(&config, "Paused")["status"] == "True", || {
+            config["status"].to_string()
+        }))
     })
     .await?;
     anyhow::ensure!(server.asked("less") == 0, "asked while it is paused");
@@ -132,7 +153,10 @@ pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(cluster: &Te
     tokio::time::sleep(Duration::from_secs(1)).await;
     create(cluster, "theirs", server.client_config("many")).await?;
     tokio::time::sleep(QUIET).await;
-    anyhow::ensure!(server.asked("many") == 0, "asked although Cluster API's own manager runs");
+    anyhow::ensure!(
+        server.asked("many") == 0,
+        "asked although Cluster API's own manager runs"
+    );
     let theirs = get(client, &path("theirs")).await?.context("gone")?;
     anyhow::ensure!(theirs.get("status").is_none(), "{theirs}");
     let ours = json!({"metadata": {"annotations": {names::DISCOVER: "true"}}});
@@ -159,7 +183,10 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
         let config = get(client, &format!("{older}/older")).await?.context("gone")?;
         let discovered = &config["status"]["v1beta2"]["conditions"][0];
         let is_said = discovered["type"] == "Discovered" && discovered["status"] == "True";
-        Ok(check(is_said && config["status"]["handlers"].as_array().map(Vec::len) == Some(3), || config.to_string()))
+        Ok(check(
+            is_said && config["status"]["handlers"].as_array().map(Vec::len) == Some(3),
+            || config.to_string(),
+        ))
     })
     .await?;
 
@@ -169,9 +196,17 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
     newer["storage"] = false.into();
     versions.as_array_mut().context("no versions")?.push(newer);
     let served = json!({"spec": {"versions": versions}});
-    succeed(client, "PATCH", &format!("{CRDS}/extensionconfigs.runtime.cluster.x-k8s.io"), Some(&served)).await?;
+    succeed(
+        client,
+        "PATCH",
+        &format!("{CRDS}/extensionconfigs.runtime.cluster.x-k8s.io"),
+        Some(&served),
+    )
+    .await?;
     until("the newer version is served", PATIENCE, async || {
-        Ok(check(get(client, &path("older")).await?.is_some(), || "404".to_owned()))
+        Ok(check(get(client, &path("older")).await?.is_some(), || {
+            "404".to_owned()
+        }))
     })
     .await?;
     discovered(cluster, "older", None, 3).await?;
@@ -186,7 +221,13 @@ pub(super) async fn a_server_behind_a_service_is_discovered_while_its_ca_rotates
     let _operator = cluster.operator.start()?;
     define(cluster).await?;
     sample::install(cluster, "sample.v1").await?;
-    succeed(&cluster.client, "POST", EXTENSION_CONFIGS, Some(&extension_config())).await?;
+    succeed(
+        &cluster.client,
+        "POST",
+        EXTENSION_CONFIGS,
+        Some(&extension_config()),
+    )
+    .await?;
     discovered(cluster, "hooks", None, 1).await?;
     sample::rotate(cluster, "ca:discovery").await?;
     discovered(cluster, "hooks", None, 1).await
@@ -212,7 +253,12 @@ async fn create(cluster: &TestCluster, name: &str, client_config: Value) -> anyh
     Ok(())
 }
 
-async fn discovered(cluster: &TestCluster, name: &str, problem: Option<&str>, handlers: usize) -> anyhow::Result<()> {
+async fn discovered(
+    cluster: &TestCluster,
+    name: &str,
+    problem: Option<&str>,
+    handlers: usize,
+) -> anyhow::Result<()> {
     discovered_within(PATIENCE, cluster, name, problem, handlers).await
 }
 
@@ -234,14 +280,19 @@ async fn discovered_within(
             Some(problem) => said["status"] == "False" && message.contains(problem),
         };
         let is_current = said["observedGeneration"] == config["metadata"]["generation"];
-        Ok(check(is_said && is_current && count == handlers, || format!("{said} {count}")))
+        Ok(check(is_said && is_current && count == handlers, || {
+            format!("{said} {count}")
+        }))
     })
     .await
 }
 
 fn condition(config: &Value, condition_type: &str) -> Value {
     let conditions = config["status"]["conditions"].as_array();
-    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == condition_type);
+    let found = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == condition_type);
     found.cloned().unwrap_or_default()
 }
 
