@@ -5,6 +5,11 @@
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod bundle_deployment;
+#[expect(
+    unreachable_pub,
+    reason = "KubeSchema derives a helper struct inside a function"
+)]
+pub mod injection_target;
 mod revision_status;
 mod schemas;
 #[expect(
@@ -21,6 +26,10 @@ pub use bundle_deployment::{
     ConfigMapName, ConversionManager, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
     ImageSource, Source, WebhookState, WebhookStatus,
 };
+pub use injection_target::{
+    CaBundleEncoding, CaBundlePath, CaBundleReaders, InjectionTarget, InjectionTargetSpec,
+    InjectionTargetStatus,
+};
 pub use revision_status::{BundleRevision, BundleStatus, InstalledRevision, NextRevision};
 pub use serving_certificate::{
     CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, PrivateKeyAlgorithm,
@@ -31,8 +40,12 @@ pub use serving_certificate::{
 pub use windlass_object::names;
 
 /// The CustomResourceDefinitions of Windlass itself.
-pub fn custom_resource_definitions() -> [CustomResourceDefinition; 2] {
-    [BundleDeployment::crd(), ServingCertificate::crd()]
+pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
+    [
+        BundleDeployment::crd(),
+        ServingCertificate::crd(),
+        InjectionTarget::crd(),
+    ]
 }
 
 #[cfg(test)]

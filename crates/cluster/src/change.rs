@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use windlass_object::ObjectKey;
+use windlass_trust::injection::{CaSource, TargetKinds};
 
 use crate::{IndexedObject, shelf::SeenObjects};
 
@@ -36,6 +37,12 @@ impl Change {
         self.before.iter().chain(&self.after).map(ChangedObject::read)
     }
 
+    /// Whose trust bundles the object asked for before, and asks for now.
+    pub fn ca_sources(&self) -> impl Iterator<Item = &CaSource> {
+        let versions = self.before.iter().chain(&self.after);
+        versions.flat_map(|object| object.indexed().ca_sources())
+    }
+
     /// Whether the object came, went, or changed in one of these fields, which are JSON pointers.
     pub fn differs_in(&self, fields: &[&str]) -> bool {
         let Some((before, after)) = self.both_versions() else {
@@ -56,9 +63,9 @@ impl Change {
 // === impl ChangedObject ===
 
 impl ChangedObject {
-    /// Of an object that is at hand.
-    pub(crate) fn parsed(object: Value) -> Self {
-        let indexed = IndexedObject::of(&object);
+    /// Of an object that is at hand. Targets are of these `kinds`.
+    pub(crate) fn parsed(object: Value, kinds: &TargetKinds) -> Self {
+        let indexed = IndexedObject::of(&object, kinds);
         let object = OnceLock::from(Arc::new(object));
         Self(Arc::new(ParsedOnce { indexed, object }))
     }
@@ -83,7 +90,7 @@ impl From<IndexedObject> for ChangedObject {
 
 impl From<Value> for ChangedObject {
     fn from(object: Value) -> Self {
-        Self::parsed(object)
+        Self::parsed(object, &TargetKinds::default())
     }
 }
 

@@ -5,7 +5,10 @@ use windlass_object::{
     ObjectKey, names,
     secret_keys::{CA_CERTIFICATES, PREVIOUS_CAS, TLS_CERTIFICATE, TLS_PRIVATE_KEY},
 };
-use windlass_trust::injection::KINDS;
+use windlass_trust::{
+    injection::{CONFIG_MAP_KEY, KINDS, TargetKind, TargetKinds},
+    trust_bundle::LONGEST_ENCODED,
+};
 
 use crate::{
     kind::{Kind, kinds},
@@ -41,23 +44,29 @@ const IDENTITY: [&str; 9] = [
     "annotations",
 ];
 
+/// Each item of a list, in a path.
+const ITEMS: &str = "*";
+
 /// The longest label or annotation that is kept of an object that is only known by name, in bytes.
 const LONGEST_MARK: usize = 1 << 10;
 
 /// How many labels, and how many annotations, are kept of an object that is only known by name. Windlass has fewer.
 const MARKS: usize = 32;
 
-/// Whether everything of a kind matters: where it has CA bundles, and what users want of Windlass.
+/// Whether everything of a kind matters: where all of its objects may have CA bundles, and what users want of Windlass.
 pub(crate) fn is_indivisible(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();
-    let is_target = KINDS
-        .iter()
-        .any(|target| target.group == group && target.kind == kind.kind);
-    is_target || group == names::GROUP || *kind == kinds::NAMESPACE
+    let target = KINDS.iter().find(|target| target.is(group, &kind.kind));
+    target.is_some_and(|target| !target.is_common()) || group == names::GROUP || *kind == kinds::NAMESPACE
 }
 
-/// Leaves what is read of an object. `served` is the Secret whose private key is.
-pub(crate) fn cut(object: &mut Value, kind: &Kind, served: &ObjectKey) {
+/// Leaves what is read of an object. `served` is the Secret whose private key is; of `targets`, those count that were added.
+pub(crate) fn cut(object: &mut Value, kind: &Kind, served: &ObjectKey, targets: &TargetKinds) {
+    let (group, _) = kind.group_version();
+    if let Some(target) = targets.added().iter().find(|target| target.is(group, &kind.kind)) {
+        keep_places(object, target);
+        return;
+    }
     let Some(fields) = object.as_object_mut() else {
         return;
     };
@@ -79,13 +88,68 @@ pub(crate) fn cut(object: &mut Value, kind: &Kind, served: &ObjectKey) {
         fields.retain(|name, _| ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str()));
     } else if *kind == kinds::CONFIG_MAP {
         fields.remove("binaryData");
-        keep(fields.get_mut("data"), &[CA_CERTIFICATES]);
+        keep(fields.get_mut("data"), &[CA_CERTIFICATES, CONFIG_MAP_KEY]);
+        // What no trust bundle is as long as might as well be empty.
+        for value in fields
+            .get_mut("data")
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flatten()
+        {
+            if value.1.as_str().is_some_and(|text| text.len() > LONGEST_ENCODED) {
+                *value.1 = Value::from("");
+            }
+        }
     } else if *kind == kinds::CUSTOM_RESOURCE_DEFINITION
         && let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions")
     {
         for version in versions.iter_mut().filter_map(Value::as_object_mut) {
             version.remove("schema");
         }
+    }
+}
+
+/// Leaves the places of a target where CA bundles may be, and what says which servers they are for.
+fn keep_places(object: &mut Value, target: &TargetKind) {
+    let mut paths: Vec<Vec<&str>> = ["apiVersion", "kind", "metadata"].map(|field| vec![field]).into();
+    for place in &target.places {
+        let mut item = Vec::new();
+        if let Some(list) = &place.list {
+            item.extend(list.split('/').skip(1).chain([ITEMS]));
+            paths.push([&*item, &["name"]].concat());
+        }
+        let holder: Vec<_> = item.into_iter().chain(place.holder.split('/').skip(1)).collect();
+        let fields = [&*place.field, "service", "url", "insecureSkipTLSVerify"];
+        paths.extend(fields.map(|field| [&*holder, &[field]].concat()));
+    }
+    *object = kept(
+        object.take(),
+        &paths.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+    );
+}
+
+/// What is at the end of these paths, and all that leads there. [`ITEMS`] is each item of a list.
+fn kept(value: Value, paths: &[&[&str]]) -> Value {
+    let behind = |name: &str| -> Vec<&[&str]> {
+        let paths = paths.iter().filter_map(|path| path.split_first());
+        paths
+            .filter_map(|(first, rest)| (*first == name).then_some(rest))
+            .collect()
+    };
+    match value {
+        value if paths.iter().any(|path| path.is_empty()) => value,
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter_map(|(name, value)| {
+                let behind = behind(&name);
+                (!behind.is_empty()).then(|| (name, kept(value, &behind)))
+            });
+            fields.collect()
+        }
+        Value::Array(items) => {
+            let behind = behind(ITEMS);
+            items.into_iter().map(|item| kept(item, &behind)).collect()
+        }
+        value => value,
     }
 }
 
@@ -123,7 +187,12 @@ pub(crate) fn bare(mut object: Value) -> Value {
             });
         }
     }
-    json!({"apiVersion": object["apiVersion"].take(), "kind": object["kind"].take(), "metadata": metadata})
+    let mut bare = json!({"apiVersion": object["apiVersion"].take(), "kind": object["kind"].take(), "metadata": metadata});
+    if object.get("data").is_some() {
+        // That there is none would lead somebody to make it.
+        bare["data"] = json!({});
+    }
+    bare
 }
 
 /// Leaves only the fields `names` of an object.
@@ -141,13 +210,15 @@ pub(crate) fn is_ours(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use windlass_trust::injection::{CaBundlePlace, Encoding};
+
     use super::*;
 
     fn left(mut object: Value, kind: &Kind) -> Value {
         object["apiVersion"] = kind.api_version.as_ref().into();
         object["kind"] = kind.kind.as_ref().into();
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
-        cut(&mut object, kind, &served);
+        cut(&mut object, kind, &served, &TargetKinds::default());
         object
     }
 
@@ -221,10 +292,13 @@ mod tests {
     #[test]
     fn of_a_config_map_only_ca_certificates_are_kept() {
         let config_map = left(
-            json!({"immutable": true, "data": {"a": "b", "ca.crt": "c"}, "binaryData": {"part": "H4sI"}}),
+            json!({
+                "immutable": true, "binaryData": {"part": "H4sI"},
+                "data": {"a": "b", "ca.crt": "c", "ca-bundle.crt": "x".repeat(LONGEST_ENCODED + 1)},
+            }),
             &kinds::CONFIG_MAP,
         );
-        assert_eq!(config_map["data"], json!({"ca.crt": "c"}));
+        assert_eq!(config_map["data"], json!({"ca.crt": "c", "ca-bundle.crt": ""}));
         assert_eq!(config_map.get("binaryData"), None);
         assert_eq!(config_map["immutable"], true);
     }
@@ -238,5 +312,37 @@ mod tests {
         for kind in [kinds::SECRET, kinds::SERVICE, kinds::DEPLOYMENT] {
             assert!(!is_indivisible(&kind), "{kind}");
         }
+    }
+
+    #[test]
+    fn of_an_added_kind_is_kept_where_its_ca_bundles_are() {
+        let place = |path| CaBundlePlace::at(path, Encoding::Base64).unwrap();
+        let gateways = TargetKind {
+            group: "example.com".into(),
+            kind: "Gateway".into(),
+            places: vec![place("/spec/tls/ca"), place("/spec/backends/*/client/caBundle")],
+            ..KINDS[0].clone()
+        };
+        let mut object = json!({
+            "apiVersion": "example.com/v1", "kind": "Gateway", "metadata": {"name": "g", "labels": {"a": "b"}},
+            "spec": {
+                "tls": {"ca": "a", "key": "secret"}, "routes": [1, 2],
+                "backends": [{"weight": 1}, {"name": "b", "client": {"url": "https://b", "caBundle": "c", "retries": 3}}],
+            },
+            "status": {"conditions": []},
+        });
+        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
+        let kind = Kind::new("example.com/v1", "Gateway");
+        cut(&mut object, &kind, &served, &TargetKinds::with([gateways]));
+        assert_eq!(
+            object,
+            json!({
+                "apiVersion": "example.com/v1", "kind": "Gateway", "metadata": {"name": "g", "labels": {"a": "b"}},
+                "spec": {
+                    "tls": {"ca": "a"},
+                    "backends": [{}, {"name": "b", "client": {"url": "https://b", "caBundle": "c"}}],
+                },
+            })
+        );
     }
 }

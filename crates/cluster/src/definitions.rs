@@ -59,7 +59,7 @@ pub(crate) async fn are_superseded(index: &Index, kind: &Kind) -> bool {
     let crd = index.find(&kinds::CUSTOM_RESOURCE_DEFINITION.object(None, &name));
     crd.is_some_and(|crd| {
         let mut versions = object::items(&crd, "/spec/versions").iter();
-        versions.any(|version| version["name"] == newer.version && version["served"] == true)
+        versions.any(|version| version["name"] == *newer.version && version["served"] == true)
     })
 }
 

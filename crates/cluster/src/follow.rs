@@ -82,9 +82,13 @@ pub(crate) async fn follow(
                     None => Api::all_with(client.clone(), &resource.resource),
                 };
                 (said, pause) = (false, FIRST_RECHECK);
+                let (targets, (group, _)) = (index.target_kinds(), watch.kind.group_version());
+                let target = targets.find(group, &watch.kind.kind);
                 let was_listed = tokio::select! {
                     was_listed = follow_served(index, watch, api, served, note) => was_listed,
                     () = definitions::superseded(index, &watch.kind) => true,
+                    // Other parts of each object matter now.
+                    () = index.target_changed(&watch.kind, target) => true,
                 };
                 cluster.forget(&watch.kind);
                 if was_listed {
@@ -142,6 +146,10 @@ async fn follow_served(
             .default_backoff()
             .boxed()
     };
+    let kept = |object| {
+        let targets = index.target_kinds();
+        slim(object, &watch.kind, served, &targets).filter(|object| watch.keeps(object, &targets))
+    };
     let mut events = begin(is_streamed);
     while let Some(event) = events.next().await {
         let is_refused = match &event {
@@ -163,7 +171,7 @@ async fn follow_served(
         match event {
             Ok(watcher::Event::Init) => index.begin_relist(watch),
             Ok(watcher::Event::InitApply(object)) => {
-                if let Some(object) = slim(object.object, &watch.kind, served) {
+                if let Some(object) = kept(object.object) {
                     index.relist(watch, object);
                 }
             }
@@ -173,18 +181,14 @@ async fn follow_served(
                 index.finish_relist(watch);
             }
             Ok(watcher::Event::Apply(object)) => {
-                if let Some(object) = slim(object.object, &watch.kind, served) {
-                    index.apply(watch, object);
+                let key = object.key(&watch.kind);
+                match kept(object.object) {
+                    Some(object) => index.apply(watch, object),
+                    // It may have been kept before.
+                    None => index.delete(watch, &key),
                 }
             }
-            Ok(watcher::Event::Delete(object)) => {
-                if let Some(key) = slim(object.object, &watch.kind, served)
-                    .as_ref()
-                    .and_then(ObjectKey::of)
-                {
-                    index.delete(watch, &key);
-                }
-            }
+            Ok(watcher::Event::Delete(object)) => index.delete(watch, &object.key(&watch.kind)),
             Err(error) if is_gone(&error) => {
                 debug!("The kind is no longer served");
                 break;

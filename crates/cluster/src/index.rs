@@ -9,11 +9,12 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 use windlass_object::ObjectKey;
-use windlass_trust::injection::CaSource;
+use windlass_trust::injection::{CaSource, TargetKind, TargetKinds};
 
 use crate::{
     Change, IndexedObject,
     change::{ChangedObject, difference},
+    injection_targets,
     kind::{Kind, kinds},
     relation::Relation,
     shelf::{Found, SeenObjects, Shelf},
@@ -28,6 +29,8 @@ pub struct Index {
     progress: watch::Sender<()>,
     /// Tells that a kind was listed that was not served before.
     arrivals: broadcast::Sender<Kind>,
+    /// The kinds of targets: those that InjectionTargets add, as far as they are seen.
+    target_kinds: watch::Sender<Arc<TargetKinds>>,
 }
 
 /// How many changes a slow reader may lag behind before it has to look at everything again.
@@ -43,7 +46,36 @@ impl Index {
             changes: broadcast::Sender::new(BACKLOG),
             progress: watch::Sender::new(()),
             arrivals: broadcast::Sender::new(BACKLOG),
+            target_kinds: watch::Sender::new(Arc::default()),
         }
+    }
+
+    /// The kinds of targets.
+    pub fn target_kinds(&self) -> Arc<TargetKinds> {
+        self.target_kinds.borrow().clone()
+    }
+
+    /// Whether a kind, in this version, is one of targets.
+    pub fn is_target(&self, kind: &Kind) -> bool {
+        let (group, _) = kind.group_version();
+        let kinds = self.target_kinds();
+        let target = kinds.find(group, &kind.kind);
+        target.is_some_and(|target| Kind::versions_of(target).any(|version| version == *kind))
+    }
+
+    /// Everything that sees targets.
+    pub fn target_watches(&self) -> Vec<Watch> {
+        self.target_kinds().all().flat_map(Watch::of_targets).collect()
+    }
+
+    /// Waits until the objects of a kind are targets in other places than `known`, or are none any more.
+    pub(crate) async fn target_changed(&self, kind: &Kind, known: Option<&TargetKind>) {
+        let (group, _) = kind.group_version();
+        let mut kinds = self.target_kinds.subscribe();
+        // The sender lives as long as this.
+        let _ = kinds
+            .wait_for(|kinds| kinds.find(group, &kind.kind) != known)
+            .await;
     }
 
     /// The object, if a watch has seen it.
@@ -88,11 +120,12 @@ impl Index {
         objects.into_iter().flatten().collect()
     }
 
-    /// The objects of a kind that ask for the trust bundle of `source`.
-    pub fn targets(&self, kind: &Kind, source: &CaSource) -> SeenObjects {
+    /// The objects of any kind that ask for the trust bundle of `source`.
+    pub fn targets(&self, source: &CaSource) -> SeenObjects {
         let relation = Relation::Target(source.clone());
-        let targets = self.collect(kind, |shelf| shelf.related(&relation), with_key);
-        targets.into_iter().collect()
+        let shelves = self.shelves.read();
+        let related = shelves.values().flat_map(|shelf| shelf.related(&relation));
+        related.map(|(key, target)| with_key(key, target)).collect()
     }
 
     /// The EndpointSlices of a Service.
@@ -128,6 +161,14 @@ impl Index {
             .is_some_and(|shelf| shelf.is_complete)
     }
 
+    /// Whether the API server does not serve what `watch` is to see.
+    pub fn is_absent(&self, watch: &Watch) -> bool {
+        self.shelves
+            .read()
+            .get(watch)
+            .is_some_and(|shelf| shelf.is_absent)
+    }
+
     /// How many objects of each kind are held.
     pub fn sizes(&self) -> BTreeMap<Kind, usize> {
         let mut sizes = BTreeMap::new();
@@ -152,7 +193,7 @@ impl Index {
     /// An object came or changed.
     pub fn apply(&self, watch: &Watch, object: Value) {
         let Some(key) = ObjectKey::of(&object) else { return };
-        let after = ChangedObject::parsed(object);
+        let after = ChangedObject::parsed(object, &self.target_kinds());
         let before = self.edit(watch, |shelf| shelf.insert(key.clone(), after.indexed().clone()));
         self.publish(Change {
             key,
@@ -182,7 +223,7 @@ impl Index {
     /// A relist brought an object. One that was not known is at once; what is gone is known when the list is complete.
     pub fn relist(&self, watch: &Watch, object: Value) {
         let Some(key) = ObjectKey::of(&object) else { return };
-        let after = IndexedObject::from(object);
+        let after = IndexedObject::of(&object, &self.target_kinds());
         let is_new = self.edit(watch, |shelf| {
             shelf.relisted.insert(key.clone(), after.clone());
             let is_new = !shelf.objects().contains_key(&key);
@@ -232,6 +273,7 @@ impl Index {
     /// The watch has ended for good: what only it has seen is no longer known.
     pub fn close(&self, watch: &Watch) {
         let shelf = self.shelves.write().remove(watch).unwrap_or_default();
+        self.learn_target_kinds(watch);
         for change in difference(shelf.objects(), &SeenObjects::new()) {
             self.publish(change);
         }
@@ -245,7 +287,24 @@ impl Index {
     }
 
     fn edit<T>(&self, watch: &Watch, edit: impl FnOnce(&mut Shelf) -> T) -> T {
-        edit(self.shelves.write().entry(watch.clone()).or_default())
+        let edited = edit(self.shelves.write().entry(watch.clone()).or_default());
+        self.learn_target_kinds(watch);
+        edited
+    }
+
+    /// Looks which kinds InjectionTargets add, before anybody hears of a change of them.
+    fn learn_target_kinds(&self, watch: &Watch) {
+        if watch.kind != kinds::INJECTION_TARGET {
+            return;
+        }
+        let kinds = injection_targets::target_kinds(&self.objects(&kinds::INJECTION_TARGET));
+        self.target_kinds.send_if_modified(|known| {
+            let is_other = **known != kinds;
+            if is_other {
+                *known = Arc::new(kinds);
+            }
+            is_other
+        });
     }
 
     fn publish(&self, change: Change) {
@@ -357,5 +416,46 @@ mod tests {
         // One that ends before it has seen anything.
         index.close(&Watch::all(kinds::SERVICE));
         assert!(progress.has_changed().unwrap());
+    }
+
+    fn injection_target(path: &str) -> Value {
+        json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "InjectionTarget", "metadata": {"name": "gateways"},
+            "spec": {"group": "example.com", "version": "v1", "kind": "Gateway", "plural": "gateways", "paths": [{"path": path}]},
+        })
+    }
+
+    #[tokio::test]
+    async fn a_kind_is_one_of_targets_as_long_as_an_injection_target_says_so() {
+        let index = Index::new();
+        let watch = Watch::all(kinds::INJECTION_TARGET);
+        let gateways = Kind::new("example.com/v1", "Gateway");
+        let mut changes = index.subscribe();
+        assert!(!index.is_target(&gateways));
+        index.apply(&watch, injection_target("/spec/caBundle"));
+        assert!(changes.try_recv().is_ok() && index.is_target(&gateways));
+        assert!(index.target_watches().iter().any(|watch| watch.kind == gateways));
+        assert!(!index.is_target(&Kind::new("example.com/v2", "Gateway")));
+        let gateway = json!({
+            "apiVersion": "example.com/v1", "kind": "Gateway",
+            "metadata": {"name": "g", "annotations": {"windlass.dev/inject-ca-from": "n/hook"}},
+        });
+        index.apply(&Watch::all(gateways.clone()), gateway);
+        let source = CaSource::ServingCertificate {
+            namespace: "n".to_owned(),
+            name: "hook".to_owned(),
+        };
+        assert_eq!(index.targets(&source).len(), 1);
+
+        let known = index.target_kinds();
+        let known = known.find("example.com", "Gateway");
+        let changed = index.target_changed(&gateways, known);
+        tokio::pin!(changed);
+        assert!(futures::poll!(&mut changed).is_pending());
+        index.apply(&watch, injection_target("/spec/tls/caBundle"));
+        assert!(futures::poll!(&mut changed).is_ready(), "in other places");
+        index.begin_relist(&watch);
+        index.finish_relist(&watch);
+        assert!(!index.is_target(&gateways), "nobody says so any more");
     }
 }

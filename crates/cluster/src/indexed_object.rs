@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_object::{names, object};
-use windlass_trust::injection::CaSource;
+use windlass_trust::injection::{CaSource, TargetKinds};
 
 use crate::relation::Relation;
 
@@ -30,8 +30,8 @@ const MOST_TEXTS: usize = 8 << 10;
 // === impl IndexedObject ===
 
 impl IndexedObject {
-    /// Of an object that somebody else needs, too.
-    pub(crate) fn of(object: &Value) -> Self {
+    /// Of an object that somebody else needs, too. Targets are of these `kinds`.
+    pub(crate) fn of(object: &Value, kinds: &TargetKinds) -> Self {
         // Ours are few, and looked at with every change of others.
         let (group, _) = object::group_and_version(object::text(object, "/apiVersion").unwrap_or_default());
         let form = match group == names::GROUP {
@@ -42,7 +42,7 @@ impl IndexedObject {
             form,
             version: object::text(object, "/metadata/resourceVersion").map(Into::into),
             bundle_deployment: object::label(object, names::BUNDLE_DEPLOYMENT).map(Into::into),
-            relations: Some(Relation::all_of(object))
+            relations: Some(Relation::all_of(object, kinds))
                 .filter(|relations| !relations.is_empty())
                 .map(Into::into),
         }
@@ -83,7 +83,7 @@ impl IndexedObject {
 
 impl From<Value> for IndexedObject {
     fn from(object: Value) -> Self {
-        Self::of(&object)
+        Self::of(&object, &TargetKinds::default())
     }
 }
 

@@ -78,6 +78,8 @@ pub mod kinds {
     /// ServingCertificates.
     pub const SERVING_CERTIFICATE: Kind =
         Kind::new(windlass_object::names::API_VERSION, "ServingCertificate");
+    /// InjectionTargets.
+    pub const INJECTION_TARGET: Kind = Kind::new(windlass_object::names::API_VERSION, "InjectionTarget");
 }
 
 // === impl Kind ===
@@ -120,11 +122,11 @@ impl Kind {
 
     /// A kind of targets in each version that may be watched.
     pub fn versions_of(target: &TargetKind) -> impl Iterator<Item = Self> {
-        let versions = [target.version].into_iter().chain(target.older.iter().copied());
-        versions.map(|version| Self {
+        let older = target.older.iter().map(|version| Self {
             api_version: format!("{}/{version}", target.group).into(),
-            kind: target.kind.into(),
-        })
+            kind: target.kind.clone(),
+        });
+        std::iter::once(Self::from(target)).chain(older)
     }
 
     /// The version in the place of which this one is watched where it is not served.
@@ -146,7 +148,7 @@ impl From<&TargetKind> for Kind {
     fn from(target: &TargetKind) -> Self {
         Self {
             api_version: target.api_version().into(),
-            kind: target.kind.into(),
+            kind: target.kind.clone(),
         }
     }
 }
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(older.newer().map(Kind::from), Some(kinds::EXTENSION_CONFIG));
         assert_eq!(kinds::EXTENSION_CONFIG.newer(), None);
         assert_eq!(kinds::SECRET.newer(), None);
-        for target in KINDS {
+        for target in KINDS.iter() {
             assert!(Kind::versions_of(target).all(|kind| kind.newer().is_none_or(|newer| newer == target)));
         }
     }

@@ -18,6 +18,7 @@ mod follow;
 mod identity;
 pub mod index;
 mod indexed_object;
+pub mod injection_targets;
 pub mod keys;
 pub mod kind;
 mod lanes;

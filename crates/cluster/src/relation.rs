@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use windlass_object::object;
-use windlass_trust::injection::{CaRequests, CaSource, TargetKind};
+use windlass_trust::injection::{CaRequests, CaSource, TargetKinds};
 
-use crate::kind::kinds;
+use crate::kind;
 
 /// Label on EndpointSlices: their Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -24,11 +24,11 @@ pub(crate) enum Relation {
 
 impl Relation {
     /// What `object` is of, as far as it is looked for by that.
-    pub(crate) fn all_of(object: &Value) -> Vec<Self> {
-        if object::text(object, "/kind") == Some(&*kinds::ENDPOINT_SLICE.kind) {
+    pub(crate) fn all_of(object: &Value, kinds: &TargetKinds) -> Vec<Self> {
+        if object::text(object, "/kind") == Some(&*kind::kinds::ENDPOINT_SLICE.kind) {
             return Self::of_slice(object).into_iter().collect();
         }
-        if TargetKind::of(object).is_none() {
+        if kinds.of(object).is_none() {
             return Vec::new();
         }
         let requests = CaRequests::readable(object);

@@ -5,7 +5,7 @@ use std::io;
 
 use serde_json::{Map, Value, json};
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::injection::relevant_fields;
+use windlass_trust::injection::{TargetKinds, relevant_fields};
 
 use crate::{
     apply::replicas::{is_scaled, slimmed_fields},
@@ -18,6 +18,9 @@ const SLIMMED: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP
 
 /// Field of an object, beside `metadata`, that says that it is not kept as the API server has it. No kind of Kubernetes has it.
 const CUT: &str = "windlass.dev/cut";
+
+/// The value of [`CUT`] in an object of which only its name and marks are kept.
+const BARE: &str = "bare";
 
 /// The most bytes, as JSON, of an object that is kept whole because a BundleDeployment applied it.
 const LARGEST_WHOLE: usize = 32 << 10;
@@ -40,26 +43,37 @@ pub(crate) fn is_whole(seen: &Value, kind: &Kind) -> bool {
     !SLIMMED.contains(kind) && seen.get(CUT).is_none()
 }
 
+/// Whether of an object, from the index, only its name and marks are there.
+pub(crate) fn is_bare(seen: &Value) -> bool {
+    seen.get(CUT).is_some_and(|cut| cut == BARE)
+}
+
 /// The object as JSON, without what nobody reads and what is large. What a BundleDeployment applied stays whole, unless it is large:
 /// it is compared with what is to be there. Of Secrets only `served` keeps its private key. Whoever needs more asks the API server.
-pub(crate) fn slim(mut object: Value, kind: &Kind, served: &ObjectKey) -> Option<Value> {
+pub(crate) fn slim(
+    mut object: Value,
+    kind: &Kind,
+    served: &ObjectKey,
+    targets: &TargetKinds,
+) -> Option<Value> {
     object.as_object()?;
     object["apiVersion"] = Value::from(kind.api_version.as_ref());
     object["kind"] = Value::from(kind.kind.as_ref());
-    slim_managed_fields(&mut object, kind);
+    slim_managed_fields(&mut object, kind, targets);
     let is_labelled = object::label(&object, names::BUNDLE_DEPLOYMENT).is_some();
     let is_applied = is_labelled && object::annotation(&object, names::APPLIED_HASH).is_some();
     if is_applied && !SLIMMED.contains(kind) && size(&object) <= LARGEST_WHOLE {
         return Some(object);
     }
     shorten_annotations(&mut object);
-    cut(&mut object, kind, served);
+    cut(&mut object, kind, served, targets);
     let is_indivisible = is_indivisible(kind);
-    if !is_indivisible && size(&object) > largest(&object, kind) {
+    let is_bare = !is_indivisible && size(&object) > largest(&object, kind);
+    if is_bare {
         object = bare(object);
     }
     if is_labelled || !is_indivisible {
-        object[CUT] = true.into();
+        object[CUT] = if is_bare { BARE.into() } else { true.into() };
     }
     Some(object)
 }
@@ -75,12 +89,12 @@ fn largest(object: &Value, kind: &Kind) -> usize {
 
 /// The entries themselves stay, and so their places: patches name them by index. Of what they own only that matters which an
 /// injection looks at, and the replicas of Deployments.
-fn slim_managed_fields(object: &mut Value, kind: &Kind) {
+fn slim_managed_fields(object: &mut Value, kind: &Kind, targets: &TargetKinds) {
     let entries = object::items(object, "/metadata/managedFields").iter();
     let kept: Vec<_> = entries
         .map(|entry| {
             let scaled = || slimmed_fields(entry.get("fieldsV1")?).filter(|_| is_scaled(kind));
-            relevant_fields(object, entry)
+            relevant_fields(object, entry, targets)
                 .or_else(scaled)
                 .or_else(|| discovered(kind, entry))
         })
@@ -141,10 +155,11 @@ fn size(object: &Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::{Selector, Watch};
 
     fn kept(object: Value, kind: &Kind) -> Value {
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
-        slim(object, kind, &served).unwrap()
+        slim(object, kind, &served, &TargetKinds::default()).unwrap()
     }
 
     #[test]
@@ -305,5 +320,42 @@ mod tests {
             let seen = secret(label, bundle);
             assert_eq!(object::text(&seen, "/data/ca.crt").map(str::len), Some(bundle));
         }
+    }
+
+    #[test]
+    fn of_config_maps_those_are_kept_that_ask_or_carry_what_was_injected() {
+        let watch = Watch::all(kinds::CONFIG_MAP).selected(Selector::Targets);
+        let config_map = |annotations: Value, manager: &str| {
+            json!({
+                "metadata": {"namespace": "n", "name": "c", "annotations": annotations, "managedFields": [{
+                    "manager": manager, "operation": "Update", "fieldsV1": {"f:data": {"f:ca-bundle.crt": {}}},
+                }]},
+                "data": {"ca-bundle.crt": "", "other": "x".repeat(1 << 20)},
+            })
+        };
+        let asking = json!({names::INJECT_CA_FROM: "n/hook"});
+        let mut large: Map<String, Value> = (0..LARGEST / LONGEST_ANNOTATION)
+            .map(|index| {
+                (
+                    format!("windlass.dev/{index}"),
+                    Value::from("x".repeat(LONGEST_ANNOTATION)),
+                )
+            })
+            .collect();
+        large.insert(names::INJECT_CA_FROM.to_owned(), "n/hook".into());
+        for (annotations, manager, is_kept) in [
+            (asking, "kubectl", true),
+            (json!({}), names::INJECT, true),
+            (json!({}), "kubectl", false),
+            (Value::Object(large), "kubectl", false),
+        ] {
+            let seen = kept(config_map(annotations, manager), &kinds::CONFIG_MAP);
+            assert_eq!(watch.keeps(&seen, &TargetKinds::default()), is_kept, "{manager}");
+            assert!(
+                size(&seen) < LARGEST && seen.get("data").is_some(),
+                "it is not taken for empty"
+            );
+        }
+        assert!(!watch.is_essential());
     }
 }

@@ -3,10 +3,13 @@
 use std::fmt;
 
 use kube::runtime::watcher;
+use serde_json::Value;
+use windlass_trust::injection::{CaRequests, TargetKind, TargetKinds, is_left_behind};
 
 use crate::{
     kind::{Kind, kinds},
     listing::PAGE,
+    slim::is_bare,
 };
 
 /// What to watch.
@@ -29,6 +32,8 @@ pub enum Selector {
     Label(String),
     /// The one with this name.
     Name(String),
+    /// Of all, those that ask for a trust bundle, or carry one that was injected: no others are kept.
+    Targets,
 }
 
 /// A watch that has not seen all there is.
@@ -88,9 +93,32 @@ impl Watch {
         Self { selector, ..self }
     }
 
+    /// What sees the targets of a kind, in each version that may be watched.
+    pub fn of_targets(target: &TargetKind) -> impl Iterator<Item = Self> {
+        let selector = match target.is_common() {
+            true => Selector::Targets,
+            false => Selector::All,
+        };
+        Kind::versions_of(target).map(move |kind| Self::all(kind).selected(selector.clone()))
+    }
+
+    /// Whether it sees every object of its kind that matters.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.namespace.is_none() && matches!(self.selector, Selector::All | Selector::Targets)
+    }
+
     /// Whether nothing can be done without it.
     pub(crate) fn is_essential(&self) -> bool {
-        ESSENTIAL_KINDS.contains(&self.kind)
+        ESSENTIAL_KINDS.contains(&self.kind) && self.selector != Selector::Targets
+    }
+
+    /// Whether an object is kept that the API server has sent, and that [`slim`](crate::slim::slim) has made smaller.
+    pub(crate) fn keeps(&self, object: &Value, kinds: &TargetKinds) -> bool {
+        let is_target = || CaRequests::are_made(object) || is_left_behind(object, kinds);
+        match self.selector {
+            Selector::Targets => is_target() && !is_bare(object),
+            Selector::All | Selector::Label(_) | Selector::Name(_) => true,
+        }
     }
 
     /// How kube's watcher follows it, with a list that comes object by object or in pages.
@@ -101,7 +129,7 @@ impl Watch {
             false => config.page_size(PAGE),
         };
         match &self.selector {
-            Selector::All => config,
+            Selector::All | Selector::Targets => config,
             Selector::Label(labels) => config.labels(labels),
             Selector::Name(name) => config.fields(&format!("metadata.name={name}")),
         }
@@ -118,6 +146,7 @@ impl fmt::Display for Watch {
             Selector::All => Ok(()),
             Selector::Label(labels) => write!(f, " with {labels}"),
             Selector::Name(name) => write!(f, " named {name}"),
+            Selector::Targets => f.write_str(" that ask for a trust bundle"),
         }
     }
 }
@@ -158,6 +187,7 @@ mod tests {
             ("rbac.authorization.k8s.io/v1", "Role"),
             ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
             ("apiregistration.k8s.io/v1", "APIService"),
+            ("windlass.dev/v1alpha1", "InjectionTarget"),
             ("v1", "ServiceAccount"),
             ("v1", "Namespace"),
         ] {

@@ -9,7 +9,9 @@ use kube::{
 };
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use windlass_object::object;
+use windlass_object::{ObjectKey, object};
+
+use crate::kind::Kind;
 
 /// An object as it was sent. A list is of one kind, and its items do not name it.
 #[derive(Clone, Debug)]
@@ -20,6 +22,14 @@ pub(crate) struct WatchedObject {
 }
 
 // === impl WatchedObject ===
+
+impl WatchedObject {
+    /// Names the object, which is of this kind.
+    pub(crate) fn key(&self, kind: &Kind) -> ObjectKey {
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        kind.object(self.metadata.namespace.as_deref(), name)
+    }
+}
 
 impl<'de> Deserialize<'de> for WatchedObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

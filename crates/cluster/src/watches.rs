@@ -15,7 +15,7 @@ use windlass_object::ObjectKey;
 use crate::{
     follow::follow,
     index::Index,
-    kind::Kind,
+    kind::{Kind, kinds},
     requests::Cluster,
     watch::{UnlistedWatch, Watch},
 };
@@ -80,7 +80,7 @@ impl Watches {
 
     /// Sees to it that `watch` runs, for ever.
     pub fn want(&self, watch: Watch) {
-        self.begin(watch, |by| by.clear(), HashSet::new());
+        self.begin(watch, std::collections::HashSet::clear, HashSet::new());
     }
 
     /// Makes `desired` all that is desired `by` somebody. What nobody else desires ends.
@@ -133,10 +133,10 @@ impl Watches {
     }
 
     /// Whether a watch of one of these kinds may just need longer to list all there is: no error has come yet.
-    pub fn are_listing(&self, kinds: &[Kind]) -> bool {
+    pub fn are_listing(&self, kinds: impl Fn(&Kind) -> bool) -> bool {
         let running = self.shared.running.lock();
         running.iter().any(|(watch, state)| {
-            kinds.contains(&watch.kind)
+            kinds(&watch.kind)
                 && state.problem.is_none()
                 && state.since.elapsed() < PATIENCE
                 && !self.shared.index.is_complete(watch)
@@ -149,10 +149,9 @@ impl Watches {
     }
 
     /// Waits as [`Watches::completed`] does, but only briefly for these kinds.
-    pub async fn completed_but(&self, kinds: &[Kind]) {
-        let is_dispensable = |watch: &Watch| kinds.contains(&watch.kind);
+    pub async fn completed_but(&self, kinds: impl Fn(&Kind) -> bool) {
         self.completed_as(|watch| {
-            if is_dispensable(watch) {
+            if kinds(&watch.kind) {
                 Some(BRIEFLY)
             } else {
                 patience(watch)
@@ -180,6 +179,21 @@ impl Watches {
             .keys()
             .filter(|watch| !self.shared.index.is_complete(watch));
         incomplete.map(|watch| watch.kind.clone()).collect()
+    }
+
+    /// The kinds of targets of which not all there is has been seen: any object of them may ask for a trust bundle. So may one of
+    /// any kind, while it is not known which kinds InjectionTargets add.
+    pub fn unlisted_targets(&self) -> BTreeSet<Kind> {
+        let running = self.shared.running.lock();
+        let index = &self.shared.index;
+        let kinds = index.target_kinds();
+        let added = kinds.added().iter().flat_map(Watch::of_targets);
+        let desired = running.keys().filter(|watch| {
+            watch.kind == kinds::INJECTION_TARGET || (index.is_target(&watch.kind) && watch.sees_all())
+        });
+        let watches: BTreeSet<_> = desired.cloned().chain(added).collect();
+        let incomplete = watches.into_iter().filter(|watch| !index.is_complete(watch));
+        incomplete.map(|watch| watch.kind).collect()
     }
 
     /// The watches behind [`Watches::unlisted`], and why.
@@ -280,7 +294,7 @@ mod tests {
     use tower::{BoxError, service_fn};
 
     use super::*;
-    use crate::{kind::kinds, watch::Selector};
+    use crate::watch::Selector;
 
     fn watches() -> (Watches, Arc<Index>) {
         let nobody = service_fn(|_: http::Request<Body>| async {
@@ -315,27 +329,27 @@ mod tests {
     async fn who_can_do_without_a_kind_waits_for_it_only_briefly() {
         let (watches, index) = watches();
         let crds = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
-        let dispensable = [crds.kind.clone()];
+        let dispensable = |kind: &Kind| *kind == crds.kind;
         watches.want(crds.clone());
         watches.want(Watch::all(kinds::SECRET));
         let soon = |waiting| tokio::time::timeout(PATIENCE / 2, waiting);
         assert!(
-            soon(watches.completed_but(&dispensable)).await.is_err(),
+            soon(watches.completed_but(dispensable)).await.is_err(),
             "Secrets are waited for"
         );
         index.finish_relist(&Watch::all(kinds::SECRET));
-        soon(watches.completed_but(&dispensable)).await.unwrap();
+        soon(watches.completed_but(dispensable)).await.unwrap();
         assert!(!watches.are_complete());
-        assert!(watches.are_listing(&dispensable));
-        assert!(!watches.are_listing(&[kinds::SECRET]));
+        assert!(watches.are_listing(dispensable));
+        assert!(!watches.are_listing(|kind| *kind == kinds::SECRET));
         watches.shared.note(&crds, Some("forbidden".to_owned()));
         assert!(
-            !watches.are_listing(&dispensable),
+            !watches.are_listing(dispensable),
             "it is known by now that it cannot be listed"
         );
         watches.shared.note(&crds, None);
         tokio::time::sleep(PATIENCE).await;
-        assert!(!watches.are_listing(&dispensable), "it takes too long");
+        assert!(!watches.are_listing(dispensable), "it takes too long");
         index.finish_relist(&crds);
         assert!(watches.are_complete());
     }

@@ -15,7 +15,7 @@ use windlass_cluster::{
 };
 use windlass_object::{ObjectKey, names, object};
 
-use crate::{context::Context, controller, injection::TARGET_KINDS};
+use crate::{context::Context, controller};
 
 /// Why a reconciliation has to be tried again.
 #[derive(Debug, Error)]
@@ -42,7 +42,16 @@ pub(crate) fn run(
         let queue = Arc::new(Queue::new());
         let router = enqueue(context.clone(), queue.clone());
         let begin = |_| |service: ObjectKey| reconcile(context.clone(), service);
-        controller::run(&context, WORKER, &TARGET_KINDS, queue, router, begin, shutdown).await
+        controller::run(
+            &context,
+            WORKER,
+            context.is_target(),
+            queue,
+            router,
+            begin,
+            shutdown,
+        )
+        .await
     })
 }
 

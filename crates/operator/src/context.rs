@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use windlass_cluster::{
-    Clock, Cluster, Index, WritePace, apply::Applier, events::Events, lease::Leadership, prober::Prober,
-    telemetry::Metrics, watches::Watches,
+    Clock, Cluster, Index, Kind, WritePace, apply::Applier, events::Events, lease::Leadership,
+    prober::Prober, telemetry::Metrics, watches::Watches,
 };
 
 /// What every controller works with.
@@ -33,4 +33,13 @@ pub struct Context {
     pub namespace: String,
     /// Where directories of bundles are, if anywhere.
     pub bundle_directory: Option<PathBuf>,
+}
+
+// === impl Context ===
+
+impl Context {
+    /// Tells kinds of targets from others.
+    pub(crate) fn is_target(&self) -> impl Fn(&Kind) -> bool + '_ {
+        |kind| self.index.is_target(kind)
+    }
 }

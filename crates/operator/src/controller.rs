@@ -24,7 +24,7 @@ use super::Context;
 pub(super) async fn run<K, E, R, F>(
     context: &Context,
     settings: Settings,
-    dispensable: &[Kind],
+    dispensable: impl Fn(&Kind) -> bool,
     queue: Arc<Queue<K>>,
     router: impl Future<Output = ()>,
     begin: impl FnOnce(LeaderSince) -> R,
@@ -40,7 +40,7 @@ where
         // Half a view of the cluster is none: what was not seen yet looks as if it were gone. Kinds that others serve may
         // never be seen; who looks for what is gone of them asks `unlisted`.
         tokio::select! {
-            () = context.watches.completed_but(dispensable) => {}
+            () = context.watches.completed_but(&dispensable) => {}
             () = shutdown.cancelled() => return Ok(()),
         }
         // One that stands by keeps its watches and its queue up to date, so that it can go on at once.
@@ -59,7 +59,7 @@ where
                 controller = settings.controller,
                 "Caches synced; starting workers"
             );
-        } else if context.watches.are_listing(dispensable) {
+        } else if context.watches.are_listing(&dispensable) {
             info!(
                 controller = settings.controller,
                 kinds = unlisted.join("; "),

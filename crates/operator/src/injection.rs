@@ -1,20 +1,21 @@
 //! Giving a trust bundle to a target.
 
-use std::{borrow::Cow, sync::LazyLock, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{Cluster, Kind, RequestError, WriteTurn};
+use windlass_cluster::{Cluster, RequestError, WriteTurn, watch::Watch};
 use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::{self, Injection};
-
-/// The kinds of targets, in each version that may be watched and patched.
-pub(super) static TARGET_KINDS: LazyLock<Vec<Kind>> =
-    LazyLock::new(|| injection::KINDS.iter().flat_map(Kind::versions_of).collect());
 
 /// After what time targets are looked at where nothing but their trust bundle has changed: what somebody else took from
 /// them is given back by then, and that is not to wait for anything else.
 pub(super) const REPAIRED: Duration = Duration::from_millis(100);
+
+/// What sees the targets of each kind that carries CA bundles by itself.
+pub(super) fn watches() -> impl Iterator<Item = Watch> {
+    injection::KINDS.iter().flat_map(Watch::of_targets)
+}
 
 /// What became of an injection.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod extension_config;
 pub mod guard;
 mod health;
 mod injection;
+mod injection_target;
 pub mod install;
 pub mod leaving;
 mod listener;

@@ -36,7 +36,7 @@ use crate::{
     controllers::Controllers,
     direct_injection, extension_config,
     health::{self, Health},
-    serving_certificate,
+    injection_target, serving_certificate,
     tasks::{TaskError, Tasks},
 };
 
@@ -238,6 +238,10 @@ impl Operator {
         tasks.start(
             "direct-injection",
             direct_injection::run(context.clone(), standby.clone(), rotation.clone(), stop.clone()),
+        );
+        tasks.start(
+            "injection-target",
+            injection_target::run(context.clone(), stop.clone()),
         );
         tasks.start(
             "extension-config",

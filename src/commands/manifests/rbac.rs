@@ -92,6 +92,7 @@ ReplicaSets are deleted only where the selector of a bundle's Deployment changes
 const CERTIFICATES_ROLE: &str = "Every verb that the controllers of certificates use: as cainjector and service-ca have together.
 RBAC cannot restrict Secrets by label: only those of ServingCertificates are read and written, and those that note what others
 issue; those that targets of inject-ca-from-secret name are read.
+ConfigMaps are patched only where they ask for CA certificates, which RBAC cannot restrict by annotation.
 Deployments, StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.";
 
 /// What the controllers of certificates use: a part of [`rules`].
@@ -102,16 +103,17 @@ fn certificates_rules() -> Vec<Value> {
             &["servingcertificates"],
             &["get", "list", "watch", "create", "delete"],
         ),
-        rule(&["windlass.dev"], &["servingcertificates/status"], &["patch"]),
+        rule(&["windlass.dev"], &["injectiontargets"], &["list", "watch"]),
+        rule(
+            &["windlass.dev"],
+            &["injectiontargets/status", "servingcertificates/status"],
+            &["patch"],
+        ),
         rule(
             &[""],
             &["secrets"],
             &["get", "list", "watch", "create", "update", "delete"],
         ),
-        json!({
-            "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["kube-root-ca.crt"],
-            "verbs": ["get", "list", "watch"],
-        }),
         rule(&[""], &["services"], &["list", "watch"]),
         rule(&[""], &["pods"], &["list"]),
         rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
@@ -132,20 +134,21 @@ fn certificates_rules() -> Vec<Value> {
     rules.extend(
         KINDS
             .iter()
-            .map(|target| rule(&[target.group], &[target.plural], &INJECT)),
+            .map(|target| rule(&[&target.group], &[&target.plural], &INJECT)),
     );
     rules
 }
 
 fn rules() -> Vec<Value> {
-    let mut rules = own_rules();
-    let targets = KINDS.iter().filter(|target| !covers(&rules, target));
+    let (mut rules, bundled) = (own_rules(), bundled_rules());
+    let is_covered = |target: &&TargetKind| covers(&rules, target) || covers(&bundled, target);
+    let targets = KINDS.iter().filter(|target| !is_covered(target));
     let inject: Vec<_> = targets
-        .map(|target| rule(&[target.group], &[target.plural], &INJECT))
+        .map(|target| rule(&[&target.group], &[&target.plural], &INJECT))
         .collect();
     rules.extend(inject);
     let is_core = |rule: &Value| rule["apiGroups"] == json!([""]);
-    let (core, other): (Vec<_>, Vec<_>) = bundled_rules().into_iter().partition(is_core);
+    let (core, other): (Vec<_>, Vec<_>) = bundled.into_iter().partition(is_core);
     rules.push(rule(
         &[""],
         &["namespaces"],
@@ -176,9 +179,14 @@ fn own_rules() -> Vec<Value> {
             &["get", "list", "watch", "patch"],
         ),
         rule(&["windlass.dev"], &["servingcertificates"], &KEEP),
+        rule(&["windlass.dev"], &["injectiontargets"], &["list", "watch"]),
         rule(
             &["windlass.dev"],
-            &["bundledeployments/status", "servingcertificates/status"],
+            &[
+                "bundledeployments/status",
+                "injectiontargets/status",
+                "servingcertificates/status",
+            ],
             &["patch"],
         ),
         rule(
@@ -229,8 +237,8 @@ fn bundled_rules() -> Vec<Value> {
 fn covers(rules: &[Value], target: &TargetKind) -> bool {
     rules.iter().any(|rule| {
         let holds = |field, item: &str| object::items(rule, field).iter().any(|held| held == item);
-        holds("/apiGroups", target.group)
-            && holds("/resources", target.plural)
+        holds("/apiGroups", &target.group)
+            && holds("/resources", &target.plural)
             && INJECT.iter().all(|verb| holds("/verbs", verb))
     })
 }
@@ -248,7 +256,7 @@ mod tests {
     #[test]
     fn every_kind_of_target_may_be_watched_and_patched() {
         let rules = rules();
-        for target in KINDS {
+        for target in KINDS.iter() {
             assert!(covers(&rules, target), "{}", target.kind);
         }
     }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 use windlass_object::names;
+use windlass_trust::injection::TargetKinds;
 
 use super::*;
 use crate::{Cluster, Index, kinds, slim::slim, watch::Watch};
@@ -58,7 +59,7 @@ fn seen(service: &Value) -> Index {
     let index = Index::new();
     index.apply(
         &Watch::all(kinds::SERVICE),
-        slim(service, &kinds::SERVICE, &served).unwrap(),
+        slim(service, &kinds::SERVICE, &served, &TargetKinds::default()).unwrap(),
     );
     index
 }

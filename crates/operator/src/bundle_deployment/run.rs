@@ -83,7 +83,16 @@ pub fn run(
                 () = polling::poll(&context, &queue, timing.recheck) => {}
             }
         };
-        controller::run(&context, WORKER, &[], queue.clone(), router, begin, shutdown).await
+        controller::run(
+            &context,
+            WORKER,
+            |_| false,
+            queue.clone(),
+            router,
+            begin,
+            shutdown,
+        )
+        .await
     })
 }
 

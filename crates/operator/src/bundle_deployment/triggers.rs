@@ -114,7 +114,7 @@ pub(super) async fn enqueue(
                 if names.is_empty() {
                     continue;
                 }
-                let pause = pause(&change);
+                let pause = pause(&change, &context.index);
                 for name in names {
                     queue.add_after(name, pause);
                 }
@@ -174,9 +174,9 @@ fn add_all(index: &Index, queue: &Queue<String>) {
 }
 
 /// How long a change can wait.
-fn pause(change: &Change) -> Duration {
+fn pause(change: &Change, index: &Index) -> Duration {
     match change.both_versions() {
-        Some((before, after)) if differs_in_trust_only(&before, &after) => REPAIRED,
+        Some((before, after)) if differs_in_trust_only(&before, &after, &index.target_kinds()) => REPAIRED,
         _ => Duration::ZERO,
     }
 }
@@ -398,7 +398,11 @@ mod tests {
             (Some(crd("QQ==", "c")), Duration::ZERO),
             (None, Duration::ZERO),
         ] {
-            assert_eq!(pause(&change(armed(), after.clone())), expected, "{after:?}");
+            assert_eq!(
+                pause(&change(armed(), after.clone()), &Index::new()),
+                expected,
+                "{after:?}"
+            );
         }
     }
 }

@@ -27,7 +27,7 @@ use super::{
     observed_sources::ObservedSources,
     requests::InjectionRequests,
 };
-use crate::{context::Context, injection::TARGET_KINDS, install::traffic::CalledPort, servers::are_trusted};
+use crate::{context::Context, install::traffic::CalledPort, servers::are_trusted};
 
 /// Keeps the records of sources.
 pub(super) struct SourceKeeper {
@@ -147,12 +147,11 @@ impl SourceKeeper {
         let source = asked_for(key);
         let index = &self.context.index;
         let mut called = BTreeSet::new();
-        for kind in &*TARGET_KINDS {
-            for target in index.targets(kind, &source).values() {
-                match called_by(&target.read()) {
-                    Some(ports) => called.extend(ports),
-                    None => return false,
-                }
+        let places = Reach::everything().within(index.target_kinds());
+        for target in index.targets(&source).values() {
+            match called_by(&target.read(), &places) {
+                Some(ports) => called.extend(ports),
+                None => return false,
             }
         }
         are_trusted(&self.context, called, record.given()).await
@@ -164,13 +163,7 @@ impl SourceKeeper {
         self.told.lock().remove(key);
         self.sources.forget(key);
         // Who asks is not known of kinds that cannot be listed.
-        if self
-            .context
-            .watches
-            .unlisted()
-            .iter()
-            .any(|kind| TARGET_KINDS.contains(kind))
-        {
+        if !self.context.watches.unlisted_targets().is_empty() {
             return Ok(Action::Requeue(LOOK));
         }
         let index = &self.context.index;
@@ -190,9 +183,8 @@ impl SourceKeeper {
 }
 
 /// What a target calls; `None` where it calls something of which nobody knows the servers.
-fn called_by(target: &Value) -> Option<Vec<CalledPort>> {
-    let holders = Reach::everything();
-    let services = holders
+fn called_by(target: &Value, places: &Reach) -> Option<Vec<CalledPort>> {
+    let services = places
         .holders(target)
         .map(|holder| CalledPort::of(target.pointer(&holder.pointer)?.get("service")?));
     services.collect()

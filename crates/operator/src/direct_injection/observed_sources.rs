@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use windlass_cluster::{Index, IndexedObject};
 use windlass_object::ObjectKey;
 use windlass_trust::{
-    injection::{CaSource, CaSources, Injection, Reach},
+    injection::{CaSource, CaSources, Injection, Reach, TargetKinds},
     objects::SourceRecord,
     trust_bundle::{TrustBundle, TrustBundleError},
 };
@@ -48,6 +48,7 @@ struct Seen {
 /// What the sources of a set give together.
 pub(super) struct United {
     sources: Vec<Arc<ObservedSource>>,
+    kinds: Arc<TargetKinds>,
     /// What is to be injected, if they give anything.
     pub(super) injection: Option<Arc<Injection>>,
     /// What is wrong with some of them.
@@ -98,13 +99,14 @@ impl ObservedSources {
     pub(super) fn unite(&self, set: &CaSources, context: &Context) -> Option<Arc<United>> {
         let find = |source: &CaSource| self.find(&source_object(source, &context.namespace)?, context);
         let sources: Vec<_> = set.iter().map(find).collect::<Option<_>>()?;
+        let kinds = context.index.target_kinds();
         let mut united = self.united.lock();
         if let Some(known) = united.get(set)
-            && known.is_of(&sources)
+            && known.is_of(&sources, &kinds)
         {
             return Some(known.clone());
         }
-        let new = Arc::new(United::new(set, sources));
+        let new = Arc::new(United::new(set, sources, kinds));
         united.insert(set.clone(), new.clone());
         Some(new)
     }
@@ -128,15 +130,18 @@ pub(super) fn is_issued(key: &ObjectKey, source: &ObservedSource, index: &Index)
 // === impl United ===
 
 impl United {
-    /// What the sources of a set give.
-    pub(super) fn new(set: &CaSources, sources: Vec<Arc<ObservedSource>>) -> Self {
+    /// What the sources of a set give to targets of these kinds.
+    pub(super) fn new(set: &CaSources, sources: Vec<Arc<ObservedSource>>, kinds: Arc<TargetKinds>) -> Self {
         let mut problems: Vec<_> = sources
             .iter()
             .filter_map(|source| source.given.as_ref().err())
             .map(ToString::to_string)
             .collect();
         let injection = match trust(&sources) {
-            Ok(trust) => trust.map(|trust| Arc::new(Injection::new(trust, Reach::asking([set.clone()])))),
+            Ok(trust) => {
+                let reach = || Reach::asking([set.clone()]).within(kinds.clone());
+                trust.map(|trust| Arc::new(Injection::new(trust, reach())))
+            }
             Err(error) => {
                 problems.push(error.to_string());
                 None
@@ -144,6 +149,7 @@ impl United {
         };
         Self {
             sources,
+            kinds,
             injection,
             problem: (!problems.is_empty()).then(|| problems.join("; ")),
             is_everywhere: AtomicBool::new(false),
@@ -158,9 +164,11 @@ impl United {
         self.is_everywhere.load(Ordering::Relaxed)
     }
 
-    fn is_of(&self, sources: &[Arc<ObservedSource>]) -> bool {
+    fn is_of(&self, sources: &[Arc<ObservedSource>], kinds: &Arc<TargetKinds>) -> bool {
         let pairs = self.sources.iter().zip(sources);
-        self.sources.len() == sources.len() && pairs.into_iter().all(|(one, other)| Arc::ptr_eq(one, other))
+        Arc::ptr_eq(&self.kinds, kinds)
+            && self.sources.len() == sources.len()
+            && pairs.into_iter().all(|(one, other)| Arc::ptr_eq(one, other))
     }
 }
 

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    injection::{InjectionOutcome, TARGET_KINDS, inject, release},
+    injection::{InjectionOutcome, inject, release},
     reporting::Announced,
 };
 
@@ -175,7 +175,8 @@ impl DirectInjector {
             }
             sources.push(Arc::new(source));
         }
-        Ok(Some(United::new(set, sources)))
+        let kinds = self.context.index.target_kinds();
+        Ok(Some(United::new(set, sources, kinds)))
     }
 
     /// Forgets a target that is gone, or asks for nothing any more.
@@ -242,9 +243,7 @@ impl DirectInjector {
         let Some((injection, source)) = united.injection.as_ref().zip(set.first()) else {
             return false;
         };
-        let mut targets = TARGET_KINDS
-            .iter()
-            .flat_map(|kind| self.context.index.targets(kind, source));
+        let mut targets = self.context.index.targets(source).into_iter();
         let is_waited_for = |(key, target): (ObjectKey, IndexedObject)| {
             injection.is_needed(&target.read()) == Ok(true) && !self.announced.has_said(&key)
         };

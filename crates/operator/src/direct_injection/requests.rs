@@ -8,7 +8,6 @@ use windlass_object::ObjectKey;
 use windlass_trust::injection::{CaRequests, CaSource, CaSources};
 
 use super::observed_source::source_object;
-use crate::injection::TARGET_KINDS;
 
 /// Which targets ask for which objects of others. Kept up to date, so that no change makes anybody look at all targets.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +36,8 @@ impl InjectionRequests {
         mut see: impl FnMut(&ObjectKey, &Value),
     ) -> Self {
         let mut requests = Self::none(own_namespace);
-        for (key, target) in TARGET_KINDS.iter().flat_map(|kind| index.indexed(kind)) {
+        let watches = index.target_watches();
+        for (key, target) in watches.iter().flat_map(|watch| index.indexed(&watch.kind)) {
             let target = target.read();
             requests.note(&key, Some(&target));
             see(&key, &target);

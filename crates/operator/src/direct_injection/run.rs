@@ -22,9 +22,7 @@ use super::{
     triggers::{self, Queues},
     withdrawal::Withdrawals,
 };
-use crate::{
-    context::Context, controller, injection::TARGET_KINDS, reporting::Announced, standby::StandbyRepairs,
-};
+use crate::{context::Context, controller, reporting::Announced, standby::StandbyRepairs};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("direct-injection", WritePace::MOST);
@@ -95,7 +93,7 @@ pub(crate) fn run(
         let injecting = controller::run(
             &context,
             WORKER,
-            &TARGET_KINDS,
+            context.is_target(),
             queue.clone(),
             router,
             inject,
@@ -104,7 +102,7 @@ pub(crate) fn run(
         let keeping = controller::run(
             &context,
             KEEPER,
-            &TARGET_KINDS,
+            context.is_target(),
             sources,
             std::future::pending(),
             keep,
@@ -114,7 +112,7 @@ pub(crate) fn run(
         let repairing = controller::run(
             &standby,
             STANDBY,
-            &TARGET_KINDS,
+            context.is_target(),
             repairs,
             routed,
             stand_in,

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_cluster::{
-    Change, ChangedObject, Kind, kinds,
+    Change, ChangedObject, Index, Kind, kinds,
     watch::{Selector, Watch},
     worker::Queue,
 };
@@ -17,7 +17,7 @@ use windlass_trust::{
 };
 
 use super::{observed_source::watch_of, requests::InjectionRequests};
-use crate::{context::Context, injection::TARGET_KINDS, standby::StandbyRepairs};
+use crate::{context::Context, injection, standby::StandbyRepairs};
 
 /// What follows from a change.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -40,12 +40,9 @@ pub(super) struct Queues {
 
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
-    for kind in TARGET_KINDS.iter().cloned().chain([
-        kinds::SERVING_CERTIFICATE,
-        kinds::SERVICE,
-        kinds::ENDPOINT_SLICE,
-    ]) {
-        context.watches.want(Watch::all(kind));
+    let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
+    for watch in whole.map(Watch::all).into_iter().chain(injection::watches()) {
+        context.watches.want(watch);
     }
     context.watches.want(records(context));
 }
@@ -58,7 +55,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc
     loop {
         match changes.recv().await {
             Ok(change) => {
-                let affected = affected(&mut requests.lock(), &change);
+                let affected = affected(&mut requests.lock(), &change, &context.index);
                 if !affected.asked_anew.is_empty() {
                     watch_sources(&context, &requests.lock());
                 }
@@ -83,7 +80,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc
 fn look_at_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &Queues) {
     let index = &context.index;
     let all = InjectionRequests::of_all(index, &context.namespace, |key, target| {
-        if is_of_interest(target) {
+        if is_of_interest(target, index) {
             queues.targets.add(key.clone());
         }
     });
@@ -102,14 +99,14 @@ fn look_at_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &
 }
 
 /// Whether there is something to do or to say for a target that asks for no source.
-fn is_of_interest(target: &Value) -> bool {
-    is_left_behind(target) || CaRequests::of(target).is_err()
+fn is_of_interest(target: &Value, index: &Index) -> bool {
+    is_left_behind(target, &index.target_kinds()) || CaRequests::of(target).is_err()
 }
 
-fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
+fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) -> Affected {
     let key = &change.key;
     let kind = Kind::of(key);
-    if kind == kinds::SECRET || kind == kinds::CONFIG_MAP {
+    if kind == kinds::SECRET {
         let noted = change.versions().find_map(|record| SourceRecord::source(&record));
         let sources = noted
             .into_iter()
@@ -127,17 +124,28 @@ fn affected(requests: &mut InjectionRequests, change: &Change) -> Affected {
         });
         return Affected::of(secrets.filter(|secret| requests.is_asked(secret)).collect());
     }
-    if !TARGET_KINDS.contains(&kind) {
-        return Affected::default();
+    let mut affected = Affected::default();
+    if requests.is_asked(key) {
+        affected.sources.insert(key.clone());
     }
     let asked = requests.asks(key);
-    let target = change.after.as_ref().map(ChangedObject::read);
+    let is_target = index.is_target(&kind);
+    if !is_target && !asked {
+        return affected;
+    }
+    // One whose kind is none of targets any more asks for nothing.
+    let target = change
+        .after
+        .as_ref()
+        .filter(|_| is_target)
+        .map(ChangedObject::read);
     let asked_anew = requests.note(key, target.as_deref());
-    let is_concerned = asked || requests.asks(key) || target.is_some_and(|target| is_of_interest(&target));
+    let is_concerned =
+        asked || requests.asks(key) || target.is_some_and(|target| is_of_interest(&target, index));
     Affected {
         target: is_concerned.then(|| key.clone()),
         asked_anew,
-        ..Affected::default()
+        ..affected
     }
 }
 
@@ -193,7 +201,8 @@ mod tests {
     #[test]
     fn a_change_concerns_its_own_targets_only() {
         let mut requests = InjectionRequests::none("windlass-system");
-        let mut see = |change: &Change| affected(&mut requests, change);
+        let index = Index::new();
+        let mut see = |change: &Change| affected(&mut requests, change, &index);
         for (name, secret) in [("a", "one"), ("b", "one"), ("c", "two")] {
             let created = see(&change(None, Some(target(name, Some(&format!("n/{secret}"))))));
             assert_eq!(names_of(&created.target), [name]);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::info;
 use windlass_cluster::{RequestError, worker::Action};
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::injection::{CaRequests, ManagedElsewhere, is_left_behind, withdrawal};
+use windlass_trust::injection::{CaRequests, ManagedElsewhere, TargetKinds, is_left_behind, withdrawal};
 
 use super::reconcile::DirectInjector;
 
@@ -41,7 +41,8 @@ impl Withdrawals {
 impl DirectInjector {
     /// Takes away from a target what was injected, if it asks for nothing, and nobody else has written it since.
     pub(super) async fn withdraw(&self, seen: &Value, key: &ObjectKey) -> Result<Action, RequestError> {
-        if !is_withdrawn(seen) {
+        let kinds = self.context.index.target_kinds();
+        if !is_withdrawn(seen, &kinds) {
             self.withdrawals.forget(key);
             return Ok(Action::AwaitChange);
         }
@@ -51,10 +52,11 @@ impl DirectInjector {
         }
         self.withdrawals.forget(key);
         // Who owns what is known by the whole object alone.
-        let Some(live) = self.context.cluster.read(key).await?.filter(is_withdrawn) else {
+        let live = self.context.cluster.read(key).await?;
+        let Some(live) = live.filter(|live| is_withdrawn(live, &kinds)) else {
             return Ok(Action::AwaitChange);
         };
-        let Some(patch) = withdrawal(&live) else {
+        let Some(patch) = withdrawal(&live, &kinds) else {
             return Ok(Action::AwaitChange);
         };
         let turn = self.context.pace.turn().await;
@@ -80,9 +82,9 @@ impl DirectInjector {
 
 /// Whether a target carries what was injected, and asks for nothing. What an install has applied is its own to arm and disarm; what
 /// asks somebody else is theirs.
-fn is_withdrawn(target: &Value) -> bool {
+fn is_withdrawn(target: &Value, kinds: &TargetKinds) -> bool {
     let is_installed = object::label(target, names::BUNDLE_DEPLOYMENT).is_some();
-    is_left_behind(target)
+    is_left_behind(target, kinds)
         && !is_installed
         && !CaRequests::are_made(target)
         && ManagedElsewhere::check(target).is_ok()

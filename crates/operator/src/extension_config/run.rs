@@ -10,7 +10,7 @@ use windlass_cluster::worker::{self, Queue};
 use windlass_object::ObjectKey;
 
 use super::{reconcile::ExtensionConfigReconciler, triggers};
-use crate::{context::Context, controller, injection::TARGET_KINDS, reporting::Announced};
+use crate::{context::Context, controller, reporting::Announced};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("extension-config", 64);
@@ -41,6 +41,15 @@ pub(crate) fn run(
             });
             move |config: ObjectKey| reconciler.clone().reconcile(config)
         };
-        controller::run(&context, WORKER, &TARGET_KINDS, queue, router, begin, shutdown).await
+        controller::run(
+            &context,
+            WORKER,
+            context.is_target(),
+            queue,
+            router,
+            begin,
+            shutdown,
+        )
+        .await
     })
 }

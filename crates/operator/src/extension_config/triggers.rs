@@ -6,19 +6,24 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_cluster::{Change, Index, Kind, endpoints::SERVICE_NAME, kinds, watch::Watch, worker::Queue};
 use windlass_object::{ObjectKey, object};
+use windlass_trust::injection::KINDS;
 
 use super::{discover::service_of, elsewhere::manager_leases};
-use crate::{context::Context, injection::TARGET_KINDS};
+use crate::context::Context;
+
+const EXTENSION_CONFIG: Kind = kinds::EXTENSION_CONFIG;
 
 /// ExtensionConfigs, in each version that may be watched.
 fn extension_configs() -> impl Iterator<Item = Kind> {
-    let targets = TARGET_KINDS.iter().filter(|kind| is_extension_config(kind));
-    targets.cloned()
+    let target = KINDS
+        .iter()
+        .find(|target| is_extension_config(&Kind::from(*target)));
+    target.into_iter().flat_map(Kind::versions_of)
 }
 
 fn is_extension_config(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();
-    kind.kind == kinds::EXTENSION_CONFIG.kind && group == kinds::EXTENSION_CONFIG.group_version().0
+    kind.kind == EXTENSION_CONFIG.kind && group == EXTENSION_CONFIG.group_version().0
 }
 
 /// Starts the watches that are always needed.

@@ -116,7 +116,10 @@ fn observed(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> 
 }
 
 /// What a target calls.
-pub(super) fn called_ports(reach: &Reach, target: &Value) -> impl Iterator<Item = (String, i64)> {
+pub(super) fn called_ports<'a>(
+    reach: &'a Reach,
+    target: &'a Value,
+) -> impl Iterator<Item = (String, i64)> + 'a {
     reach.holders(target).filter_map(|holder| {
         let service = target.pointer(&format!("{}/service", holder.pointer))?;
         let port = service.get("port").and_then(Value::as_i64);

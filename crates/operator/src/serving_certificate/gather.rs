@@ -29,7 +29,7 @@ use super::{
     targets::{is_requesting, reach, requesting_targets},
     workloads::{self, Workload},
 };
-use crate::{injection::TARGET_KINDS, servers::CalledPorts};
+use crate::servers::CalledPorts;
 
 /// What was seen, and what is needed to act on a plan.
 pub(super) struct Gathered {
@@ -123,7 +123,7 @@ impl CertificateReconciler {
         self.secrets.keep(&desired.key, secrets.clone());
         let named = desired.secret_to_ask(&secrets);
         let targets = requesting_targets(&self.context.index, &desired.key, named);
-        let reach = reach(&desired.key, named, &names);
+        let reach = self.reach(desired, named, &names);
         let mut called = CalledPorts::new();
         let mut unreleased = Vec::new();
         // One after the other: parsed, all of them take a lot of memory.
@@ -136,12 +136,8 @@ impl CertificateReconciler {
             target
         });
         let mut observation = self.observe(desired, &reach, secrets, seen, &mut certificates);
-        let unlisted = self.context.watches.unlisted();
-        observation.unlisted = unlisted
-            .iter()
-            .filter(|kind| TARGET_KINDS.contains(kind))
-            .map(ToString::to_string)
-            .collect();
+        let unlisted = self.context.watches.unlisted_targets();
+        observation.unlisted = unlisted.iter().map(ToString::to_string).collect();
         let trust = trust(&observation);
         self.histories
             .complete(&desired.key, &mut observation, &trust, timing);
@@ -195,7 +191,7 @@ impl CertificateReconciler {
         if !is_requesting(&object, &desired.key, named) {
             return Ok(None);
         }
-        let reach = reach(&desired.key, named, &names);
+        let reach = self.reach(desired, named, &names);
         let mut certificates = secrets.certificates.clone();
         let mut observation = self.observe(desired, &reach, secrets, [object], &mut certificates);
         let trust = trust(&observation);
@@ -213,6 +209,11 @@ impl CertificateReconciler {
             unreleased: Vec::new(),
             workloads: BTreeMap::new(),
         }))
+    }
+
+    /// The places of targets that the trust bundle is for.
+    fn reach(&self, desired: &DesiredCertificate, named: Option<&str>, names: &DnsNames) -> Reach {
+        reach(&desired.key, named, names).within(self.context.index.target_kinds())
     }
 
     /// What Secrets and targets show; nothing else was looked at.

@@ -21,9 +21,7 @@ use super::{
     obstacles::Obstacles, reconciler::CertificateReconciler, repair::Repair, secrets::KnownSecrets, triggers,
     turns::DialTurns,
 };
-use crate::{
-    context::Context, controller, injection::TARGET_KINDS, reporting::Announced, standby::StandbyRepairs,
-};
+use crate::{context::Context, controller, reporting::Announced, standby::StandbyRepairs};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8).with_slow_after(LONG);
@@ -104,7 +102,7 @@ pub fn run(
         let rotating = controller::run(
             &context,
             WORKER,
-            &TARGET_KINDS,
+            context.is_target(),
             queue.clone(),
             router,
             rotate,
@@ -113,7 +111,7 @@ pub fn run(
         let repairing = controller::run(
             &context,
             REPAIRS,
-            &TARGET_KINDS,
+            context.is_target(),
             repairs,
             routed(),
             repair,
@@ -123,7 +121,7 @@ pub fn run(
         let standing_by = controller::run(
             &standby,
             STANDBY,
-            &TARGET_KINDS,
+            context.is_target(),
             queue,
             routed(),
             stand_in,
@@ -164,7 +162,7 @@ impl CertificateReconciler {
                 Ok(StepsOutcome::Settled) | Err(_) => {}
             }
             // What is listed a moment later would be said to be missing.
-            if self.context.watches.are_listing(&TARGET_KINDS) {
+            if self.context.watches.are_listing(self.context.is_target()) {
                 done?;
                 return Ok(Action::Requeue(LISTING));
             }

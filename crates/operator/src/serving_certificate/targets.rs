@@ -8,8 +8,6 @@ use windlass_trust::{
     pki::DnsNames,
 };
 
-use crate::injection::TARGET_KINDS;
-
 /// The objects that ask for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the Secret's
 /// name.
 pub(super) fn requesting_targets(
@@ -17,13 +15,9 @@ pub(super) fn requesting_targets(
     certificate: &ObjectKey,
     secret: Option<&str>,
 ) -> SeenObjects {
-    let mut targets = SeenObjects::new();
-    for source in sources(certificate, secret) {
-        for kind in &*TARGET_KINDS {
-            targets.extend(index.targets(kind, &source));
-        }
-    }
-    targets
+    sources(certificate, secret)
+        .flat_map(|source| index.targets(&source))
+        .collect()
 }
 
 /// Whether `target` is one of [`requesting_targets`].

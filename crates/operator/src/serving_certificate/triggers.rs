@@ -19,7 +19,7 @@ use windlass_trust::{
 use super::repair::Repair;
 use crate::{
     context::Context,
-    injection::{REPAIRED, TARGET_KINDS},
+    injection::{self, REPAIRED},
     standby::StandbyRepairs,
 };
 
@@ -29,8 +29,8 @@ const ENDPOINTS_SETTLE: Duration = Duration::from_millis(500);
 /// Starts the watches that are needed.
 pub(super) fn watch_everything(context: &Context) {
     let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
-    for kind in whole.into_iter().chain(TARGET_KINDS.iter().cloned()) {
-        context.watches.want(Watch::all(kind));
+    for watch in whole.map(Watch::all).into_iter().chain(injection::watches()) {
+        context.watches.want(watch);
     }
     let ours = Selector::Label(names::SERVING_CERTIFICATE.to_owned());
     context.watches.want(Watch::all(kinds::SECRET).selected(ours));
@@ -48,7 +48,7 @@ pub(super) async fn enqueue(
     add_all(&context.index, &queue);
     let mut jump = Box::pin(clock::jump(&*context.clock));
     let mut lists = context.index.progress();
-    let mut unlisted = context.watches.unlisted();
+    let mut unlisted = context.watches.unlisted_targets();
     loop {
         let change = tokio::select! {
             change = changes.recv() => change,
@@ -61,8 +61,8 @@ pub(super) async fn enqueue(
             }
             // The index lives as long as this, so it cannot have been dropped.
             _ = lists.changed() => {
-                let before = std::mem::replace(&mut unlisted, context.watches.unlisted());
-                if before.difference(&unlisted).any(|kind| TARGET_KINDS.contains(kind)) {
+                let before = std::mem::replace(&mut unlisted, context.watches.unlisted_targets());
+                if !before.is_subset(&unlisted) {
                     // What waited for targets that were not known waits no longer.
                     add_all(&context.index, &queue);
                 }
@@ -71,7 +71,7 @@ pub(super) async fn enqueue(
         };
         match change {
             Ok(change) => {
-                let is_target = TARGET_KINDS.contains(&Kind::of(&change.key));
+                let is_target = change.ca_sources().next().is_some();
                 for certificate in affected_keys(&context.index, &change, &context.namespace) {
                     if is_target {
                         let repair = Repair {
@@ -164,11 +164,8 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
             .flat_map(|service| serving_for(index, key.namespace.as_deref(), &service))
             .collect();
     }
-    if TARGET_KINDS.contains(&kind) {
-        let versions = change.before.iter().chain(&change.after);
-        let asked: HashSet<_> = versions
-            .flat_map(|target| target.indexed().ca_sources())
-            .collect();
+    let asked: HashSet<_> = change.ca_sources().collect();
+    if !asked.is_empty() {
         let asked = asked.into_iter().flat_map(|source| match source {
             CaSource::ServingCertificate { namespace, name } => {
                 vec![kinds::SERVING_CERTIFICATE.object(Some(namespace), name)]
@@ -201,7 +198,13 @@ fn asks_for_something_else(change: &Change) -> bool {
 
 /// Whether more of a target changed than its status.
 fn is_of_interest(change: &Change) -> bool {
-    change.differs_in(&["/spec", "/webhooks", "/metadata/annotations", "/metadata/uid"])
+    change.differs_in(&[
+        "/spec",
+        "/webhooks",
+        "/data",
+        "/metadata/annotations",
+        "/metadata/uid",
+    ])
 }
 
 fn serving_for(index: &Index, namespace: Option<&str>, service: &str) -> HashSet<ObjectKey> {

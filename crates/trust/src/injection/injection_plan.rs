@@ -2,7 +2,7 @@
 
 use json_patch::{Patch, PatchOperation};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 use windlass_object::{
     ObjectKey,
@@ -11,8 +11,9 @@ use windlass_object::{
 
 use super::{
     holder::{CaBundle, Holder},
-    kinds::TargetKind,
+    kinds::{TargetKind, TargetKinds},
     managed_elsewhere::ManagedElsewhere,
+    place::Encoding,
     reach::Reach,
 };
 use crate::trust_bundle::TrustBundle;
@@ -35,8 +36,10 @@ pub enum InjectionError {
 #[derive(Debug)]
 pub struct Injection {
     trust: TrustBundle,
-    /// The value of `caBundle`.
-    encoded: String,
+    /// The value of a field of text.
+    pem: String,
+    /// The value of a field of bytes.
+    base64: String,
     reach: Reach,
     /// What was found last that differs from it, and whether clients find the trust bundle in it: most targets carry the same.
     differing: Mutex<Option<(String, bool)>>,
@@ -47,10 +50,10 @@ pub struct Injection {
 impl Injection {
     /// Of a trust bundle without what has expired, for the places in its reach.
     pub fn new(trust: TrustBundle, reach: Reach) -> Self {
-        let encoded = CaBundle::encode(&trust);
         Self {
+            pem: trust.to_pem(),
+            base64: CaBundle::encode(&trust),
             trust,
-            encoded,
             reach,
             differing: Mutex::default(),
         }
@@ -64,9 +67,8 @@ impl Injection {
     ///
     /// When the target must be left alone.
     pub fn plan(&self, target: &Value) -> Result<Option<Patch>, InjectionError> {
-        Self::check(target)?;
-        let lacking = self.holders(target).filter(|holder| !self.is_in(holder));
-        let operations: Vec<_> = lacking.flat_map(|holder| self.replace(&holder)).collect();
+        let lacking = self.lacking(target)?;
+        let operations: Vec<_> = lacking.iter().flat_map(|holder| self.replace(holder)).collect();
         Ok((!operations.is_empty()).then_some(Patch(operations)))
     }
 
@@ -76,23 +78,25 @@ impl Injection {
     ///
     /// When the target must be left alone.
     pub fn is_needed(&self, target: &Value) -> Result<bool, InjectionError> {
-        Self::check(target)?;
-        Ok(self.holders(target).any(|holder| !self.is_in(&holder)))
+        Ok(!self.lacking(target)?.is_empty())
     }
 
-    fn check(target: &Value) -> Result<(), InjectionError> {
-        if TargetKind::of(target).is_none() {
+    /// The places of `target` that lack the trust bundle.
+    fn lacking<'t>(&'t self, target: &'t Value) -> Result<Vec<Holder<'t>>, InjectionError> {
+        if self.reach.kinds().of(target).is_none() {
             let key = ObjectKey::of(target).map(|key| key.to_string());
             return Err(InjectionError::UnknownKind(
                 key.unwrap_or_else(|| "unnamed object".into()),
             ));
         }
-        Ok(ManagedElsewhere::check(target)?)
+        ManagedElsewhere::check(target)?;
+        let holders = self.holders(target);
+        Ok(holders.filter(|holder| !self.is_in(holder)).collect())
     }
 
     fn is_in(&self, holder: &Holder<'_>) -> bool {
         let Some(text) = holder.text() else { return false };
-        if text == self.encoded {
+        if text == self.value(holder) {
             return true;
         }
         let mut differing = self.differing.lock();
@@ -106,12 +110,23 @@ impl Injection {
         }
     }
 
+    /// What is written into a place.
+    fn value(&self, holder: &Holder<'_>) -> &str {
+        match holder.place.encoding {
+            Encoding::Base64 => &self.base64,
+            Encoding::Pem => &self.pem,
+        }
+    }
+
     /// Puts the trust bundle into one place, if that is still as it was: its name, what it calls, and what it trusts.
     fn replace(&self, holder: &Holder<'_>) -> Vec<PatchOperation> {
         let guards = holder.guards.iter();
         let mut operations: Vec<_> = guards.map(|(path, value)| test(path, value)).collect();
-        let path = format!("{}/caBundle", holder.pointer);
-        operations.push(put(&path, self.encoded.as_str().into()));
+        let value = self.value(holder);
+        operations.push(match holder.is_absent() {
+            true => put(&holder.pointer, json!({ &*holder.place.field: value })),
+            false => put(&holder.field(), value.into()),
+        });
         operations
     }
 
@@ -131,7 +146,7 @@ impl Injection {
     }
 
     /// The places of `target` that this injection is for, as they are.
-    pub fn holders<'t>(&self, target: &'t Value) -> impl Iterator<Item = Holder<'t>> {
+    pub fn holders<'t>(&'t self, target: &'t Value) -> impl Iterator<Item = Holder<'t>> {
         self.reach.holders(target)
     }
 }
@@ -140,20 +155,21 @@ impl Eq for Injection {}
 
 impl PartialEq for Injection {
     fn eq(&self, other: &Self) -> bool {
-        (&self.encoded, &self.reach) == (&other.encoded, &other.reach)
+        (&self.base64, &self.reach) == (&other.base64, &other.reach)
     }
 }
 
 /// Whether two states of an object differ in nothing but the trust bundles that it carries, and in who wrote it when.
-pub fn differs_in_trust_only(before: &Value, after: &Value) -> bool {
-    TargetKind::of(after).is_some_and(|kind| without_trust(kind, before) == without_trust(kind, after))
+pub fn differs_in_trust_only(before: &Value, after: &Value, kinds: &TargetKinds) -> bool {
+    let kind = kinds.of(after);
+    kind.is_some_and(|kind| without_trust(kind, before) == without_trust(kind, after))
 }
 
-pub(super) fn without_trust(kind: &TargetKind, target: &Value) -> Value {
+fn without_trust(kind: &TargetKind, target: &Value) -> Value {
     let mut rest = target.clone();
     for holder in kind.holders(target) {
         if let Some(Value::Object(fields)) = rest.pointer_mut(&holder.pointer) {
-            fields.remove("caBundle");
+            fields.remove(&*holder.place.field);
         }
     }
     if let Some(Value::Object(metadata)) = rest.get_mut("metadata") {

@@ -1,131 +1,190 @@
 //! Which kinds carry CA bundles, and where.
 
+use std::{borrow::Cow, sync::LazyLock};
+
 use serde_json::Value;
 use windlass_object::object;
 
-use super::Holder;
+use super::{
+    Holder,
+    place::{CaBundlePlace, Encoding, Surroundings},
+};
 
-/// A kind that carries CA bundles, and where. The paths are the same in all versions of its group that are served.
-#[derive(Debug, PartialEq, Eq)]
+/// A kind that carries CA bundles, and where. The places are the same in all versions of its group that are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetKind {
-    /// The API group, for example `apiregistration.k8s.io`.
-    pub group: &'static str,
+    /// The API group, for example `apiregistration.k8s.io`; empty for the core group.
+    pub group: Cow<'static, str>,
     /// The version that is watched and patched.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// The versions that are watched and patched where that one is not served.
     pub older: &'static [&'static str],
     /// For example `APIService`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The resource, as paths and RBAC rules name it.
-    pub plural: &'static str,
-    /// The list whose items hold one CA bundle each; `None` where the object holds one.
-    pub list: Option<&'static str>,
-    /// From the object, or the item of the list, to what holds `caBundle` beside `service` or `url`.
-    pub holder: &'static str,
+    pub plural: Cow<'static, str>,
+    /// Where its objects carry CA bundles.
+    pub places: Vec<CaBundlePlace>,
     /// A field and the value that it must have for a CA bundle to be allowed.
     pub only_if: Option<(&'static str, &'static str)>,
     /// What an owner that applies the object server-side may drop only while nobody else owns a part of it: a pointer into the
     /// sets of fields in `metadata.managedFields`.
     pub dropped_as_a_whole: Option<&'static str>,
+    /// Who reads what its objects carry.
+    pub reader: BundleReader,
 }
 
-/// Every kind that carries CA bundles. A row is all that a kind needs: watches, RBAC rules and patches follow from it.
-pub const KINDS: &[TargetKind] = &[
-    TargetKind {
-        // The API server refuses a client configuration with strategy None.
-        only_if: Some(("/spec/conversion/strategy", "Webhook")),
-        // An owner that applies `strategy: None` is refused while anybody else owns a field of the webhook.
-        dropped_as_a_whole: Some("/f:spec/f:conversion"),
-        ..single(
-            [
-                "apiextensions.k8s.io",
-                "v1",
-                "CustomResourceDefinition",
-                "customresourcedefinitions",
-            ],
-            "/spec/conversion/webhook/clientConfig",
-        )
-    },
-    webhooks([
-        "admissionregistration.k8s.io",
-        "v1",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-    ]),
-    webhooks([
-        "admissionregistration.k8s.io",
-        "v1",
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-    ]),
-    single(
-        ["apiregistration.k8s.io", "v1", "APIService", "apiservices"],
-        "/spec",
-    ),
-    TargetKind {
-        // Cluster API before 1.11.
-        older: &["v1alpha1"],
-        ..single(
-            [
-                "runtime.cluster.x-k8s.io",
-                "v1beta2",
-                "ExtensionConfig",
-                "extensionconfigs",
-            ],
-            "/spec/clientConfig",
-        )
-    },
-    webhooks([
-        "config.karmada.io",
-        "v1alpha1",
-        "ResourceInterpreterWebhookConfiguration",
-        "resourceinterpreterwebhookconfigurations",
-    ]),
-];
+/// Who reads the CA bundles of a kind: how soon they are trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BundleReader {
+    /// Who watches the objects, as API servers do.
+    #[default]
+    Watch,
+    /// Programs that get them as files from the kubelet.
+    Files,
+}
 
-/// A kind whose objects hold one CA bundle.
-const fn single([group, version, kind, plural]: [&'static str; 4], holder: &'static str) -> TargetKind {
+/// The kinds of targets in a cluster: those of [`KINDS`], and those that were added to them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetKinds {
+    added: Vec<TargetKind>,
+}
+
+/// Every kind that carries CA bundles by itself. A row is all that a kind needs: watches, RBAC rules and patches follow from it.
+pub static KINDS: LazyLock<Vec<TargetKind>> = LazyLock::new(|| {
+    vec![
+        TargetKind {
+            // The API server refuses a client configuration with strategy None.
+            only_if: Some(("/spec/conversion/strategy", "Webhook")),
+            // An owner that applies `strategy: None` is refused while anybody else owns a field of the webhook.
+            dropped_as_a_whole: Some("/f:spec/f:conversion"),
+            ..kind(
+                [
+                    "apiextensions.k8s.io",
+                    "v1",
+                    "CustomResourceDefinition",
+                    "customresourcedefinitions",
+                ],
+                vec![CaBundlePlace::client_config(
+                    None,
+                    "/spec/conversion/webhook/clientConfig",
+                )],
+            )
+        },
+        kind(
+            [
+                "admissionregistration.k8s.io",
+                "v1",
+                "ValidatingWebhookConfiguration",
+                "validatingwebhookconfigurations",
+            ],
+            webhooks(),
+        ),
+        kind(
+            [
+                "admissionregistration.k8s.io",
+                "v1",
+                "MutatingWebhookConfiguration",
+                "mutatingwebhookconfigurations",
+            ],
+            webhooks(),
+        ),
+        kind(
+            ["apiregistration.k8s.io", "v1", "APIService", "apiservices"],
+            vec![CaBundlePlace::client_config(None, "/spec")],
+        ),
+        TargetKind {
+            // Cluster API before 1.11.
+            older: &["v1alpha1"],
+            ..kind(
+                [
+                    "runtime.cluster.x-k8s.io",
+                    "v1beta2",
+                    "ExtensionConfig",
+                    "extensionconfigs",
+                ],
+                vec![CaBundlePlace::client_config(None, "/spec/clientConfig")],
+            )
+        },
+        kind(
+            [
+                "config.karmada.io",
+                "v1alpha1",
+                "ResourceInterpreterWebhookConfiguration",
+                "resourceinterpreterwebhookconfigurations",
+            ],
+            webhooks(),
+        ),
+        TargetKind {
+            reader: BundleReader::Files,
+            ..kind(
+                ["", "v1", "ConfigMap", "configmaps"],
+                // The key that trust-manager and others write, and pods mount.
+                vec![CaBundlePlace {
+                    list: None,
+                    holder: Cow::Borrowed("/data"),
+                    field: Cow::Borrowed(CONFIG_MAP_KEY),
+                    encoding: Encoding::Pem,
+                    surroundings: Surroundings::Nothing,
+                }],
+            )
+        },
+    ]
+});
+
+/// The key of a ConfigMap that a CA bundle is in.
+pub const CONFIG_MAP_KEY: &str = "ca-bundle.crt";
+
+/// A CA bundle for each webhook.
+fn webhooks() -> Vec<CaBundlePlace> {
+    vec![CaBundlePlace::client_config(Some("/webhooks"), "/clientConfig")]
+}
+
+/// A kind of [`KINDS`].
+fn kind([group, version, kind, plural]: [&'static str; 4], places: Vec<CaBundlePlace>) -> TargetKind {
     TargetKind {
-        group,
-        version,
+        group: Cow::Borrowed(group),
+        version: Cow::Borrowed(version),
         older: &[],
-        kind,
-        plural,
-        list: None,
-        holder,
+        kind: Cow::Borrowed(kind),
+        plural: Cow::Borrowed(plural),
+        places,
         only_if: None,
         dropped_as_a_whole: None,
-    }
-}
-
-/// A kind whose objects hold a CA bundle for each of their webhooks.
-const fn webhooks(names: [&'static str; 4]) -> TargetKind {
-    TargetKind {
-        list: Some("/webhooks"),
-        ..single(names, "/clientConfig")
+        reader: BundleReader::Watch,
     }
 }
 
 // === impl TargetKind ===
 
 impl TargetKind {
-    /// `group/version`, the version being the one that is watched and patched.
+    /// `group/version`, or only the version for the core group: that which is watched and patched.
     pub fn api_version(&self) -> String {
-        format!("{}/{}", self.group, self.version)
+        match &*self.group {
+            "" => self.version.to_string(),
+            group => format!("{group}/{}", self.version),
+        }
     }
 
     /// The entry of [`KINDS`] for `target`.
     pub fn of(target: &Value) -> Option<&'static Self> {
-        let (group, _) = object::group_and_version(object::text(target, "/apiVersion")?);
-        let (name, _) = (
-            object::text(target, "/kind")?,
-            object::text(target, "/metadata/name")?,
-        );
-        KINDS.iter().find(|kind| kind.group == group && kind.kind == name)
+        let (group, kind) = named(target)?;
+        KINDS.iter().find(|known| known.is(group, kind))
+    }
+
+    /// Whether it is of this group, and has this name.
+    pub fn is(&self, group: &str, kind: &str) -> bool {
+        self.group == group && self.kind == kind
+    }
+
+    /// Whether most of its objects are no targets: what a target is, is not told by its kind.
+    pub fn is_common(&self) -> bool {
+        let mut places = self.places.iter();
+        places.any(|place| place.surroundings != Surroundings::Server)
     }
 
     /// All places of `target` where a CA bundle may be.
-    pub fn holders<'a>(&self, target: &'a Value) -> Vec<Holder<'a>> {
+    pub fn holders<'a>(&'a self, target: &'a Value) -> Vec<Holder<'a>> {
         let mut guards = Vec::new();
         if let Some((field, desired)) = self.only_if {
             match target.pointer(field) {
@@ -133,24 +192,51 @@ impl TargetKind {
                 _ => return Vec::new(),
             }
         }
-        let Some(list) = self.list else {
-            return Holder::at(target, self.holder.to_owned(), guards)
-                .into_iter()
-                .collect();
-        };
-        object::items(target, list)
-            .iter()
-            .enumerate()
-            .filter_map(|(index, item)| {
-                let item_pointer = format!("{list}/{index}");
-                // The index says which entry only as long as the name is there.
-                let name = (format!("{item_pointer}/name"), item.get("name")?);
-                let entry = name.1.as_str();
-                let guards = guards.iter().cloned().chain([name]).collect();
-                let mut holder = Holder::at(target, item_pointer + self.holder, guards)?;
-                holder.entry = entry;
-                Some(holder)
-            })
+        let places = self.places.iter();
+        places
+            .flat_map(|place| Holder::all_at(target, place, &guards))
             .collect()
     }
+}
+
+// === impl TargetKinds ===
+
+impl TargetKinds {
+    /// Those of [`KINDS`], and `added`.
+    pub fn with(added: impl IntoIterator<Item = TargetKind>) -> Self {
+        Self {
+            added: added.into_iter().collect(),
+        }
+    }
+
+    /// Each of them.
+    pub fn all(&self) -> impl Iterator<Item = &TargetKind> {
+        KINDS.iter().chain(&self.added)
+    }
+
+    /// Those that were added.
+    pub fn added(&self) -> &[TargetKind] {
+        &self.added
+    }
+
+    /// The kind with this name in a group.
+    pub fn find(&self, group: &str, kind: &str) -> Option<&TargetKind> {
+        self.all().find(|known| known.is(group, kind))
+    }
+
+    /// The kind of `target`.
+    pub fn of(&self, target: &Value) -> Option<&TargetKind> {
+        let (group, kind) = named(target)?;
+        self.find(group, kind)
+    }
+}
+
+/// The group and the kind of an object that has a name.
+fn named(target: &Value) -> Option<(&str, &str)> {
+    let (group, _) = object::group_and_version(object::text(target, "/apiVersion")?);
+    let (kind, _) = (
+        object::text(target, "/kind")?,
+        object::text(target, "/metadata/name")?,
+    );
+    Some((group, kind))
 }

@@ -9,6 +9,7 @@ mod holder;
 mod injection_plan;
 mod kinds;
 mod managed_elsewhere;
+mod place;
 mod reach;
 mod request;
 #[cfg(test)]
@@ -16,10 +17,11 @@ mod tests;
 mod withdrawal;
 mod writer;
 
-pub use holder::{CaBundle, Holder};
+pub use holder::{CaBundle, CalledServer, Holder};
 pub use injection_plan::{Injection, InjectionError, differs_in_trust_only};
-pub use kinds::{KINDS, TargetKind};
+pub use kinds::{BundleReader, CONFIG_MAP_KEY, KINDS, TargetKind, TargetKinds};
 pub use managed_elsewhere::ManagedElsewhere;
+pub use place::{CaBundlePlace, Encoding, InvalidPath, Surroundings};
 pub use reach::Reach;
 pub use request::{CaRequests, CaSource, CaSources, InvalidRequest};
 pub use withdrawal::{is_left_behind, withdrawal};

@@ -9,22 +9,23 @@ use windlass_object::{
 
 use super::{
     holder::Holder,
-    kinds::TargetKind,
+    kinds::TargetKinds,
     writer::{is_of_spec, owns_ca_bundle},
 };
 
 /// Whether `target` carries what an injection has brought, as far as that can be told without all of its field sets.
-pub fn is_left_behind(target: &Value) -> bool {
+pub fn is_left_behind(target: &Value, kinds: &TargetKinds) -> bool {
+    let kind = kinds.of(target);
     let mut entries = object::items(target, "/metadata/managedFields").iter();
-    entries.any(|entry| is_ours(entry) && entry.get("fieldsV1").is_some_and(owns_ca_bundle))
+    let owns = |fields| owns_ca_bundle(fields, kind);
+    entries.any(|entry| is_ours(entry) && entry.get("fieldsV1").is_some_and(owns))
 }
 
 /// The patch that takes away the CA bundles that an injection has written last, and that nobody else owns; `None` where there is
 /// none. It is made from the whole target, with all of its field sets.
-pub fn withdrawal(target: &Value) -> Option<Patch> {
-    let kind = TargetKind::of(target)?;
-    let holders = kind.holders(target).into_iter();
-    let ours = holders.filter(|holder| holder.has_ca_bundle() && is_ours_alone(target, kind, holder));
+pub fn withdrawal(target: &Value, kinds: &TargetKinds) -> Option<Patch> {
+    let holders = kinds.of(target)?.holders(target).into_iter();
+    let ours = holders.filter(|holder| holder.has_ca_bundle() && is_ours_alone(target, holder));
     let operations: Vec<_> = ours.flat_map(|holder| remove(&holder)).collect();
     (!operations.is_empty()).then_some(Patch(operations))
 }
@@ -33,14 +34,14 @@ pub fn withdrawal(target: &Value) -> Option<Patch> {
 fn remove(holder: &Holder<'_>) -> Vec<PatchOperation> {
     let guards = holder.guards.iter();
     let mut operations: Vec<_> = guards.map(|(path, value)| test(path, value)).collect();
-    operations.push(patch::remove(&format!("{}/caBundle", holder.pointer)));
+    operations.push(patch::remove(&holder.field()));
     operations
 }
 
-fn is_ours_alone(target: &Value, kind: &TargetKind, holder: &Holder<'_>) -> bool {
+fn is_ours_alone(target: &Value, holder: &Holder<'_>) -> bool {
     let entries = object::items(target, "/metadata/managedFields").iter();
     let owners: Vec<_> = entries
-        .filter(|entry| is_of_spec(entry) && owns(entry, kind, holder))
+        .filter(|entry| is_of_spec(entry) && owns(entry, holder))
         .collect();
     !owners.is_empty() && owners.into_iter().all(is_ours)
 }
@@ -52,11 +53,12 @@ fn is_ours(entry: &Value) -> bool {
 }
 
 /// Whether an entry of the managed fields owns the CA bundle of a place. An atomic list is owned as a whole.
-fn owns(entry: &Value, kind: &TargetKind, holder: &Holder<'_>) -> bool {
+fn owns(entry: &Value, holder: &Holder<'_>) -> bool {
+    let place = holder.place;
     let Some(mut fields) = entry.get("fieldsV1") else {
         return false;
     };
-    if let Some(list) = kind.list {
+    if let Some(list) = &place.list {
         let Some(items) = field(fields, list) else {
             return false;
         };
@@ -68,8 +70,10 @@ fn owns(entry: &Value, kind: &TargetKind, holder: &Holder<'_>) -> bool {
         };
         fields = item;
     }
-    let owned = field(fields, kind.holder).and_then(|holder| holder.get("f:caBundle"));
-    owned.is_some()
+    let Some(held) = field(fields, &place.holder) else {
+        return false;
+    };
+    held.get(format!("f:{}", place.field)).is_some()
 }
 
 /// The set of fields at a path of names.
@@ -117,6 +121,7 @@ mod tests {
 
     #[test]
     fn what_an_injection_alone_has_written_is_taken_away() {
+        let kinds = TargetKinds::default();
         for (entries, left) in [
             (
                 json!([entry(names::INJECT, "Update", &["a", "b"])]),
@@ -137,11 +142,11 @@ mod tests {
             (json!(null), [true, true]),
         ] {
             let target = configuration(&entries);
-            let patch = withdrawal(&target);
+            let patch = withdrawal(&target, &kinds);
             assert_eq!(patch.is_some(), left.contains(&false), "{entries}");
             let mut patched = target.clone();
             if let Some(patch) = patch {
-                assert!(is_left_behind(&target));
+                assert!(is_left_behind(&target, &kinds));
                 json_patch::patch(&mut patched, &patch).unwrap();
                 let mut moved = target.clone();
                 moved["webhooks"].as_array_mut().unwrap().swap(0, 1);
@@ -156,6 +161,7 @@ mod tests {
 
     #[test]
     fn a_definition_and_an_atomic_list_are_told_too() {
+        let kinds = TargetKinds::default();
         let owned =
             json!({"f:spec": {"f:conversion": {"f:webhook": {"f:clientConfig": {"f:caBundle": {}}}}}});
         let client_config = json!({"service": {"namespace": "system", "name": "hook"}, "caBundle": "YQ=="});
@@ -175,9 +181,9 @@ mod tests {
         });
         for target in [definition, atomic] {
             let mut patched = target.clone();
-            json_patch::patch(&mut patched, &withdrawal(&target).unwrap()).unwrap();
+            json_patch::patch(&mut patched, &withdrawal(&target, &kinds).unwrap()).unwrap();
             assert!(!patched.to_string().contains("\"caBundle\""), "{patched}");
-            assert_eq!(withdrawal(&patched), None);
+            assert_eq!(withdrawal(&patched, &kinds), None);
         }
     }
 }

@@ -4,7 +4,7 @@ use json_patch::Patch;
 use serde_json::{Value, json};
 use windlass_object::{names, object, patch};
 
-use super::{ManagedElsewhere, TargetKind};
+use super::{ManagedElsewhere, TargetKind, TargetKinds};
 
 /// Our own field managers, which write targets: never the ones that take a trust bundle away.
 const OURS: [&str; 3] = [names::INSTALL, names::INJECT, names::CONVERSION];
@@ -18,7 +18,9 @@ pub fn last_writer(target: &Value) -> Option<&str> {
         is_of_spec(entry) && !is_ours
     });
     let last = others.max_by_key(|entry| {
-        let owns_it = entry.get("fieldsV1").is_some_and(owns_ca_bundle);
+        let owns_it = entry
+            .get("fieldsV1")
+            .is_some_and(|fields| owns_ca_bundle(fields, None));
         // In RFC 3339 with the same offset, later is greater.
         (owns_it, object::text(entry, "/time"))
     })?;
@@ -49,8 +51,8 @@ pub fn needs_release(target: &Value) -> bool {
 }
 
 /// What is to be kept of the set of fields of an entry in the `metadata.managedFields` of `target`, for [`last_writer`] and
-/// [`release`] to find; the others are large.
-pub fn relevant_fields(target: &Value, entry: &Value) -> Option<Value> {
+/// [`release`] to find; the others are large. A CA bundle is `caBundle` in it, whatever its field is called.
+pub fn relevant_fields(target: &Value, entry: &Value, kinds: &TargetKinds) -> Option<Value> {
     let mut relevant = json!({});
     if let Some(owned) = TargetKind::of(target).and_then(|kind| kind.dropped_as_a_whole)
         && is_applied(entry)
@@ -62,7 +64,11 @@ pub fn relevant_fields(target: &Value, entry: &Value) -> Option<Value> {
             &mut fields[name]
         });
     }
-    if entry.get("fieldsV1").is_some_and(owns_ca_bundle) {
+    let kind = kinds.of(target);
+    if entry
+        .get("fieldsV1")
+        .is_some_and(|fields| owns_ca_bundle(fields, kind))
+    {
         relevant["f:caBundle"] = json!({});
     }
     relevant
@@ -85,12 +91,19 @@ fn owns(entry: &Value, fields: &str) -> bool {
     owned.is_some_and(|owned| owned.pointer(fields).is_some())
 }
 
-/// Whether a set of fields (`fieldsV1` of an entry in `metadata.managedFields`) holds a CA bundle.
-pub(super) fn owns_ca_bundle(fields: &Value) -> bool {
+/// Whether a set of fields (`fieldsV1` of an entry in `metadata.managedFields`) holds a CA bundle: `caBundle`, or what else it is
+/// called in objects of a kind.
+pub(super) fn owns_ca_bundle(fields: &Value, kind: Option<&TargetKind>) -> bool {
     let Some(fields) = fields.as_object() else {
         return false;
     };
-    fields.contains_key("f:caBundle") || fields.values().any(owns_ca_bundle)
+    let is_ca_bundle = |name: &str| {
+        let mut places = kind.into_iter().flat_map(|kind| &*kind.places);
+        name == "caBundle" || places.any(|place| place.field == name)
+    };
+    fields
+        .iter()
+        .any(|(name, inner)| name.strip_prefix("f:").is_some_and(is_ca_bundle) || owns_ca_bundle(inner, kind))
 }
 
 #[cfg(test)]
@@ -183,6 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_relevant_of_a_field_set_tells_the_same() {
+        let kinds = TargetKinds::default();
         let conversion =
             json!({"f:spec": {"f:conversion": {"f:webhook": {"f:caBundle": {}}}, "f:group": {}}});
         let group = json!({"f:spec": {"f:group": {}}});
@@ -196,9 +210,12 @@ mod tests {
             ("Apply", &group, Value::Null),
         ] {
             let entry = json!({"manager": "m", "operation": operation, "fieldsV1": fields});
-            let relevant = relevant_fields(&definition(&[]), &entry);
+            let relevant = relevant_fields(&definition(&[]), &entry, &kinds);
             assert_eq!(relevant.unwrap_or_default(), expected);
         }
-        assert_eq!(relevant_fields(&json!(null), &json!({"manager": "m"})), None);
+        assert_eq!(
+            relevant_fields(&json!(null), &json!({"manager": "m"}), &kinds),
+            None
+        );
     }
 }

@@ -5,7 +5,7 @@ use windlass_object::ObjectKey;
 
 use super::certificate_store::CertificateStore;
 use crate::{
-    injection::{CaBundle, CaRequests, Holder, Reach},
+    injection::{BundleReader, CaBundle, CaRequests, Holder, Reach},
     rotation,
 };
 
@@ -31,6 +31,7 @@ pub fn read_target(
         given: None,
         refused: CaRequests::of(target).err().map(|error| error.to_string()),
         contested: None,
+        is_file: reach.reader(target) == BundleReader::Files,
     })
 }
 

@@ -80,6 +80,8 @@ pub struct Target {
     pub refused: Option<String>,
     /// That somebody else has taken the trust bundle from it.
     pub contested: Option<Contested>,
+    /// Whether those who trust by it get it as a file, from the kubelet.
+    pub is_file: bool,
 }
 
 /// The Service that is served.

@@ -129,7 +129,7 @@ impl<'a> Situation<'a> {
             && self.trust_wait().is_none()
     }
 
-    /// What is left of the wait for API servers to see what targets carry.
+    /// What is left of the wait for those who read targets to see what they carry.
     pub(super) fn trust_wait(&self) -> Option<SignedDuration> {
         let Trust::Known(known) = &self.authorities.trust else {
             return None;
@@ -137,8 +137,17 @@ impl<'a> Situation<'a> {
         let marks = [Some(known), self.observation.regressed.as_ref()];
         let waits = marks.into_iter().flatten();
         waits
-            .filter_map(|mark| self.wait_left(mark, self.timing.trust))
+            .filter_map(|mark| self.wait_left(mark, self.trust_delay()))
             .max()
+    }
+
+    /// How long after a target was read back everybody trusts by it: a file reaches its readers as late as a serving certificate.
+    fn trust_delay(&self) -> SignedDuration {
+        let Timing { trust, reload, .. } = self.timing;
+        match self.open_targets().any(|target| target.is_file) {
+            true => *trust.max(reload),
+            false => *trust,
+        }
     }
 
     /// Whether every object is known that asks for the trust bundle.

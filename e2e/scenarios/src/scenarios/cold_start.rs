@@ -3,7 +3,7 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 use windlass_bundle::BundledKind;
-use windlass_trust::injection::KINDS;
+use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::{
     drift,
@@ -39,11 +39,11 @@ struct Optional {
 impl Optional {
     /// All that the operator watches: targets, and what bundles may bring along.
     fn all() -> Vec<Self> {
-        let targets = KINDS.iter().filter(|kind| !kind.group.ends_with(".k8s.io"));
-        let targets = targets.map(|kind| Self {
+        let is_of_others = |kind: &&TargetKind| !kind.group.is_empty() && !kind.group.ends_with(".k8s.io");
+        let targets = KINDS.iter().filter(is_of_others).map(|kind| Self {
             api_version: kind.api_version(),
-            kind: kind.kind,
-            plural: kind.plural,
+            kind: &kind.kind,
+            plural: &kind.plural,
             namespaced: false,
         });
         let bundled = BundledKind::ALL.into_iter().filter(|kind| kind.optional);

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use windlass_trust::injection::{KINDS, TargetKind};
+use windlass_trust::injection::{CaBundlePlace, KINDS, TargetKind};
 
 use super::foreign::{self, version};
 use crate::{
@@ -28,13 +28,11 @@ impl Target {
     fn of(kind: &'static TargetKind) -> Self {
         let mut object =
             json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata("platform")});
-        let client_config = match kind.list {
-            Some(list) => {
-                object[&list[1..]] = json!([{"name": "one.example.com"}]);
-                format!("{list}/0{}", kind.holder)
-            }
-            None => kind.holder.to_owned(),
-        };
+        let place = &kind.places[0];
+        if let Some(list) = &place.list {
+            object[&list[1..]] = json!([{"name": "one.example.com"}]);
+        }
+        let client_config = holder(place);
         put(&mut object, &format!("{client_config}/service"), service("/hook"));
         complete(&mut object);
         Self { kind, object }
@@ -50,8 +48,7 @@ impl Target {
 
     /// Where its caBundle is.
     fn bundle(&self) -> String {
-        let item = self.kind.list.map(|list| format!("{list}/0")).unwrap_or_default();
-        format!("{item}{}/caBundle", self.kind.holder)
+        format!("{}/caBundle", holder(&self.kind.places[0]))
     }
 
     /// Another field of what its caBundle is for, and a value that it may get.
@@ -64,6 +61,17 @@ impl Target {
             json!("/elsewhere"),
         )
     }
+}
+
+/// Where the first of a kind's places is.
+fn holder(place: &CaBundlePlace) -> String {
+    let item = place.list.as_ref().map(|list| format!("{list}/0"));
+    format!("{}{}", item.unwrap_or_default(), place.holder)
+}
+
+/// The kinds whose objects are all targets.
+fn kinds() -> impl Iterator<Item = &'static TargetKind> {
+    KINDS.iter().filter(|kind| !kind.is_common())
 }
 
 /// Metadata of a target that asks for the sample's trust bundle.
@@ -125,7 +133,7 @@ fn complete(object: &mut Value) {
 
 /// The target of a kind of the table.
 fn target(kind: &str) -> anyhow::Result<Target> {
-    let kind = KINDS.iter().find(|known| known.kind == kind);
+    let kind = kinds().find(|known| known.kind == kind);
     Ok(Target::of(kind.context("no such kind of target")?))
 }
 
@@ -138,14 +146,14 @@ pub(super) fn configuration(kind: &str) -> anyhow::Result<Value> {
 /// come after the operator has started: they may come and go.
 async fn install_beside_targets(cluster: &TestCluster) -> anyhow::Result<Vec<Target>> {
     sample::install(cluster, "sample.v1").await?;
-    for kind in KINDS {
+    for kind in kinds() {
         // The API server's own groups.
         if !kind.group.ends_with(".k8s.io") {
-            let crd = foreign::crd(&kind.api_version(), kind.kind, kind.plural, false);
+            let crd = foreign::crd(&kind.api_version(), &kind.kind, &kind.plural, false);
             foreign::define(cluster, &crd).await?;
         }
     }
-    let targets: Vec<_> = KINDS.iter().map(Target::of).collect();
+    let targets: Vec<_> = kinds().map(Target::of).collect();
     for target in &targets {
         succeed(
             &cluster.client,

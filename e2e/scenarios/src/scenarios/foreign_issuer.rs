@@ -1,6 +1,7 @@
 //! Trust in servers whose certificates somebody else issues: their CA is replaced in one step.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -150,19 +151,22 @@ pub(super) async fn a_target_may_ask_for_the_ca_of_the_api_server(
         succeed(client, "POST", config_maps, Some(&config_map)).await?;
     }
     let config_map = get(client, published).await?.context("gone")?;
-    let ca = config_map["data"]["ca.crt"]
-        .as_str()
-        .context("no CA")?
-        .trim()
-        .to_owned();
+    let published = config_map["data"]["ca.crt"].as_str().context("no CA")?;
     let mut target = target("");
     target["metadata"]["annotations"] = json!({names::INJECT_API_SERVER_CA: "true"});
     succeed(client, "POST", VALIDATING, Some(&target)).await?;
     until("the target has it", PATIENCE, async || {
         let target = get(client, &path()).await?.context("gone")?;
-        Ok(check(carried(&target, 0).trim() == ca, || target.to_string()))
+        let is_there = blocks(&carried(&target, 0)) == blocks(published);
+        Ok(check(is_there, || target.to_string()))
     })
     .await
+}
+
+/// The certificates of PEM, in any order.
+fn blocks(pem: &str) -> BTreeSet<&str> {
+    let blocks = pem.split("-----END CERTIFICATE-----").map(str::trim);
+    blocks.filter(|block| !block.is_empty()).collect()
 }
 
 /// Creates a Deployment that serves what `issuer` signs, and waits until it is available.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Where the ServingCertificate is.
-const NAMESPACE: &str = "by-hand";
+pub(super) const NAMESPACE: &str = "by-hand";
 
 /// Who applies a definition.
 const OWNER: &str = "an-owner";
@@ -19,7 +19,7 @@ const OWNER: &str = "an-owner";
 const INJECT: &str = "windlass-inject";
 
 /// Creates a Service and a ServingCertificate for it, which no pod serves.
-async fn create_certificate(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn create_certificate(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;

@@ -4,6 +4,7 @@
 //! started yet, and an empty bundle folder.
 
 mod absences;
+mod added_kinds;
 mod admission_proof;
 mod adoption;
 mod blocking;
@@ -265,6 +266,8 @@ scenarios! {
     ownership::a_kind_in_another_version_comes_once_and_goes,
     ownership::who_answers_every_repair_of_an_object_is_named_and_slowed_down,
     injection::who_applies_a_definition_may_drop_its_conversion,
+    added_kinds::a_config_map_carries_the_trust_bundle_for_pods_to_mount,
+    added_kinds::objects_of_a_kind_that_was_added_ask_as_webhooks_do,
     foreign_issuer::a_foreign_ca_is_replaced_in_one_step_without_a_failed_call,
     foreign_issuer::webhooks_of_one_configuration_trust_whom_each_asks_for,
     foreign_issuer::a_target_may_ask_for_the_ca_of_the_api_server,

@@ -22,6 +22,8 @@ pub(super) struct WebhookConfiguration {
     repairs: u64,
     pub(super) refuses: bool,
     pub(super) refused: bool,
+    /// Whether it is read as a file.
+    pub(super) is_file: bool,
 }
 
 /// A server.
@@ -93,6 +95,7 @@ impl WebhookConfiguration {
                 repairs: self.repairs,
                 wait: None,
             }),
+            is_file: self.is_file,
         }
     }
 }

@@ -29,6 +29,21 @@ fn a_regressed_target_is_repaired_before_the_next_ca_signs() {
 }
 
 #[test]
+fn who_reads_a_target_as_a_file_has_as_long_as_for_a_certificate() {
+    let mut world = settled();
+    world.targets[0].is_file = true;
+    world.targets[1].bundle = None;
+    world.request = Some("ca:1".to_owned());
+    step(&mut world);
+    step(&mut world);
+    assert_eq!(world.plan(&timing()).steps, []);
+    assert_eq!(world.plan(&timing()).wake_up, timing().reload);
+    assert!(timing().reload > timing().trust);
+    assert!(world.settle(&timing()));
+    assert_eq!(generation(&world), 2);
+}
+
+#[test]
 fn a_target_that_refuses_is_named_and_the_others_go_on() {
     let mut world = settled();
     world.targets[1].refuses = true;

@@ -1,3 +1,5 @@
+mod by_path;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use json_patch::Patch;
 use proptest::prelude::*;
@@ -23,37 +25,59 @@ fn service() -> Value {
 /// get one.
 fn targets() -> Vec<(Value, Vec<String>)> {
     let as_served = [
-        (crd(), "/spec/conversion/webhook/clientConfig"),
-        (validating(), "/webhooks/0/clientConfig /webhooks/1/clientConfig"),
-        (api_service(), "/spec"),
-        (extension_config(), "/spec/clientConfig"),
+        (crd(), "/spec/conversion/webhook/clientConfig/caBundle"),
+        (
+            validating(),
+            "/webhooks/0/clientConfig/caBundle /webhooks/1/clientConfig/caBundle",
+        ),
+        (api_service(), "/spec/caBundle"),
+        (extension_config(), "/spec/clientConfig/caBundle"),
+        (config_map(), "/data/ca-bundle.crt"),
     ];
     let as_served = as_served
         .into_iter()
-        .map(|(target, pointers)| (target, pointers.split(' ').map(str::to_owned).collect()));
+        .map(|(target, fields)| (target, fields.split(' ').map(str::to_owned).collect()));
     KINDS.iter().map(of_kind).chain(as_served).collect()
 }
 
 fn of_kind(kind: &TargetKind) -> (Value, Vec<String>) {
-    let mut target =
-        json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": "target"}});
+    let mut target = json!({"apiVersion": kind.api_version(), "kind": kind.kind,
+        "metadata": {"name": "target", "resourceVersion": "1"}});
     if let Some((field, value)) = kind.only_if {
         set(&mut target, field, value.into());
     }
-    let mut items = vec![String::new()];
-    if let Some(list) = kind.list {
-        set(
-            &mut target,
-            list,
-            json!([{"name": "a.example.com"}, {"name": "b.example.com"}]),
-        );
-        items = vec![format!("{list}/0"), format!("{list}/1")];
+    let mut fields = Vec::new();
+    for place in &kind.places {
+        let mut items = vec![String::new()];
+        if let Some(list) = &place.list {
+            set(
+                &mut target,
+                list,
+                json!([{"name": "a.example.com"}, {"name": "b.example.com"}]),
+            );
+            items = vec![format!("{list}/0"), format!("{list}/1")];
+        }
+        for item in items {
+            let holder = item + &place.holder;
+            if place.surroundings == Surroundings::Server {
+                set(&mut target, &format!("{holder}/service"), service());
+            }
+            fields.push(format!("{holder}/{}", place.field));
+        }
     }
-    let pointers: Vec<_> = items.into_iter().map(|item| item + kind.holder).collect();
-    for pointer in &pointers {
-        set(&mut target, &format!("{pointer}/service"), service());
+    (target, fields)
+}
+
+/// What a target holds where a trust bundle is.
+fn held(target: &Value, trust: &TrustBundle) -> String {
+    held_pem(target, &trust.to_pem())
+}
+
+fn held_pem(target: &Value, pem: &str) -> String {
+    match TargetKind::of(target).unwrap().places[0].encoding {
+        Encoding::Base64 => STANDARD.encode(pem),
+        Encoding::Pem => pem.to_owned(),
     }
-    (target, pointers)
 }
 
 /// Puts a value at a JSON pointer, and objects on the way there.
@@ -95,6 +119,13 @@ fn api_service() -> Value {
     })
 }
 
+fn config_map() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "target", "namespace": "n", "resourceVersion": "1"}, "data": {"other": "a"},
+    })
+}
+
 /// In another version than the one that is watched.
 fn extension_config() -> Value {
     json!({
@@ -131,10 +162,10 @@ fn annotated(mut target: Value, annotation: &str, value: &str) -> Value {
 #[test]
 fn every_kind_gets_the_bundle_in_its_places_and_nothing_else_changes() {
     let trust = trust(1);
-    for (target, pointers) in targets() {
+    for (target, fields) in targets() {
         let mut expected = target.clone();
-        for pointer in &pointers {
-            expected.pointer_mut(pointer).unwrap()["caBundle"] = STANDARD.encode(trust.to_pem()).into();
+        for field in &fields {
+            set(&mut expected, field, held(&target, &trust).into());
         }
         let patched = inject(&target, &trust);
         assert_eq!(patched, expected);
@@ -146,22 +177,23 @@ fn every_kind_gets_the_bundle_in_its_places_and_nothing_else_changes() {
 fn a_lost_garbage_or_foreign_bundle_is_repaired() {
     let (ours, foreign) = (trust(1), trust(2));
     let reordered = ours.to_pem() + &foreign.to_pem();
-    let garbage = [
-        json!(""),
-        Value::Null,
-        json!("Cg=="),
-        json!("%%%"),
-        json!(7),
-        json!(STANDARD.encode("garbage")),
-        json!(STANDARD.encode(foreign.to_pem())),
-        json!(STANDARD.encode(reordered)),
-        json!(STANDARD.encode(&ours.to_pem()[..300])),
-    ];
-    for (target, pointers) in targets() {
+    for (target, fields) in targets() {
+        let held = |pem: &str| json!(held_pem(&target, pem));
+        let garbage = [
+            json!(""),
+            Value::Null,
+            json!("Cg=="),
+            json!("%%%"),
+            json!(7),
+            held("garbage"),
+            held(&foreign.to_pem()),
+            held(&reordered),
+            held(&ours.to_pem()[..300]),
+        ];
         let good = inject(&target, &ours);
         for value in &garbage {
             let mut broken = good.clone();
-            broken.pointer_mut(&pointers[0]).unwrap()["caBundle"] = value.clone();
+            set(&mut broken, &fields[0], value.clone());
             assert_eq!(inject(&broken, &ours), good, "{value} in {}", target["kind"]);
         }
     }
@@ -191,10 +223,11 @@ fn the_same_certificates_in_other_bytes_are_left_as_they_are() {
         .rev()
         .map(Certificate::to_pem)
         .collect();
-    for (target, pointers) in targets() {
+    for (target, fields) in targets() {
         let mut target = inject(&target, &both);
-        let written = STANDARD.encode(format!("# ours\n{reversed}").replace('\n', "\r\n"));
-        target.pointer_mut(&pointers[0]).unwrap()["caBundle"] = written.into();
+        let written = format!("# ours\n{reversed}").replace('\n', "\r\n");
+        let written = held_pem(&target, &written);
+        set(&mut target, &fields[0], written.into());
         assert_eq!(plan(&target, &both), Ok(None));
     }
 }
@@ -303,13 +336,14 @@ fn other_kinds_are_refused() {
 #[test]
 fn holders_tell_what_clients_trust() {
     let (one, other) = (trust(1), trust(2));
+    let definition = TargetKind::of(&crd()).unwrap();
     let target = inject(&crd(), &one);
-    let holder = TargetKind::of(&target).unwrap().holders(&target).remove(0);
-    assert_eq!(holder.host.as_deref(), Some(HOOK));
+    let holder = definition.holders(&target).remove(0);
+    assert_eq!(holder.server, CalledServer::Host(HOOK.to_owned()));
     assert!(holder.carries(&one));
     assert!(!holder.carries(&other));
     let target = crd();
-    let holder = TargetKind::of(&target).unwrap().holders(&target).remove(0);
+    let holder = definition.holders(&target).remove(0);
     assert_eq!(holder.ca_bundle(), CaBundle::Missing);
 }
 
@@ -320,6 +354,7 @@ fn wild() -> impl Strategy<Value = Value> {
         "webhooks",
         "clientConfig",
         "caBundle",
+        "ca-bundle.crt",
         "service",
         "name",
         "namespace",
@@ -360,11 +395,11 @@ fn wild() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_target_is_too_wild(spec in wild(), webhooks in wild(), metadata in wild(), index in 0..KINDS.len()) {
+    fn no_target_is_too_wild(spec in wild(), webhooks in wild(), data in wild(), metadata in wild(), index in 0..KINDS.len()) {
         static EVERYTHING: std::sync::LazyLock<Injection> = std::sync::LazyLock::new(|| Injection::new(trust(1), Reach::everything()));
         let mut target = json!({
             "apiVersion": KINDS[index].api_version(), "kind": KINDS[index].kind,
-            "metadata": metadata, "spec": spec, "webhooks": webhooks,
+            "metadata": metadata, "spec": spec, "webhooks": webhooks, "data": data,
         });
         if target["metadata"].is_object() {
             target["metadata"]["name"] = json!("target");
@@ -374,28 +409,38 @@ proptest! {
             json_patch::patch(&mut target, &patch).unwrap();
             prop_assert!(!matches!(EVERYTHING.plan(&target), Ok(Some(_))));
         }
-        let _ = (release(&target), withdrawal(&target));
+        let _ = (release(&target), withdrawal(&target, &TargetKinds::default()));
     }
 }
 
 #[test]
 fn a_change_of_trust_is_told_from_any_other() {
-    for (before, pointers) in targets() {
+    let kinds = TargetKinds::default();
+    for (before, fields) in targets() {
         let mut after = before.clone();
         after["metadata"]["generation"] = 2.into();
         after["metadata"]["resourceVersion"] = "2".into();
         after["metadata"]["managedFields"] = json!([{"manager": "m"}]);
-        for pointer in &pointers {
-            after.pointer_mut(pointer).unwrap()["caBundle"] = CaBundle::encode(&trust(1)).into();
+        for field in &fields {
+            set(&mut after, field, held(&before, &trust(1)).into());
         }
-        assert!(differs_in_trust_only(&before, &after), "{after}");
-        assert!(differs_in_trust_only(&after, &before), "{after}");
+        if before.get("data").is_none() && after.get("data").is_some() {
+            // What holds it is made with it.
+            continue;
+        }
+        assert!(differs_in_trust_only(&before, &after, &kinds), "{after}");
+        assert!(differs_in_trust_only(&after, &before, &kinds), "{after}");
         let mut elsewhere = after.clone();
-        elsewhere.pointer_mut(&pointers[0]).unwrap()["url"] = "https://elsewhere".into();
+        let (holder, _) = fields[0].rsplit_once('/').unwrap();
+        set(
+            &mut elsewhere,
+            &format!("{holder}/url"),
+            "https://elsewhere".into(),
+        );
         let mut labelled = after.clone();
         labelled["metadata"]["labels"] = json!({"a": "b"});
         for other in [elsewhere, labelled] {
-            assert!(!differs_in_trust_only(&before, &other), "{other}");
+            assert!(!differs_in_trust_only(&before, &other, &kinds), "{other}");
         }
     }
 }

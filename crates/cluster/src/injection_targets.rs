@@ -1,0 +1,187 @@
+//! The kinds that InjectionTargets add to those of targets.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use thiserror::Error;
+use windlass_api::{CaBundleEncoding, CaBundleReaders, InjectionTargetSpec};
+use windlass_object::{names, object};
+use windlass_trust::injection::{
+    BundleReader, CaBundlePlace, Encoding, InvalidPath, KINDS, TargetKind, TargetKinds,
+};
+
+use crate::kind::{Kind, kinds};
+
+/// Why an InjectionTarget adds no kind.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidInjectionTarget {
+    /// Its spec is not one.
+    #[error("spec: {0}")]
+    Spec(
+        /// What is wrong with it.
+        String,
+    ),
+    /// Some of its paths lead nowhere.
+    #[error("{}", paths(.0))]
+    Paths(
+        /// Which, as they are written, and why.
+        Vec<(usize, String, InvalidPath)>,
+    ),
+    /// The kind needs no InjectionTarget, or must not have any.
+    #[error(
+        "spec.kind: {0} may not be added: objects of this kind ask for CA bundles by themselves, or Windlass reads them for other purposes"
+    )]
+    Reserved(
+        /// The kind.
+        String,
+    ),
+    /// Another InjectionTarget adds the kind.
+    #[error("spec.kind: InjectionTarget {0} adds the same kind: delete one of them")]
+    Taken(
+        /// Its name.
+        String,
+    ),
+}
+
+/// The kinds that Windlass reads for other purposes than CA bundles: of them, other parts of an object matter.
+const READ: [Kind; 9] = [
+    kinds::NAMESPACE,
+    kinds::SECRET,
+    kinds::SERVICE,
+    kinds::POD,
+    kinds::ENDPOINT_SLICE,
+    kinds::DEPLOYMENT,
+    kinds::REPLICA_SET,
+    kinds::EVENT,
+    kinds::LEASE,
+];
+
+/// The kinds of targets with those that InjectionTargets add.
+pub(crate) fn target_kinds(all: &[Arc<Value>]) -> TargetKinds {
+    let added = all.iter().filter_map(|target| added(target, all).ok());
+    TargetKinds::with(added)
+}
+
+/// The kind that an InjectionTarget adds, among `all` that there are: of several that add the same kind, the first by its name does.
+///
+/// # Errors
+///
+/// When it adds none.
+pub fn added(target: &Value, all: &[Arc<Value>]) -> Result<TargetKind, InvalidInjectionTarget> {
+    let kind = read(target)?;
+    let name = |target: &Value| object::text(target, "/metadata/name").map(str::to_owned);
+    let own_name = name(target);
+    let earlier = all.iter().filter(|other| name(other) < own_name);
+    let mut same = earlier.filter(|other| read(other).is_ok_and(|other| other.is(&kind.group, &kind.kind)));
+    match same.next().and_then(|other| name(other)) {
+        Some(other) => Err(InvalidInjectionTarget::Taken(other)),
+        None => Ok(kind),
+    }
+}
+
+/// What an InjectionTarget says, whatever others do.
+fn read(target: &Value) -> Result<TargetKind, InvalidInjectionTarget> {
+    let spec = target.get("spec").cloned().unwrap_or_default();
+    let spec: InjectionTargetSpec =
+        serde_json::from_value(spec).map_err(|error| InvalidInjectionTarget::Spec(error.to_string()))?;
+    let is_read = |known: &Kind| known.group_version().0 == spec.group && known.kind == spec.kind;
+    let is_known = KINDS.iter().any(|known| known.is(&spec.group, &spec.kind));
+    if is_known || spec.group == names::GROUP || READ.iter().any(is_read) {
+        return Err(InvalidInjectionTarget::Reserved(spec.kind));
+    }
+    let (mut places, mut invalid) = (Vec::new(), Vec::new());
+    for (index, path) in spec.paths.into_iter().enumerate() {
+        let encoding = match path.encoding {
+            CaBundleEncoding::Base64 => Encoding::Base64,
+            CaBundleEncoding::Pem => Encoding::Pem,
+        };
+        match CaBundlePlace::at(&path.path, encoding) {
+            Ok(place) => places.push(place),
+            Err(problem) => invalid.push((index, path.path, problem)),
+        }
+    }
+    if !invalid.is_empty() {
+        return Err(InvalidInjectionTarget::Paths(invalid));
+    }
+    Ok(TargetKind {
+        group: spec.group.into(),
+        version: spec.version.into(),
+        older: &[],
+        kind: spec.kind.into(),
+        plural: spec.plural.into(),
+        places,
+        only_if: None,
+        dropped_as_a_whole: None,
+        reader: match spec.readers {
+            CaBundleReaders::Watch => BundleReader::Watch,
+            CaBundleReaders::Files => BundleReader::Files,
+        },
+    })
+}
+
+fn paths(invalid: &[(usize, String, InvalidPath)]) -> String {
+    let problems = invalid
+        .iter()
+        .map(|(index, path, problem)| format!("spec.paths[{index}].path: {path:?} {problem}"));
+    problems.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn injection_target(name: &str, group: &str, kind: &str, paths: &[&str]) -> Arc<Value> {
+        let paths: Vec<_> = paths.iter().map(|path| json!({"path": path})).collect();
+        Arc::new(json!({
+            "apiVersion": names::API_VERSION, "kind": "InjectionTarget", "metadata": {"name": name},
+            "spec": {"group": group, "version": "v1", "kind": kind, "plural": "things", "paths": paths},
+        }))
+    }
+
+    #[test]
+    fn each_kind_is_added_once() {
+        let gateway = |name| injection_target(name, "example.com", "Gateway", &["/spec/caBundle"]);
+        let other = injection_target("c", "other.example.com", "Gateway", &["/spec/caBundle"]);
+        let all = [gateway("a"), gateway("b"), other];
+        let kinds = target_kinds(&all);
+        let added_kinds: Vec<_> = kinds.added().iter().map(TargetKind::api_version).collect();
+        assert_eq!(added_kinds, ["example.com/v1", "other.example.com/v1"]);
+        assert_eq!(
+            added(&all[1], &all),
+            Err(InvalidInjectionTarget::Taken("a".to_owned()))
+        );
+        assert!(added(&all[1], &all[1..]).is_ok(), "the first has gone");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told_all_at_once() {
+        let paths = injection_target("a", "example.com", "Gateway", &["/spec/a", "spec", "/status/a"]);
+        assert_eq!(
+            added(&paths, &[]).unwrap_err().to_string(),
+            "spec.paths[1].path: \"spec\" must be names of fields after a / each, for example /spec/caBundle or \
+             /webhooks/*/clientConfig/caBundle; spec.paths[2].path: \"/status/a\" must not be in apiVersion, kind, metadata or \
+             status"
+        );
+        let error = added(&json!({"spec": {"kind": 7}}), &[]).unwrap_err();
+        assert!(error.to_string().starts_with("spec: "), "{error}");
+    }
+
+    #[test]
+    fn a_kind_that_windlass_knows_is_not_added() {
+        for (group, kind) in [
+            ("apiextensions.k8s.io", "CustomResourceDefinition"),
+            ("", "ConfigMap"),
+            ("", "Secret"),
+            ("apps", "Deployment"),
+            (names::GROUP, "ServingCertificate"),
+        ] {
+            let target = injection_target("a", group, kind, &["/spec/a"]);
+            assert_eq!(
+                added(&target, &[]),
+                Err(InvalidInjectionTarget::Reserved(kind.to_owned()))
+            );
+        }
+    }
+}

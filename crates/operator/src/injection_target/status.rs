@@ -1,0 +1,184 @@
+//! What the status of an InjectionTarget says: whether its kind is watched, and which rights that takes.
+
+use jiff::Timestamp;
+use serde_json::json;
+use windlass_api::{InjectionTarget, InjectionTargetStatus};
+use windlass_cluster::injection_targets::InvalidInjectionTarget;
+use windlass_trust::injection::TargetKind;
+
+use crate::{
+    admission::CERTIFICATES_ACCOUNT,
+    install::status::{ConditionUpdate, Conditions},
+};
+
+/// What is seen of the objects of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// They have been asked for.
+    Pending,
+    /// The API server does not let us, or does not answer.
+    Refused(String),
+    /// The cluster does not serve the kind.
+    NotServed,
+    /// All of them, of which so many ask for a CA bundle.
+    Seen(usize),
+}
+
+/// The account of a process that runs all controllers.
+const ACCOUNT: &str = "windlass";
+
+/// The status of `target`, from what it `added` and what was seen of that.
+pub(super) fn next(
+    target: &InjectionTarget,
+    added: &Result<TargetKind, InvalidInjectionTarget>,
+    listed: Option<Listed>,
+    own_namespace: &str,
+    now: Timestamp,
+) -> InjectionTargetStatus {
+    let name = target.metadata.name.as_deref().unwrap_or_default();
+    let generation = target.metadata.generation;
+    let known = target.status.clone().unwrap_or_default();
+    let listed = listed.unwrap_or(Listed::Pending);
+    let mut next = InjectionTargetStatus {
+        observed_generation: generation,
+        targets: match listed {
+            Listed::Seen(count) => Some(i64::try_from(count).unwrap_or(i64::MAX)),
+            _ => None,
+        },
+        rights: added.as_ref().ok().map(|kind| rights(kind, name, own_namespace)),
+        conditions: known.conditions,
+    };
+    let (accepted, ready) = match added {
+        Err(invalid) => {
+            let refused = ConditionUpdate::fails(reason(invalid), invalid.to_string());
+            (refused.clone(), refused)
+        }
+        Ok(kind) => (
+            ConditionUpdate::holds(
+                "Accepted",
+                format!("objects of {} may ask for CA bundles", kind.kind),
+            ),
+            ready(kind, name, &listed),
+        ),
+    };
+    for (condition_type, verdict) in [("Accepted", accepted), ("Ready", ready)] {
+        next.conditions.record(condition_type, verdict, generation, now);
+    }
+    next
+}
+
+fn reason(invalid: &InvalidInjectionTarget) -> &'static str {
+    match invalid {
+        InvalidInjectionTarget::Spec(_) | InvalidInjectionTarget::Paths(_) => "Invalid",
+        InvalidInjectionTarget::Reserved(_) => "KindReserved",
+        InvalidInjectionTarget::Taken(_) => "KindTaken",
+    }
+}
+
+fn ready(kind: &TargetKind, name: &str, listed: &Listed) -> ConditionUpdate {
+    let TargetKind {
+        group,
+        version,
+        plural,
+        ..
+    } = kind;
+    match listed {
+        Listed::Pending => ConditionUpdate::unknown("Listing", format!("waiting for a list of {plural}")),
+        Listed::NotServed => ConditionUpdate::fails(
+            "NotServed",
+            format!(
+                "waiting for the cluster to serve {plural} of {group}/{version}: create its CustomResourceDefinition"
+            ),
+        ),
+        Listed::Refused(problem) => ConditionUpdate::fails(
+            "Unlisted",
+            format!(
+                "{problem}. If rights are missing: kubectl get injectiontarget {name} -o jsonpath='{{.status.rights}}' | \
+                 kubectl apply -f -"
+            ),
+        ),
+        Listed::Seen(_) => ConditionUpdate::holds("Watched", format!("{plural} are watched")),
+    }
+}
+
+/// YAML of a role with what injecting into a kind takes, and of its binding.
+fn rights(kind: &TargetKind, name: &str, own_namespace: &str) -> String {
+    let role = format!("windlass-injection-target-{name}");
+    let metadata = json!({"name": role});
+    let subjects = [ACCOUNT, CERTIFICATES_ACCOUNT]
+        .map(|account| json!({"kind": "ServiceAccount", "name": account, "namespace": own_namespace}));
+    let documents = [
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata,
+            "rules": [{
+                "apiGroups": [kind.group], "resources": [kind.plural], "verbs": ["get", "list", "watch", "patch"],
+            }],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": subjects,
+        }),
+    ];
+    // What is made of text alone is written without fail.
+    let documents = documents.map(|document| serde_saphyr::to_string(&document).unwrap_or_default());
+    documents.join("---\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn target() -> InjectionTarget {
+        let target = json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "InjectionTarget",
+            "metadata": {"name": "gateways", "generation": 2},
+            "spec": {"group": "example.com", "version": "v1", "kind": "Gateway", "plural": "gateways",
+                "paths": [{"path": "/spec/caBundle"}]},
+        });
+        serde_json::from_value(target).unwrap()
+    }
+
+    fn said(listed: Option<Listed>) -> InjectionTargetStatus {
+        let target = target();
+        let object = serde_json::to_value(&target).unwrap();
+        let added = windlass_cluster::injection_targets::added(&object, &[]);
+        next(&target, &added, listed, "windlass-system", Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn what_is_seen_of_a_kind_is_said() {
+        for (listed, status, reason, targets) in [
+            (Listed::Pending, "Unknown", "Listing", None),
+            (Listed::NotServed, "False", "NotServed", None),
+            (Listed::Refused("forbidden".to_owned()), "False", "Unlisted", None),
+            (Listed::Seen(3), "True", "Watched", Some(3)),
+        ] {
+            let said = said(Some(listed));
+            let ready = said.conditions.find("Ready").unwrap();
+            assert_eq!(
+                (&*ready.status, &*ready.reason, said.targets),
+                (status, reason, targets)
+            );
+            assert!(said.conditions.holds("Accepted"));
+            assert_eq!(said.observed_generation, Some(2));
+        }
+    }
+
+    #[test]
+    fn the_rights_are_a_role_and_its_binding() {
+        let rights = said(None).rights.unwrap();
+        let documents: Vec<Value> = rights
+            .split("---\n")
+            .map(|document| serde_saphyr::from_str(document).unwrap())
+            .collect();
+        assert_eq!(
+            documents[0]["rules"],
+            json!([{"apiGroups": ["example.com"], "resources": ["gateways"], "verbs": ["get", "list", "watch", "patch"]}])
+        );
+        assert_eq!(documents[1]["roleRef"]["name"], documents[0]["metadata"]["name"]);
+        assert_eq!(documents[1]["subjects"][1]["namespace"], "windlass-system");
+    }
+}
