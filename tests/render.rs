@@ -8,12 +8,13 @@ use std::{
 };
 
 /// The sample bundles, and the namespace that each is to watch, if it cannot watch all.
-const SAMPLES: [(&str, Option<&str>); 5] = [
+const SAMPLES: [(&str, Option<&str>); 6] = [
     ("sample.v1", None),
     ("sample.v2", None),
     ("conversion-only", None),
     ("rival", None),
     ("own-namespace", Some("operators")),
+    ("runtime-extension", None),
 ];
 
 fn windlass(arguments: &[&str]) -> Output {

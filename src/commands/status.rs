@@ -211,7 +211,7 @@ impl Entry {
         (!self.status.conditions.is_empty()).then_some(table)
     }
 
-    /// A line for each conversion and each webhook configuration; `None` where there is none.
+    /// A line for each conversion, and each webhook configuration, ExtensionConfig and APIService; `None` where there is none.
     fn webhooks(&self) -> Option<Table> {
         let mut table = Table::new(&["WEBHOOK", "TYPE", "STATE"]);
         for conversion in &self.status.conversions {

@@ -254,7 +254,7 @@ pub struct BundleDeploymentStatus {
     /// The conversion of each CustomResourceDefinition that the bundle claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversions: Vec<ConversionStatus>,
-    /// The admission webhooks.
+    /// The admission webhooks, and the ExtensionConfigs and APIServices that the bundle contains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<WebhookStatus>,
     /// The ServingCertificates of the bundle.
@@ -300,13 +300,13 @@ pub struct ConversionStatus {
     pub state: WebhookState,
 }
 
-/// One admission webhook.
+/// One admission webhook, ExtensionConfig or APIService.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookStatus {
-    /// Name of the webhook configuration.
+    /// Name of the webhook configuration, ExtensionConfig or APIService.
     pub name: String,
-    /// Type of the webhook: `ValidatingAdmissionWebhook` or `MutatingAdmissionWebhook`.
+    /// Type of the webhook: `ValidatingAdmissionWebhook` or `MutatingAdmissionWebhook`; or `ExtensionConfig` or `APIService`.
     #[serde(rename = "type")]
     pub webhook_type: String,
     /// State of the webhook.

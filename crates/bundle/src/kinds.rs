@@ -33,8 +33,9 @@ const CONSOLE: &str = "console.openshift.io/v1";
 
 impl BundledKind {
     /// Every kind, as in `supported_resources.go` of operator-registry; but that calls VerticalPodAutoscaler
-    /// cluster-scoped, which it is not.
-    pub const ALL: [Self; 20] = [
+    /// cluster-scoped, which it is not. It knows neither ExtensionConfigs nor APIServices, since nobody there proves whom they
+    /// call.
+    pub const ALL: [Self; 22] = [
         namespaced("v1", "ServiceAccount", "serviceaccounts").within(Phase::Identity),
         namespaced(RBAC, "Role", "roles").within(Phase::Identity),
         namespaced(RBAC, "RoleBinding", "rolebindings").within(Phase::Identity),
@@ -60,6 +61,14 @@ impl BundledKind {
         cluster_scoped(CONSOLE, "ConsoleCLIDownload", "consoleclidownloads").optional(),
         cluster_scoped(CONSOLE, "ConsoleLink", "consolelinks").optional(),
         cluster_scoped(CONSOLE, "ConsolePlugin", "consoleplugins").optional(),
+        cluster_scoped(
+            "runtime.cluster.x-k8s.io/v1beta2",
+            "ExtensionConfig",
+            "extensionconfigs",
+        )
+        .within(Phase::Callers)
+        .optional(),
+        cluster_scoped("apiregistration.k8s.io/v1", "APIService", "apiservices").within(Phase::Callers),
     ];
 
     /// By which an operator says whether it can be upgraded. One comes with every bundle, which brings none along itself.
@@ -127,7 +136,7 @@ impl Phase {
             "CustomResourceDefinition" => Self::Crds,
             // Of pods there are only canaries: bundles bring none.
             "Deployment" | "Pod" => Self::Deployments,
-            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Admission,
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Callers,
             _ => BundledKind::named(kind).map_or(Self::Configuration, |bundled| bundled.phase),
         }
     }

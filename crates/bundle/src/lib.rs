@@ -55,6 +55,7 @@
 //! assert_eq!(problems[0].to_string(), "manifests/job.yaml: $.kind: unsupported resource \"a\" with kind \"Job\"");
 //! ```
 
+mod callers;
 pub mod check;
 mod kinds;
 mod parse;
@@ -65,9 +66,10 @@ pub mod requirements;
 pub mod sources;
 pub mod upgrade;
 
+pub use callers::Unserved;
 pub use kinds::BundledKind;
 pub use parse::{
-    Bundle, ClusterServiceVersion, DeploymentSpec, Files, InstallMode, Manifest, ParsedBundle, Permission,
-    WebhookDefinition, WebhookType, crds, read_crds, rule,
+    ApiServiceDefinition, Bundle, ClusterServiceVersion, DeploymentSpec, Files, InstallMode, Manifest,
+    ParsedBundle, Permission, WebhookDefinition, WebhookType, crds, read_crds, rule,
 };
 pub use phase::Phase;

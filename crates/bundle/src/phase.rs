@@ -15,8 +15,8 @@ pub enum Phase {
     Crds,
     /// Deployments.
     Deployments,
-    /// Webhook configurations: armed after proof.
-    Admission,
+    /// What sends traffic to servers of the bundle: webhook configurations, ExtensionConfigs and APIServices. Armed after proof.
+    Callers,
 }
 
 // === impl Phase ===
@@ -30,6 +30,6 @@ impl Phase {
         Self::Certificates,
         Self::Crds,
         Self::Deployments,
-        Self::Admission,
+        Self::Callers,
     ];
 }

@@ -150,17 +150,27 @@ fn message(object: &Value, ready: &Condition<'_>) -> String {
 pub(in crate::commands) fn summary(object: &Value) -> String {
     let bundle = text(object, "/status/installed/name").unwrap_or("the bundle");
     let namespace = text(object, "/spec/namespace").unwrap_or_default();
-    let count = |field: &str| items(object, field).len();
-    let (conversions, webhooks) = (count("/status/conversions"), count("/status/webhooks"));
+    let conversions = items(object, "/status/conversions").len();
+    let webhooks = items(object, "/status/webhooks");
+    let of = |kind: &str| {
+        let types = webhooks.iter().map(|webhook| text(webhook, "/type"));
+        types.filter(|of| *of == Some(kind)).count()
+    };
+    let others = ["ExtensionConfig", "APIService"].map(|kind| (of(kind), kind));
+    let configurations = webhooks.len() - others.iter().map(|(count, _)| count).sum::<usize>();
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    let others: String = others
+        .map(|(count, kind)| format!(", {}", counted(count, kind)))
+        .collect();
     let rest = if is_rewriting(object) {
         "; stored objects are still being rewritten, see windlass status"
     } else {
         ""
     };
     format!(
-        "{bundle} is installed in {namespace}; armed: {}, {}{rest}",
+        "{bundle} is installed in {namespace}; armed: {}, {}{others}{rest}",
         counted(conversions, "conversion"),
-        counted(webhooks, "webhook configuration")
+        counted(configurations, "webhook configuration")
     )
 }
 
@@ -191,6 +201,23 @@ mod tests {
             "metadata": {"uid": "u", "generation": generation}, "spec": {"source": {}},
             "status": {"observedGeneration": observed, "conditions": conditions},
         })
+    }
+
+    #[test]
+    fn what_is_armed_beside_webhooks_is_counted_apart() {
+        let webhook = |kind: &str| json!({"name": "a", "type": kind, "state": "Armed"});
+        let mut object = deployment(1, 1, &[]);
+        object["spec"]["namespace"] = "n".into();
+        object["status"]["installed"] = json!({"name": "a.v1"});
+        object["status"]["webhooks"] = json!([
+            webhook("MutatingAdmissionWebhook"),
+            webhook("ExtensionConfig"),
+            webhook("ExtensionConfig"),
+        ]);
+        assert_eq!(
+            summary(&object),
+            "a.v1 is installed in n; armed: 0 conversions, 1 webhook configuration, 2 ExtensionConfigs"
+        );
     }
 
     fn watched(before: Option<i64>) -> Watched {

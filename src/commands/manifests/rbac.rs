@@ -84,6 +84,7 @@ armed. Also, before the schema of a CRD changes, its objects are tried against t
 After an upgrade has changed the storage version of a CRD, its stored objects are rewritten: for as long as that takes,
 and for the resources of that CRD only, the operator grants itself `get` and `patch` by a separate ClusterRole.
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
+APIServices and ExtensionConfigs are created only for bundles that contain them, and only these are deleted.
 Pods are created only as canaries of upgrades, and only these are deleted.
 StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.
 ReplicaSets are deleted only where the selector of a bundle's Deployment changes: its old pods serve until the new ones do.";

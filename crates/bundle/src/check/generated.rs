@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use windlass_object::{JsonPath, Problem};
 
 use super::{names, permissions, webhook_definitions::webhook_definitions};
-use crate::parse::{Bundle, rule};
-use crate::render;
+use crate::{
+    callers::{Backend, Caller},
+    parse::{Bundle, Manifest, rule},
+    render,
+};
 
 /// What an install creates, by kind and name, and what for.
 type Generated = BTreeMap<(&'static str, String), String>;
@@ -15,8 +18,15 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut generated = Generated::new();
     check_service_accounts(bundle, &mut generated, problems);
     check_services(bundle, &mut generated, problems);
+    for definition in bundle.csv().owned_api_services() {
+        let source = "spec.apiservicedefinitions.owned".to_owned();
+        generated.insert(("APIService", definition.name()), source);
+    }
     for manifest in &bundle.others {
         let (kind, name) = (manifest.kind(), manifest.name());
+        if is_replaced(bundle, manifest) {
+            continue;
+        }
         let source = generated
             .iter()
             .find(|((generated, own), _)| *generated == kind && own == name)
@@ -52,7 +62,23 @@ fn check_service_accounts(bundle: &Bundle, generated: &mut Generated, problems: 
     }
 }
 
-/// Adds both Services and the Secret of every Deployment with webhooks.
+/// Whether a Service that the bundle brings along gives way to the one that is created for whom it leads to.
+fn is_replaced(bundle: &Bundle, manifest: &Manifest) -> bool {
+    called(bundle).any(|backend| {
+        let has_webhooks =
+            webhook_definitions(bundle).any(|(_, webhook)| webhook.deployment_name() == backend.deployment);
+        backend.service == Some(manifest)
+            && !has_webhooks
+            && render::names::service(backend.deployment) == manifest.name()
+    })
+}
+
+/// Where what the bundle brings along leads that calls its Deployments.
+fn called(bundle: &Bundle) -> impl Iterator<Item = Backend<'_>> {
+    Caller::all(bundle).filter_map(|caller| caller.backend(bundle).ok())
+}
+
+/// Adds both Services and the Secret of every Deployment that is called.
 fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec<Problem>) {
     let list = JsonPath::of("spec.install.spec.deployments");
     let mut seen: Vec<&str> = Vec::new();
@@ -60,7 +86,8 @@ fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec
         let name = deployment.name();
         let has_webhooks = webhook_definitions(bundle).any(|(_, webhook)| webhook.deployment_name() == name);
         // A name that is no name, or is there twice, is reported as that.
-        if !has_webhooks || seen.contains(&name) || !names::subdomain(name).is_empty() {
+        let is_called = has_webhooks || called(bundle).any(|backend| backend.deployment == name);
+        if !is_called || seen.contains(&name) || !names::subdomain(name).is_empty() {
             continue;
         }
         seen.push(name);

@@ -1,8 +1,7 @@
 //! The package, the name and version of the ClusterServiceVersion, and how it may be installed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object, rfc1123::LABEL_LENGTH};
 
 use super::names;
@@ -99,15 +98,79 @@ fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
 }
 
 fn check_api_services(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    let owned = bundle
-        .csv
-        .object
-        .pointer("/spec/apiservicedefinitions/owned")
-        .and_then(Value::as_array);
-    if owned.is_some_and(|owned| !owned.is_empty()) {
-        // The spelling is OLM's.
-        let message = "unsupported bundle: apiServiceDefintions are not supported";
-        let path = JsonPath::of("spec.apiservicedefinitions.owned");
-        problems.push(bundle.csv.problem(&path, rule::API_SERVICE, message));
+    let list = JsonPath::of("spec.apiservicedefinitions.owned");
+    let mut seen: BTreeMap<String, (&str, i64)> = BTreeMap::new();
+    for (index, definition) in bundle.csv().owned_api_services().enumerate() {
+        let mut problem = |field: &str, message: String| {
+            let path = list.item(index).field(field);
+            problems.push(bundle.csv.problem(&path, rule::API_SERVICE, message));
+        };
+        let missing = [("group", definition.group()), ("version", definition.version())]
+            .into_iter()
+            .find(|(_, value)| value.is_empty());
+        if let Some((field, _)) = missing {
+            problem(field, format!("an owned APIService has no {field}"));
+            continue;
+        }
+        let port = definition.port();
+        if !(1..=65535).contains(&port) {
+            let name = definition.name();
+            let message = format!("containerPort {port} of APIService '{name}' must be between 1 and 65535");
+            problem("containerPort", message);
+        }
+        let server = (definition.deployment_name(), port);
+        let first = *seen.entry(definition.name()).or_insert(server);
+        if first != server {
+            let message = format!(
+                "APIService '{}' is served by deployment '{}' on port {port}, and by deployment '{}' on port {}",
+                definition.name(),
+                server.0,
+                first.0,
+                first.1
+            );
+            problem("deploymentName", message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::render::sample;
+
+    #[test]
+    fn an_owned_api_service_has_one_server() {
+        let owned = |version: &str, deployment: &str, port: i64| {
+            json!({"group": "a.example.com", "version": version, "kind": "A", "name": "as",
+                "deploymentName": deployment, "containerPort": port})
+        };
+        for (definitions, expected) in [
+            (json!([owned("v1", "a", 0), owned("v1", "a", 443)]), None),
+            (json!([owned("v1", "a", 0), owned("v2", "b", 0)]), None),
+            (
+                json!([owned("v1", "a", 0), owned("v1", "b", 0)]),
+                Some("is served by deployment 'b' on port 443, and by deployment 'a' on port 443"),
+            ),
+            (
+                json!([owned("", "a", 0)]),
+                Some("an owned APIService has no version"),
+            ),
+            (
+                json!([owned("v1", "a", 70_000)]),
+                Some("must be between 1 and 65535"),
+            ),
+        ] {
+            let mut bundle = sample::bundle();
+            bundle.csv.object["spec"]["apiservicedefinitions"]["owned"] = definitions;
+            let mut problems = Vec::new();
+            check_api_services(&bundle, &mut problems);
+            let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            match expected {
+                None => assert_eq!(messages, [""; 0]),
+                Some(expected) => assert!(messages[0].contains(expected), "{messages:?}"),
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! has too are OLM's (`operator-controller`, `render/registryv1/validators/validator.go`).
 
 mod admission;
+mod callers;
 mod conversions;
 mod crds;
 mod deployments;

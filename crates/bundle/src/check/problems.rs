@@ -3,8 +3,8 @@
 use windlass_object::{Problem, path::is_within};
 
 use super::{
-    admission, conversions, crds, deployments, generated, install, labels, objects, permissions, ports,
-    requirements, rules, webhooks,
+    admission, callers, conversions, crds, deployments, generated, install, labels, objects, permissions,
+    ports, requirements, rules, webhooks,
 };
 use crate::parse::{Bundle, Files, ParsedBundle, rule};
 
@@ -69,6 +69,7 @@ fn problems_of(bundle: &Bundle) -> Vec<Problem> {
     for subject in [
         install::check,
         objects::check,
+        callers::check,
         labels::check,
         generated::check,
         permissions::check,

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(rules(&bundle), [""; 0]);
         let rendered = render::render(&bundle, &sample::options("ns")).unwrap();
         assert_eq!(
-            sample::keys(&rendered.admission),
+            sample::keys(&rendered.callers),
             [
                 format!("ValidatingWebhookConfiguration {name}"),
                 format!("MutatingWebhookConfiguration {name}"),

@@ -45,6 +45,10 @@ pub struct Permission<'a>(pub &'a Value);
 #[derive(Clone, Copy, Debug)]
 pub struct WebhookDefinition<'a>(pub &'a Value);
 
+/// One entry of `spec.apiservicedefinitions.owned`.
+#[derive(Clone, Copy, Debug)]
+pub struct ApiServiceDefinition<'a>(pub &'a Value);
+
 // === impl InstallMode ===
 
 impl InstallMode {
@@ -174,6 +178,13 @@ impl<'a> ClusterServiceVersion<'a> {
             .map(WebhookDefinition)
     }
 
+    /// `spec.apiservicedefinitions.owned`.
+    pub fn owned_api_services(self) -> impl Iterator<Item = ApiServiceDefinition<'a>> {
+        object::items(self.0, "/spec/apiservicedefinitions/owned")
+            .iter()
+            .map(ApiServiceDefinition)
+    }
+
     /// Names of the CRDs in `spec.customresourcedefinitions.owned`.
     pub fn owned_crds(self) -> impl Iterator<Item = &'a str> {
         object::items(self.0, "/spec/customresourcedefinitions/owned")
@@ -215,6 +226,39 @@ impl<'a> Permission<'a> {
     }
 }
 
+// === impl ApiServiceDefinition ===
+
+impl<'a> ApiServiceDefinition<'a> {
+    /// The API group; empty when absent.
+    pub fn group(self) -> &'a str {
+        object::text(self.0, "/group").unwrap_or_default()
+    }
+
+    /// The version of the group; empty when absent.
+    pub fn version(self) -> &'a str {
+        object::text(self.0, "/version").unwrap_or_default()
+    }
+
+    /// The name of the APIService.
+    pub fn name(self) -> String {
+        format!("{}.{}", self.version(), self.group())
+    }
+
+    /// `deploymentName`; empty when absent.
+    pub fn deployment_name(self) -> &'a str {
+        object::text(self.0, "/deploymentName").unwrap_or_default()
+    }
+
+    /// The port of the Service and of the pods: `containerPort`, or 443 where it is absent or 0.
+    pub fn port(self) -> i64 {
+        self.0
+            .get("containerPort")
+            .and_then(Value::as_i64)
+            .filter(|port| *port != 0)
+            .unwrap_or(443)
+    }
+}
+
 // === impl WebhookDefinition ===
 
 impl<'a> WebhookDefinition<'a> {
@@ -250,6 +294,14 @@ impl<'a> WebhookDefinition<'a> {
     /// `targetPort`, a number or a name.
     pub fn target_port(self) -> Option<&'a Value> {
         self.0.get("targetPort").filter(|port| !port.is_null())
+    }
+
+    /// The port of the pods that it is served on: `targetPort`, or that of the Service where it is absent or 0.
+    pub fn served_port(self) -> Value {
+        self.target_port()
+            .filter(|port| port.as_i64() != Some(0))
+            .cloned()
+            .unwrap_or_else(|| self.port().into())
     }
 
     /// `webhookPath`.

@@ -19,7 +19,8 @@ mod tests;
 mod yaml_1_1;
 
 pub use cluster_service_version::{
-    ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition, WebhookType,
+    ApiServiceDefinition, ClusterServiceVersion, DeploymentSpec, InstallMode, Permission, WebhookDefinition,
+    WebhookType,
 };
 pub use model::{Bundle, Files, Manifest, ParsedBundle};
 pub use reading::read_crds;

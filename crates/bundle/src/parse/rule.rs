@@ -36,16 +36,17 @@ rules! {
     CSV_VERSION = "csv-version": "spec.version and spec.minKubeVersion are semantic versions";
     INSTALL_STRATEGY = "install-strategy": "the install strategy is deployment";
     INSTALL_MODES = "install-modes": "at least one known install mode is supported, and none is listed twice";
-    API_SERVICE = "api-service": "the bundle owns no APIService";
+    API_SERVICE = "api-service": "an APIService that the bundle owns has a group and a version, and one Deployment of the bundle serves it on one port";
 
     // Objects.
-    UNSUPPORTED_KIND = "unsupported-kind": "all objects are of kinds that OLM supports in a bundle";
+    UNSUPPORTED_KIND = "unsupported-kind": "all objects are of kinds that OLM supports in a bundle, or ExtensionConfigs or APIServices";
     API_VERSION_MISSING = "api-version-missing": "every object has an apiVersion";
     OBJECT_NAME = "object-name": "every object has a name that the API server accepts";
     OBJECT_DUPLICATE = "object-duplicate": "no object occurs twice";
     LABEL = "label": "labels have names and values that the API server accepts";
     GENERATED_NAME = "generated-name": "the API server accepts the names of the objects that an install creates";
     GENERATED_NAME_CLASH = "generated-name-clash": "the names of objects that an install creates differ from each other and from those of bundled objects";
+    CALLED_SERVICE = "called-service": "an ExtensionConfig or APIService calls a Service that leads to one Deployment of the bundle";
     PERMISSION_RULE = "permission-rule": "permission rules are complete, and namespaced rules have no nonResourceURLs";
 
     // Deployments.

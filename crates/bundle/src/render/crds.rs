@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_object::{ca_injectors::OTHER_CA_INJECTORS, json, object};
+use windlass_object::{json, object};
 
 use super::{
-    error::RenderError, options::CertificateProvider, serving_deployments::ServingDeployment, webhooks,
+    error::RenderError, options::CertificateProvider, serving_deployments::ServingDeployment, trust,
 };
 use crate::parse::{Bundle, Manifest, WebhookDefinition, WebhookType};
 
@@ -112,9 +112,8 @@ pub(super) fn crds(
                 .iter()
                 .find(|conversion| conversion.crd == manifest.name());
             if let (Some(conversion), CertificateProvider::Windlass { .. }) = (conversion, certificates) {
-                let annotations = json::fields(&mut crd, &["metadata", "annotations"]);
-                annotations.retain(|name, _| !asks_another_injector(name));
-                webhooks::ask_for_trust(&mut crd, &conversion.namespace, &conversion.service);
+                trust::ask_no_other(&mut crd);
+                trust::ask(&mut crd, &conversion.namespace, &conversion.service);
             }
             crd
         })
@@ -132,13 +131,6 @@ pub(super) fn written_conversions(bundle: &Bundle) -> BTreeMap<String, Value> {
         })
         .filter(|(_, stanza)| !stanza.is_null())
         .collect()
-}
-
-/// Two injectors would overwrite each other without end.
-fn asks_another_injector(annotation: &str) -> bool {
-    OTHER_CA_INJECTORS
-        .iter()
-        .any(|injector| injector.annotation == annotation)
 }
 
 /// The conversions that the ClusterServiceVersion declares, in the order of the CustomResourceDefinitions.
@@ -211,7 +203,7 @@ mod tests {
     use crate::render::sample;
 
     fn converted(bundle: &Bundle) -> Result<Vec<Conversion>, Vec<String>> {
-        conversions(bundle, &ServingDeployment::all(bundle.csv()), "ns")
+        conversions(bundle, &ServingDeployment::all(bundle), "ns")
             .map_err(|errors| errors.iter().map(ToString::to_string).collect())
     }
 

@@ -95,7 +95,7 @@ mod tests {
             certificates,
             ..sample::options("ns")
         };
-        deployments(bundle, &ServingDeployment::all(bundle.csv()), targets, &options).remove(0)
+        deployments(bundle, &ServingDeployment::all(bundle), targets, &options).remove(0)
     }
 
     #[test]

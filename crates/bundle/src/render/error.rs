@@ -3,7 +3,7 @@
 use thiserror::Error;
 use windlass_object::ObjectKey;
 
-use crate::{parse::InstallMode, requests};
+use crate::{callers::Unserved, parse::InstallMode, requests};
 
 /// One reason why a bundle cannot be rendered as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -48,6 +48,9 @@ pub enum RenderError {
     /// An object of a kind that bundles may not bring along.
     #[error("bundle contains unsupported resource: Name: {name}, Kind: {kind}")]
     UnsupportedKind { kind: String, name: String },
+    /// An object calls what the bundle does not serve.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
     /// A webhook is asked about what its own bundle needs, in the namespaces that the operator is to watch.
     #[error(
         "{}; or let the operator watch other namespaces than its own (--watch-namespace NS)",

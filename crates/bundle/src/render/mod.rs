@@ -8,8 +8,10 @@
 //!                                  -> conversions                        crds
 //! bundle.crds                      -> CustomResourceDefinitions          crds
 //! bundle.others                    -> the same in another namespace      others
+//!   what calls Deployments of it   -> as for webhook definitions          callers
 //! ```
 
+mod callers;
 mod certificates;
 mod crds;
 mod deployment_config;
@@ -31,6 +33,7 @@ mod serving_deployments;
 mod termination;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod webhooks;
 
 pub use certificates::WebhookCertificate;

@@ -3,11 +3,21 @@
 use serde_json::Value;
 use windlass_object::json;
 
-use super::error::RenderError;
-use crate::{kinds::BundledKind, parse::Bundle};
+use super::{error::RenderError, serving_deployments::ServingDeployment};
+use crate::{
+    kinds::BundledKind,
+    parse::{Bundle, Manifest},
+    phase::Phase,
+};
 
-/// The objects, those of namespaced kinds in `namespace`, others in none.
-pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Vec<RenderError>> {
+/// The objects, those of namespaced kinds in `namespace`, others in none. What calls the Deployments that are `serving` is armed
+/// apart, and their Services take the place of some.
+pub(super) fn objects(
+    bundle: &Bundle,
+    namespace: &str,
+    serving: &[ServingDeployment<'_>],
+) -> Result<Vec<Value>, Vec<RenderError>> {
+    let is_replaced = |manifest: &Manifest| serving.iter().any(|serving| serving.replaced == Some(manifest));
     let mut objects = Vec::new();
     let mut errors = Vec::new();
     for manifest in &bundle.others {
@@ -18,6 +28,9 @@ pub(super) fn objects(bundle: &Bundle, namespace: &str) -> Result<Vec<Value>, Ve
             });
             continue;
         };
+        if kind.phase == Phase::Callers || is_replaced(manifest) {
+            continue;
+        }
         let mut object = manifest.object.clone();
         json::drop_live_fields(&mut object);
         json::set_namespace(&mut object, kind.namespaced.then_some(namespace));
@@ -45,7 +58,7 @@ mod tests {
                 json!({"kind": kind, "metadata": {"name": "a", "namespace": "there"}, "data": {"k": null}});
             bundle.others.push(sample::manifest(object));
         }
-        let got: Vec<_> = objects(&bundle, "ns")
+        let got: Vec<_> = objects(&bundle, "ns", &[])
             .unwrap()
             .iter()
             .map(|object| (object["metadata"]["namespace"].clone(), object["data"].clone()))
@@ -68,7 +81,7 @@ mod tests {
             json!({"kind": "Job", "metadata": {"name": "a"}}),
         )];
         assert_eq!(
-            objects(&bundle, "ns").unwrap_err()[0].to_string(),
+            objects(&bundle, "ns", &[]).unwrap_err()[0].to_string(),
             "bundle contains unsupported resource: Name: a, Kind: Job"
         );
     }

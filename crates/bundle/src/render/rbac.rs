@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use windlass_object::{ObjectKey, object};
 
-use super::{install_modes::TargetNamespaces, names};
+use super::{install_modes::TargetNamespaces, names, serving_deployments::ServingDeployment};
 use crate::parse::{Bundle, DeploymentSpec, Permission};
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
@@ -86,6 +86,24 @@ pub(super) fn roles(bundle: &Bundle, namespace: &str, targets: &TargetNamespaces
     let mut seen = BTreeSet::new();
     objects.retain(|object| ObjectKey::of(object).is_none_or(|key| seen.insert(key)));
     objects
+}
+
+/// What lets the servers of APIServices ask the API server who sends a request, and what that one may do. OLM gives the bindings
+/// the name of the Service alone, so that two installs would share them.
+pub(super) fn delegation(serving: &[ServingDeployment<'_>], namespace: &str) -> Vec<Value> {
+    let servers = serving.iter().filter(|serving| serving.is_api_server());
+    let bindings = servers.flat_map(|serving| {
+        let account = pod_account(serving.deployment).unwrap_or("default");
+        let name = |suffix: &str| format!("{namespace}-{}-{suffix}", serving.service);
+        let delegator = json!({"name": name("system:auth-delegator")});
+        let reader = json!({"name": name("auth-reader"), "namespace": "kube-system"});
+        let mut delegator = binding("ClusterRole", &delegator, account, namespace);
+        delegator["roleRef"]["name"] = "system:auth-delegator".into();
+        let mut reader = binding("Role", &reader, account, namespace);
+        reader["roleRef"]["name"] = "extension-apiserver-authentication-reader".into();
+        [delegator, reader]
+    });
+    bindings.collect()
 }
 
 fn account(permission: Permission<'_>) -> &str {

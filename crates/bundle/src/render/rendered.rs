@@ -7,6 +7,7 @@ use windlass_object::{ObjectKey, json, object};
 
 use super::options::{CertificateProvider, ConversionMode, InstallOptions};
 use super::{
+    callers,
     certificates::WebhookCertificate,
     crds::{self, Conversion},
     deployments,
@@ -23,10 +24,10 @@ use crate::parse::Bundle;
 pub struct Rendered {
     /// The namespace of the operator.
     pub namespace: String,
-    /// Everything but webhook configurations; CustomResourceDefinitions are without conversion.
+    /// Everything but `callers`; CustomResourceDefinitions are without conversion.
     pub objects: Vec<Value>,
-    /// Webhook configurations, without CA bundles, to be armed once they are proven.
-    pub admission: Vec<Value>,
+    /// Webhook configurations, ExtensionConfigs and APIServices, without CA bundles, to be armed once they are proven.
+    pub callers: Vec<Value>,
     /// Conversions, to be armed once they are proven.
     pub conversions: Vec<Conversion>,
     /// Where the operator arms its conversions itself: the `spec.conversion` that each CustomResourceDefinition is born
@@ -53,7 +54,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
     let targets = TargetNamespaces::new(bundle.csv(), namespace, &options.watch_namespaces)
         .map_err(|error| errors.push(error))
         .unwrap_or(TargetNamespaces::All);
-    let serving = ServingDeployment::all(bundle.csv());
+    let serving = ServingDeployment::all(bundle);
     let mut collect = |found: Vec<RenderError>| errors.extend(found);
     let (conversions, self_managed) = match options.conversion {
         ConversionMode::Managed => (
@@ -64,7 +65,10 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         ),
         ConversionMode::External => (Vec::new(), Some(crds::written_conversions(bundle))),
     };
-    let others = others::objects(bundle, namespace)
+    let others = others::objects(bundle, namespace, &serving)
+        .map_err(&mut collect)
+        .unwrap_or_default();
+    let brought_callers = callers::objects(bundle, &serving, namespace, &options.certificates)
         .map_err(&mut collect)
         .unwrap_or_default();
     let services: Vec<_> = serving
@@ -78,6 +82,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
 
     let mut objects = rbac::service_accounts(bundle, namespace);
     objects.extend(rbac::roles(bundle, namespace, &targets));
+    objects.extend(rbac::delegation(&serving, namespace));
     objects.extend(crds::crds(bundle, &conversions, &options.certificates));
     objects.extend(others);
     objects.extend(services);
@@ -98,7 +103,8 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         .filter_map(|serving| rollout::overridden(serving, &deployments))
         .collect();
     objects.extend(deployments);
-    let admission = webhooks::configurations(&serving, namespace, &targets, &options.certificates);
+    let mut callers = webhooks::configurations(&serving, namespace, &targets, &options.certificates);
+    callers.extend(brought_callers);
 
     if !options.blocking_webhooks {
         errors.extend(webhooks::blocking(bundle, &targets, namespace));
@@ -108,7 +114,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         .map(|certificate| certificate.green_service(namespace))
         .collect();
     errors.extend(duplicates(
-        [&objects, &admission, &greens, &operator_condition]
+        [&objects, &callers, &greens, &operator_condition]
             .into_iter()
             .flatten(),
     ));
@@ -118,7 +124,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
     Ok(Rendered {
         namespace: namespace.to_owned(),
         objects,
-        admission,
+        callers,
         conversions,
         self_managed,
         certificates,
@@ -145,7 +151,7 @@ pub(super) fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<Re
 
 impl Rendered {
     /// Everything at once, for a cluster in which Windlass runs or that has no certificates: with conversion in its
-    /// CustomResourceDefinitions and with webhook configurations, both without CA bundles.
+    /// CustomResourceDefinitions and with what calls it, both without CA bundles.
     pub fn manifests(&self) -> Vec<Value> {
         let mut manifests = self.objects.clone();
         for conversion in &self.conversions {
@@ -166,7 +172,7 @@ impl Rendered {
                 json::fields(crd, &["spec"]).insert("conversion".into(), stanza.clone());
             }
         }
-        manifests.extend(self.admission.iter().cloned());
+        manifests.extend(self.callers.iter().cloned());
         manifests
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use windlass_object::{json, object};
 
 use super::{deployment_config::ServingDefaults, serving_deployments::ServingDeployment};
+use crate::callers::container_with;
 
 /// How long a pod goes on serving after it was told to end: until no proxy sends it new connections.
 const SLEEP_SECONDS: i64 = 5;
@@ -13,12 +14,11 @@ const DEFAULT_GRACE_PERIOD_SECONDS: i64 = 30;
 
 /// Adds what keeps webhooks answering during a rollout.
 pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>, desired: ServingDefaults) {
-    let Some(webhook) = serving.webhooks.first() else {
+    let Some((_, target_port)) = serving.ports().next() else {
         return;
     };
-    let target_port = ServingDeployment::target_port(*webhook);
     let pod_spec = json::fields(deployment, &["spec", "template", "spec"]);
-    let found = ServingDeployment::container_with(&Value::Object(pod_spec.clone()), &target_port);
+    let found = container_with(&Value::Object(pod_spec.clone()), &target_port);
     let sleep = sleep_seconds(pod_spec);
     let needs_node = needs_node_for_itself(pod_spec);
     let has_claim = object::items(&Value::Object(pod_spec.clone()), "/volumes")
@@ -159,7 +159,7 @@ mod tests {
 
     fn rendered(spec: Value, desired: ServingDefaults) -> Value {
         let bundle = sample::bundle();
-        let serving = ServingDeployment::all(bundle.csv());
+        let serving = ServingDeployment::all(&bundle);
         let mut deployment = json!({"spec": spec});
         close_gaps(&mut deployment, &serving[0], desired);
         deployment["spec"].take()

@@ -43,6 +43,14 @@ pub(crate) fn manifest(object: Value) -> Manifest {
     }
 }
 
+/// An ExtensionConfig that calls a Service.
+pub(crate) fn extension_config(service: &Value) -> Manifest {
+    manifest(json!({
+        "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": {"name": "hooks"},
+        "spec": {"clientConfig": {"service": service}},
+    }))
+}
+
 /// What the objects are called, in their order.
 pub(crate) fn keys(objects: &[Value]) -> Vec<String> {
     objects

@@ -1,4 +1,4 @@
-//! Services in front of the Deployments that serve webhooks.
+//! Services in front of the Deployments that serve what others call.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use windlass_object::object;
 
 use super::{error::RenderError, serving_deployments::ServingDeployment};
+use crate::callers::leads_to_same;
 
-/// The Service of a Deployment, with one port for each that its webhook definitions name.
+/// The Service of a Deployment, with one port for each that is called.
 pub(super) fn service(serving: &ServingDeployment<'_>, namespace: &str) -> Result<Value, Vec<RenderError>> {
-    let spec = serving.deployment.spec().unwrap_or(&Value::Null);
     Ok(json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": serving.service, "namespace": namespace},
-        "spec": {"ports": ports(serving, spec)?, "selector": selector(spec)},
+        "spec": {"ports": ports(serving)?, "selector": selector(serving.spec())},
     }))
 }
 
@@ -29,14 +29,13 @@ fn selector(spec: &Value) -> Value {
     spec.pointer(labels).cloned().unwrap_or_else(|| json!({}))
 }
 
-fn ports(serving: &ServingDeployment<'_>, spec: &Value) -> Result<Vec<Value>, Vec<RenderError>> {
+fn ports(serving: &ServingDeployment<'_>) -> Result<Vec<Value>, Vec<RenderError>> {
     let mut ports: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
-    for webhook in &serving.webhooks {
-        let target_port = ServingDeployment::target_port(*webhook);
-        let targets = ports.entry(webhook.port()).or_default();
+    for (port, target_port) in serving.ports().chain(brought_ports(serving)) {
+        let targets = ports.entry(port).or_default();
         if !targets
             .iter()
-            .any(|known| leads_to_same(spec, known, &target_port))
+            .any(|known| leads_to_same(serving.spec(), known, &target_port))
         {
             targets.push(target_port);
         }
@@ -65,14 +64,16 @@ fn ports(serving: &ServingDeployment<'_>, spec: &Value) -> Result<Vec<Value>, Ve
         .collect())
 }
 
-/// Whether two target ports are one: a number, and the name that a container gives it, are.
-fn leads_to_same(spec: &Value, one: &Value, other: &Value) -> bool {
-    let number = |port: &Value| {
-        let pod_spec = spec.pointer("/template/spec")?;
-        port.as_i64()
-            .or_else(|| ServingDeployment::container_with(pod_spec, port).map(|(_, number)| number))
-    };
-    one == other || number(one).is_some_and(|first| number(other) == Some(first))
+/// The ports of the Service that ours takes the place of.
+fn brought_ports(serving: &ServingDeployment<'_>) -> impl Iterator<Item = (i64, Value)> {
+    let ports = serving
+        .replaced
+        .map(|brought| object::items(&brought.object, "/spec/ports"));
+    ports.into_iter().flatten().filter_map(|port| {
+        let number = port.get("port")?.as_i64()?;
+        let target = port.get("targetPort").filter(|target| !target.is_null());
+        Some((number, target.cloned().unwrap_or_else(|| number.into())))
+    })
 }
 
 #[cfg(test)]
@@ -81,7 +82,7 @@ mod tests {
     use crate::{parse::Bundle, render::sample};
 
     fn rendered(bundle: &Bundle) -> Result<Value, Vec<String>> {
-        service(&ServingDeployment::all(bundle.csv())[0], "ns")
+        service(&ServingDeployment::all(bundle)[0], "ns")
             .map_err(|errors| errors.iter().map(ToString::to_string).collect())
     }
 

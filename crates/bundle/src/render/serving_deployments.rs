@@ -1,73 +1,124 @@
-//! The Deployments that serve webhooks.
+//! The Deployments that serve webhooks, runtime hooks or aggregated APIs.
 
 use serde_json::Value;
-use windlass_object::object;
 
 use super::names;
-use crate::parse::{ClusterServiceVersion, DeploymentSpec, WebhookDefinition};
+use crate::{
+    callers::{Caller, leads_to_same, port_number},
+    parse::{Bundle, DeploymentSpec, Manifest, WebhookDefinition},
+};
 
-/// A Deployment of the bundle that serves webhooks.
+/// A Deployment of the bundle that serves what others call.
 #[derive(Clone, Debug)]
 pub(super) struct ServingDeployment<'a> {
     /// The Deployment.
     pub(super) deployment: DeploymentSpec<'a>,
-    /// What it serves, in the bundle's order.
+    /// The webhooks that it serves, in the bundle's order.
     pub(super) webhooks: Vec<WebhookDefinition<'a>>,
+    /// What else calls it, in the bundle's order.
+    pub(super) callers: Vec<ServedCaller<'a>>,
     /// The Service that leads to it.
     pub(super) service: String,
+    /// The Service of that name that the bundle brings along: ours takes its place.
+    pub(super) replaced: Option<&'a Manifest>,
     /// The Secret with the Service's certificate.
     pub(super) secret: String,
+}
+
+/// An object of the bundle that calls a Deployment.
+#[derive(Clone, Debug)]
+pub(super) struct ServedCaller<'a> {
+    /// The object.
+    pub(super) caller: Caller<'a>,
+    /// The port of the Service that it is to call.
+    pub(super) port: i64,
+    /// The port of the pods, as a number or by name.
+    pub(super) target_port: Value,
 }
 
 // === impl ServingDeployment ===
 
 impl<'a> ServingDeployment<'a> {
-    /// The Deployments that at least one webhook definition names, in the bundle's order.
-    pub(super) fn all(csv: ClusterServiceVersion<'a>) -> Vec<Self> {
+    /// The Deployments that at least one webhook definition names or one other caller leads to, in the bundle's order.
+    pub(super) fn all(bundle: &'a Bundle) -> Vec<Self> {
+        let csv = bundle.csv();
+        let called: Vec<_> = Caller::all(bundle)
+            .filter_map(|caller| {
+                let backend = caller.backend(bundle).ok()?;
+                Some((caller, backend))
+            })
+            .collect();
         csv.deployments()
             .filter_map(|deployment| {
                 let webhooks: Vec<_> = csv
                     .webhooks()
                     .filter(|webhook| webhook.deployment_name() == deployment.name())
                     .collect();
-                if webhooks.is_empty() {
+                let called: Vec<_> = called
+                    .iter()
+                    .filter(|(_, backend)| backend.deployment == deployment.name())
+                    .collect();
+                if webhooks.is_empty() && called.is_empty() {
                     return None;
                 }
                 let service = names::service(deployment.name());
                 let secret = names::secret(&service);
-                Some(Self {
+                let replaced = called
+                    .iter()
+                    .filter_map(|(_, backend)| backend.service)
+                    .find(|brought| webhooks.is_empty() && brought.name() == service);
+                let mut serving = Self {
                     deployment,
                     webhooks,
+                    callers: Vec::new(),
                     service,
+                    replaced,
                     secret,
-                })
+                };
+                for (caller, backend) in called {
+                    let port = serving.free_port(backend.port, &backend.target_port);
+                    serving.callers.push(ServedCaller {
+                        caller: caller.clone(),
+                        port,
+                        target_port: backend.target_port.clone(),
+                    });
+                }
+                Some(serving)
             })
             .collect()
     }
 
-    /// The port of the pods that a webhook is served on: a number, or the name of a container's port.
-    pub(super) fn target_port(webhook: WebhookDefinition<'_>) -> Value {
-        webhook
-            .target_port()
-            .filter(|port| port.as_i64() != Some(0))
-            .cloned()
-            .unwrap_or_else(|| webhook.port().into())
+    /// Each port of the Service with the port of the pods that it leads to; one that several call is there as often.
+    pub(super) fn ports(&self) -> impl Iterator<Item = (i64, Value)> {
+        let webhooks = self.webhooks.iter();
+        webhooks
+            .map(|webhook| (webhook.port(), webhook.served_port()))
+            .chain(
+                self.callers
+                    .iter()
+                    .map(|called| (called.port, called.target_port.clone())),
+            )
     }
 
-    /// The container with a port of that number or name, and the number.
-    pub(super) fn container_with(pod_spec: &Value, target_port: &Value) -> Option<(usize, i64)> {
-        let containers = object::items(pod_spec, "/containers").iter().enumerate();
-        containers
-            .flat_map(|(index, container)| {
-                object::items(container, "/ports")
-                    .iter()
-                    .map(move |port| (index, port))
-            })
-            .find(|(_, port)| {
-                ["containerPort", "name"]
-                    .iter()
-                    .any(|field| port.get(*field) == Some(target_port))
-            })
-            .and_then(|(index, port)| Some((index, port.get("containerPort")?.as_i64()?)))
+    /// The `spec` of the Deployment.
+    pub(super) fn spec(&self) -> &'a Value {
+        self.deployment.spec().unwrap_or(&Value::Null)
+    }
+
+    /// Whether API servers pass requests on to it.
+    pub(super) fn is_api_server(&self) -> bool {
+        self.callers.iter().any(|called| called.caller.is_api_service())
+    }
+
+    /// The port of the Service for what leads to `target` and is written to call `port`: that, unless it leads elsewhere. Two
+    /// Services of a bundle may each have a port 443, and one takes the place of both.
+    fn free_port(&self, port: i64, target: &Value) -> i64 {
+        let leads_elsewhere = self
+            .ports()
+            .any(|(known, other)| known == port && !leads_to_same(self.spec(), &other, target));
+        match port_number(self.spec(), target) {
+            Some(number) if leads_elsewhere => number,
+            _ => port,
+        }
     }
 }

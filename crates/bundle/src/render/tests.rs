@@ -26,7 +26,7 @@ fn what_is_done_at_different_moments_is_kept_apart() {
         ]
     );
     assert_eq!(
-        keys(&rendered.admission),
+        keys(&rendered.callers),
         [
             "ValidatingWebhookConfiguration vwidget.example.com",
             "MutatingWebhookConfiguration mwidget.example.com"

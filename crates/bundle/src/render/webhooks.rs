@@ -1,11 +1,11 @@
 //! Webhook configurations, from the webhook definitions of a ClusterServiceVersion.
 
 use serde_json::{Map, Value, json};
-use windlass_object::{json, names::INJECT_CA_FROM, object};
+use windlass_object::object;
 
 use super::{
     error::RenderError, install_modes::TargetNamespaces, names, options::CertificateProvider,
-    serving_deployments::ServingDeployment,
+    serving_deployments::ServingDeployment, trust,
 };
 use crate::{
     parse::{Bundle, WebhookDefinition, WebhookType},
@@ -47,7 +47,7 @@ pub(super) fn configurations(
                     "webhooks": [webhook(*definition, &deployment.service, namespace, targets)],
                 });
                 if let CertificateProvider::Windlass { .. } = certificates {
-                    ask_for_trust(&mut configuration, namespace, &deployment.service);
+                    trust::ask(&mut configuration, namespace, &deployment.service);
                 }
                 configurations.push(configuration);
             }
@@ -77,12 +77,6 @@ pub(super) fn blocking(bundle: &Bundle, targets: &TargetNamespaces, namespace: &
         }
     }
     errors
-}
-
-/// Annotates a target so that it gets the trust bundle of a Service's ServingCertificate, and keeps it.
-pub(super) fn ask_for_trust(target: &mut Value, namespace: &str, service: &str) {
-    json::fields(target, &["metadata", "annotations"])
-        .insert(INJECT_CA_FROM.into(), format!("{namespace}/{service}").into());
 }
 
 fn webhook(
@@ -126,7 +120,7 @@ mod tests {
 
     fn rendered(targets: &TargetNamespaces, certificates: &CertificateProvider) -> Vec<Value> {
         let bundle = sample::bundle();
-        configurations(&ServingDeployment::all(bundle.csv()), "ns", targets, certificates)
+        configurations(&ServingDeployment::all(&bundle), "ns", targets, certificates)
     }
 
     #[test]

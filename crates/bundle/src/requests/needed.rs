@@ -10,6 +10,7 @@ use super::{
 use crate::{
     kinds::BundledKind,
     parse::{Bundle, ClusterServiceVersion, DeploymentSpec},
+    phase::Phase,
 };
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -35,7 +36,9 @@ pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request
         add(&mut requests, APPLY, group, resource, Place::Cluster, &labels);
     }
     for manifest in &bundle.others {
-        let Some(kind) = BundledKind::named(manifest.kind()) else {
+        // What calls pods comes when these are ready.
+        let Some(kind) = BundledKind::named(manifest.kind()).filter(|kind| kind.phase != Phase::Callers)
+        else {
             continue;
         };
         let api_version = object::text(&manifest.object, "/apiVersion").unwrap_or_default();

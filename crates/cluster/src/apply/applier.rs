@@ -163,7 +163,7 @@ impl Applier {
                     self.release(&key, &live, names::INSTALL).await?;
                     return Ok(Outcome::Unchanged);
                 } else {
-                    self.swing_webhooks(armed).await?;
+                    self.swing_callers(armed).await?;
                     self.bounded(&key, &body, &live, owner, write).await?
                 }
             }

@@ -7,12 +7,16 @@ use windlass_object::{
     ObjectKey, names, object,
     patch::{changed_entries, put, test},
 };
+use windlass_trust::injection::TargetKind;
 
 use super::{
     applier::{Applier, ApplyError, Outcome},
     webhooks::pointed_elsewhere,
 };
-use crate::requests::RequestError;
+use crate::{
+    kind::{Kind, kinds},
+    requests::RequestError,
+};
 
 // === impl Applier ===
 
@@ -63,25 +67,30 @@ impl Applier {
         Ok(Outcome::Written)
     }
 
-    /// Points a webhook configuration, where there is one that asks for another trust bundle than `armed` does, to whom the
-    /// webhooks of `armed` call, with their CA bundle: without it, API servers would not trust whom they call. What others have
-    /// added to its webhooks stays, as with server-side apply.
+    /// Points a webhook configuration, ExtensionConfig or APIService, where there is one that asks for another trust bundle than
+    /// `armed` does, to whom `armed` calls, with its CA bundle: without it, whoever calls would not trust whom they call. What
+    /// others have added to its webhooks stays, as with server-side apply.
     ///
     /// # Errors
     ///
     /// As [`Applier::ensure_armed`], which completes it.
-    pub(super) async fn swing_webhooks(&self, armed: &Value) -> Result<(), ApplyError> {
+    pub(super) async fn swing_callers(&self, armed: &Value) -> Result<(), ApplyError> {
         let key = ObjectKey::of(armed).ok_or(RequestError::Nameless)?;
         let Some(live) = self.cluster.read(&key).await? else {
             return Ok(());
         };
         let source = ca_source(&live, armed);
-        let has_webhooks = armed.get("webhooks").is_some();
-        if !has_webhooks || source.is_empty() || object::is_terminating(&live) {
+        // Conversions are swung apart.
+        let is_definition = Kind::of(&key) == kinds::CUSTOM_RESOURCE_DEFINITION;
+        if is_definition || source.is_empty() || object::is_terminating(&live) {
             return Ok(());
         }
         let mut operations = vec![test("/metadata/uid", &live["metadata"]["uid"])];
-        operations.extend(pointed_elsewhere(&live, armed));
+        if armed.get("webhooks").is_some() {
+            operations.extend(pointed_elsewhere(&live, armed));
+        } else {
+            operations.extend(called(armed));
+        }
         operations.extend(source);
         self.cluster
             .patch(&key, &Patch(operations), names::INSTALL)
@@ -89,6 +98,18 @@ impl Applier {
         info!(object = %key, "Pointed to another Service");
         Ok(())
     }
+}
+
+/// What makes an object that calls one server call whom `armed` does.
+fn called(armed: &Value) -> Vec<json_patch::PatchOperation> {
+    let holders = TargetKind::of(armed).map(|kind| kind.holders(armed));
+    let paths = holders.into_iter().flatten().flat_map(|holder| {
+        let path = |field: &str| format!("{}/{field}", holder.pointer);
+        ["service", "caBundle"].map(path)
+    });
+    paths
+        .filter_map(|path| Some(put(&path, armed.pointer(&path)?.clone())))
+        .collect()
 }
 
 /// What makes a target ask for the trust bundle that `body` asks for; nothing where it does.
@@ -147,6 +168,27 @@ mod tests {
             .collect();
         assert_eq!(served, [true, true, false, true]);
         assert_eq!(patched["spec"]["versions"][0]["storage"], true);
+    }
+
+    #[test]
+    fn who_calls_one_server_gets_another_one_with_its_ca_bundle() {
+        let client = |service: &str, bundle: &str| json!({"service": {"namespace": "n", "name": service}, "caBundle": bundle});
+        for (api_version, kind, spec) in [
+            (
+                "runtime.cluster.x-k8s.io/v1alpha1",
+                "ExtensionConfig",
+                (|client| json!({"clientConfig": client})) as fn(Value) -> Value,
+            ),
+            ("apiregistration.k8s.io/v1", "APIService", |client| client),
+        ] {
+            let config = |client| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec(client)});
+            let mut live = config(client("a", "QQ=="));
+            live["spec"]["others"] = "stays".into();
+            let mut expected = config(client("b", "Qg=="));
+            expected["spec"]["others"] = "stays".into();
+            json_patch::patch(&mut live, &called(&config(client("b", "Qg==")))).unwrap();
+            assert_eq!(live, expected);
+        }
     }
 
     #[test]

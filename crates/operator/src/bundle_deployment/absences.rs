@@ -9,12 +9,12 @@ use super::{
     memory::Loaded, operator_condition::OPERATOR_CONDITION, reconciler::BundleReconciler,
     report::InstallReport,
 };
-use crate::install::plan::{Absences, Plan, optional_kinds, watched_namespaces, without};
+use crate::install::plan::{Absences, Plan, optional_kinds, versions_of, watched_namespaces, without};
 
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// What was loaded, without objects of monitoring and consoles that the cluster does not serve, and without roles in
+    /// What was loaded, without objects of kinds of monitoring, consoles and so on that the cluster does not serve, and without roles in
     /// watched namespaces that do not exist. What is left out is said in the report, and comes when it can.
     pub(super) async fn without_absent(
         &self,
@@ -45,18 +45,12 @@ impl BundleReconciler {
     async fn absences(&self, plan: &Plan) -> Result<Absences, RequestError> {
         let mut absences = Absences::default();
         for (api_version, kind) in optional_kinds(plan) {
-            let asked = Kind {
-                api_version: api_version.clone().into(),
-                kind: kind.clone().into(),
-            };
-            // Every plan has one, and what defines it is watched.
-            let is_served = if asked == OPERATOR_CONDITION {
-                self.serves_operator_conditions()
-            } else {
-                self.context.cluster.serves(&asked).await?
-            };
-            if !is_served {
-                absences.kinds.insert((api_version, kind));
+            match self.served_version(&api_version, &kind).await? {
+                None => _ = absences.kinds.insert((api_version, kind)),
+                Some(version) if version != api_version => {
+                    absences.versions.insert((api_version, kind), version);
+                }
+                Some(_) => {}
             }
         }
         for name in watched_namespaces(plan) {
@@ -66,5 +60,25 @@ impl BundleReconciler {
             }
         }
         Ok(absences)
+    }
+
+    /// The `apiVersion` in which a kind is served, if it is.
+    async fn served_version(&self, api_version: &str, kind: &str) -> Result<Option<String>, RequestError> {
+        for version in versions_of(api_version, kind) {
+            let asked = Kind {
+                api_version: version.clone().into(),
+                kind: kind.to_owned().into(),
+            };
+            // Every plan has one, and what defines it is watched.
+            let is_served = if asked == OPERATOR_CONDITION {
+                self.serves_operator_conditions()
+            } else {
+                self.context.cluster.serves(&asked).await?
+            };
+            if is_served {
+                return Ok(Some(version));
+            }
+        }
+        Ok(None)
     }
 }

@@ -203,7 +203,7 @@ pub(super) fn list_webhooks(plan: &Plan, report: &mut InstallReport) {
     let known = std::mem::take(&mut report.webhooks);
     report.webhooks = plan
         .phases
-        .of(Phase::Admission)
+        .of(Phase::Callers)
         .map(|configuration| {
             let mut status = webhook_status(configuration, WebhookState::Disarmed);
             let before = known

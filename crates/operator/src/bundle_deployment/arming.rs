@@ -25,7 +25,7 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration that is not there or
+    /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration or other caller that is not there or
     /// differs, a conversion that is not in place, was never proven or only with an invented object, a version that is not
     /// served or stored yet.
     pub(super) fn is_anything_unarmed(
@@ -35,9 +35,9 @@ impl BundleReconciler {
         traffic: &Traffic,
         report: &InstallReport,
     ) -> bool {
-        let admission = traffic.admission.iter().any(|configuration| {
-            let live = ObjectKey::of(configuration).and_then(|key| self.context.index.find(&key));
-            !live.is_some_and(|live| self.context.applier.is_applied(configuration, &live, owner))
+        let callers = traffic.callers.iter().any(|caller| {
+            let live = ObjectKey::of(caller).and_then(|key| self.context.index.find(&key));
+            !live.is_some_and(|live| self.context.applier.is_applied(caller, &live, owner))
         });
         let conversions = traffic.conversions.iter().any(|conversion| {
             let live = self.crd_seen(&conversion.crd);
@@ -51,7 +51,7 @@ impl BundleReconciler {
                 .is_none_or(|live| waits_for_proof(desired, &live))
         });
         let doubtful = self.proofs.are_doubtful(&owner.bundle_deployment);
-        report.next.is_some() || admission || conversions || versions || doubtful
+        report.next.is_some() || callers || conversions || versions || doubtful
     }
 
     /// Arms everything: from then on, webhooks call whom `armament` says. What is in place already is not written again.
@@ -69,18 +69,18 @@ impl BundleReconciler {
         // New versions come with the conversion that serves them, or after it.
         self.ensure_crds(owner, plan, armament, Stage::Proven, report)
             .await?;
-        for configuration in &armament.traffic.admission {
-            let armed = armament.trust_bundles.put_into(configuration);
+        for caller in &armament.traffic.callers {
+            let armed = armament.trust_bundles.put_into(caller);
             let outcome = self
                 .context
                 .applier
-                .ensure_armed(&armed, configuration, owner)
+                .ensure_armed(&armed, caller, owner)
                 .await
                 .map_err(refused)?;
             if outcome == Outcome::Written {
                 self.note_disarmed(owner);
             }
-            report.set_webhook(configuration, WebhookState::Armed);
+            report.set_webhook(caller, WebhookState::Armed);
         }
         Ok(())
     }

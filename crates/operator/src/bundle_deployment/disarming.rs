@@ -7,8 +7,9 @@ use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
+    deletion::keeps,
     halt::Halt,
-    objects::{ADMISSION_KINDS, Armament},
+    objects::{Armament, CALLER_KINDS},
     reconciler::BundleReconciler,
     report::InstallReport,
 };
@@ -51,7 +52,7 @@ impl BundleReconciler {
         armament: &Armament<'_>,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
-        self.delete_dropped_admission(owner, plan).await?;
+        self.delete_dropped_callers(owner, plan).await?;
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if !plan.is_self_managed() && !converts(plan, &live) && is_converting(&live) {
                 self.end_conversion(owner, plan, &live, armament, report).await?;
@@ -60,18 +61,14 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Deletes the webhook configurations that the plan no longer has.
-    pub(super) async fn delete_dropped_admission(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        let kept: Vec<_> = plan
-            .phases
-            .of(Phase::Admission)
-            .filter_map(ObjectKey::of)
-            .collect();
-        let mut dropped: Vec<_> = ADMISSION_KINDS
+    /// Deletes the webhook configurations, ExtensionConfigs and APIServices that the plan no longer has.
+    pub(super) async fn delete_dropped_callers(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+        let kept: Vec<_> = plan.phases.of(Phase::Callers).filter_map(ObjectKey::of).collect();
+        let mut dropped: Vec<_> = CALLER_KINDS
             .iter()
             .flat_map(|kind| self.owned(owner, kind))
             .collect();
-        dropped.retain(|live| ObjectKey::of(live).is_some_and(|key| !kept.contains(&key)));
+        dropped.retain(|live| ObjectKey::of(live).is_some_and(|key| !keeps(&kept, &key)));
         if dropped.is_empty() {
             return Ok(());
         }

@@ -120,7 +120,7 @@ impl BundleReconciler {
         for phase in Phase::ALL {
             for desired in installed.phases.of(phase) {
                 let is_kept_elsewhere =
-                    installed.is_called(desired) || matches!(phase, Phase::Crds | Phase::Admission);
+                    installed.is_called(desired) || matches!(phase, Phase::Crds | Phase::Callers);
                 if !is_kept_elsewhere {
                     let done = self
                         .put_back_unless_replaced(owner, desired, next, allow_interruption)
@@ -204,7 +204,7 @@ impl BundleReconciler {
             trust_bundles: &trust_bundles,
         };
         let mut failure = None;
-        for configuration in &armament.traffic.admission {
+        for configuration in &armament.traffic.callers {
             let done = self.put_back_webhook(owner, configuration, &armament).await;
             keep_first(&mut failure, done)?;
         }

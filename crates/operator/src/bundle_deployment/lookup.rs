@@ -6,7 +6,12 @@ use serde_json::Value;
 use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names};
 
-use super::{halt::Halt, reconciler::BundleReconciler};
+use super::{
+    deletion::keeps,
+    halt::{BundleDeploymentError, Halt},
+    objects::CALLER_KINDS,
+    reconciler::BundleReconciler,
+};
 use crate::install::plan::{Phase, Plan, dropped_versions, stops_serving, waits_for_proof};
 
 // === impl BundleReconciler ===
@@ -71,4 +76,55 @@ impl BundleReconciler {
         objects.retain(|object| owner.owns(object));
         Ok(objects)
     }
+
+    /// What sends traffic to what a BundleDeployment serves, beside CRDs, as the API server has it. Kinds that are not served have
+    /// no objects. One that the API server cannot list, since a webhook of somebody else is broken, brings to a halt only who
+    /// has objects of it, by the watches or since they `are_planned`.
+    pub(super) async fn list_callers(
+        &self,
+        owner: &Applicant,
+        are_planned: impl Fn(&Kind) -> bool,
+    ) -> Result<Vec<Value>, Halt> {
+        let mut callers: Vec<Value> = Vec::new();
+        for kind in CALLER_KINDS.iter() {
+            match self.list_owned(owner, kind).await {
+                Ok(listed) => {
+                    let known: Vec<_> = callers.iter().filter_map(ObjectKey::of).collect();
+                    let is_new = |key: ObjectKey| !keeps(&known, &key);
+                    callers.extend(
+                        listed
+                            .into_iter()
+                            .filter(|listed| ObjectKey::of(listed).is_some_and(is_new)),
+                    );
+                }
+                Err(Halt::Error(error)) if is_unserved(&error) => {}
+                Err(Halt::Error(error))
+                    if is_refused(&error)
+                        && !is_essential(kind)
+                        && !are_planned(kind)
+                        && self.owned(owner, kind).is_empty() => {}
+                Err(halt) => return Err(halt),
+            }
+        }
+        Ok(callers)
+    }
+}
+
+/// Whether every API server serves a kind by itself.
+fn is_essential(kind: &Kind) -> bool {
+    [
+        kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+        kinds::MUTATING_WEBHOOK_CONFIGURATION,
+    ]
+    .contains(kind)
+}
+
+fn is_unserved(error: &BundleDeploymentError) -> bool {
+    matches!(error, BundleDeploymentError::Request(error)
+        if error.is_not_found() || matches!(error, RequestError::UnknownKind { .. }))
+}
+
+/// Whether the API server has answered, and would answer the same again.
+fn is_refused(error: &BundleDeploymentError) -> bool {
+    matches!(error, BundleDeploymentError::Request(RequestError::Refused { status, .. }) if status.code != 429)
 }

@@ -70,7 +70,7 @@ impl BundleReconciler {
     /// whose conversion nobody answers, only the version is served that needs none. What comes back is armed and served
     /// again once it is proven.
     pub(super) async fn let_go(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
-        self.disarm_admission(owner).await?;
+        self.disarm_callers(owner).await?;
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
             if self.is_unanswered(&live, namespace) {
                 self.serve_stored_only(&live).await?;

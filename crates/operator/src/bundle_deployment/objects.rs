@@ -1,6 +1,9 @@
 //! What every chapter of an install and a removal does with objects: apply, delete and release them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tracing::info;
@@ -13,6 +16,7 @@ use windlass_cluster::{
 };
 use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, json, names, object, patch::relabelled};
+use windlass_trust::injection;
 
 use super::{
     halt::{Halt, LAG},
@@ -26,7 +30,7 @@ use crate::install::{
     traffic::{Traffic, admit_new_pods, transitional},
 };
 
-/// What webhooks are armed with.
+/// What callers are armed with.
 #[derive(Clone, Copy)]
 pub(super) struct Armament<'a> {
     /// Whom they call.
@@ -37,11 +41,13 @@ pub(super) struct Armament<'a> {
 
 const NETWORK_POLICY: Kind = Kind::new("networking.k8s.io/v1", "NetworkPolicy");
 
-/// The kinds that send API traffic to admission webhooks.
-pub(super) const ADMISSION_KINDS: [Kind; 2] = [
-    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
-    kinds::MUTATING_WEBHOOK_CONFIGURATION,
-];
+/// The kinds that send traffic to what a bundle serves, beside CRDs, in each version that may be watched.
+pub(super) static CALLER_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+    let kinds = injection::KINDS.iter().flat_map(Kind::versions_of);
+    kinds
+        .filter(|kind| Phase::of(&kind.kind) == Phase::Callers)
+        .collect()
+});
 
 // === impl BundleReconciler ===
 
@@ -301,12 +307,10 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Deletes the webhook configurations: nobody's request depends on a webhook any more.
-    pub(super) async fn disarm_admission(&self, owner: &Applicant) -> Result<(), Halt> {
-        for kind in ADMISSION_KINDS {
-            for live in self.list_owned(owner, &kind).await? {
-                self.delete(&live).await?;
-            }
+    /// Deletes the webhook configurations, ExtensionConfigs and APIServices: nobody's request depends on the bundle any more.
+    pub(super) async fn disarm_callers(&self, owner: &Applicant) -> Result<(), Halt> {
+        for live in self.list_callers(owner, |_| false).await? {
+            self.delete(&live).await?;
         }
         Ok(())
     }

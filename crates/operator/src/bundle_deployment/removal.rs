@@ -42,7 +42,7 @@ impl BundleReconciler {
         }
         self.gate_on_leaving(&owner, deployment, report).await?;
         report.migrations.clear();
-        self.disarm_admission(&owner).await?;
+        self.disarm_callers(&owner).await?;
         for webhook in &mut report.webhooks {
             webhook.state = WebhookState::Disarmed;
         }

@@ -51,7 +51,7 @@ pub(super) struct InstallReport {
     pub(super) source_lost: Option<(String, String)>,
     /// The conversions that are claimed.
     pub(super) conversions: Vec<ConversionStatus>,
-    /// The admission webhooks.
+    /// The admission webhooks, and the other callers.
     pub(super) webhooks: Vec<WebhookStatus>,
     /// The ServingCertificates.
     pub(super) certificates: Vec<CertificateStatus>,
@@ -126,11 +126,11 @@ impl InstallReport {
         }
     }
 
-    /// Notes how far an admission webhook is.
-    pub(super) fn set_webhook(&mut self, configuration: &Value, state: WebhookState) {
+    /// Notes how far a caller is.
+    pub(super) fn set_webhook(&mut self, caller: &Value, state: WebhookState) {
         let WebhookStatus {
             name, webhook_type, ..
-        } = webhook_status(configuration, state);
+        } = webhook_status(caller, state);
         let is_it = |known: &&mut WebhookStatus| known.name == name && known.webhook_type == webhook_type;
         if let Some(known) = self.webhooks.iter_mut().find(is_it) {
             known.state = state;
@@ -190,16 +190,17 @@ impl InstallReport {
     }
 }
 
-/// How a webhook configuration is listed. Two of different types may have one name.
-pub(super) fn webhook_status(configuration: &Value, state: WebhookState) -> WebhookStatus {
-    let name = object::text(configuration, "/metadata/name").unwrap_or_default();
-    let webhook_type = match object::text(configuration, "/kind") {
-        Some("MutatingWebhookConfiguration") => WebhookType::Mutating,
-        _ => WebhookType::Validating,
+/// How a caller is listed. Two of different types may have one name.
+pub(super) fn webhook_status(caller: &Value, state: WebhookState) -> WebhookStatus {
+    let name = object::text(caller, "/metadata/name").unwrap_or_default();
+    let webhook_type = match object::text(caller, "/kind").unwrap_or_default() {
+        "MutatingWebhookConfiguration" => WebhookType::Mutating.name(),
+        "ValidatingWebhookConfiguration" => WebhookType::Validating.name(),
+        other => other,
     };
     WebhookStatus {
         name: name.to_owned(),
-        webhook_type: webhook_type.name().to_owned(),
+        webhook_type: webhook_type.to_owned(),
         state,
     }
 }

@@ -50,7 +50,7 @@ impl BundleReconciler {
                 .find(|listed| listed.crd == conversion.crd);
             listed.is_none_or(|listed| listed.state == WebhookState::Armed)
         });
-        let webhooks = plan.phases.of(Phase::Admission).all(|configuration| {
+        let webhooks = plan.phases.of(Phase::Callers).all(|configuration| {
             ObjectKey::of(configuration).is_some_and(|key| self.context.index.find(&key).is_some())
         });
         conversions && webhooks

@@ -30,7 +30,6 @@ use windlass_object::names;
 use super::{
     halt::Halt,
     memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials},
-    objects::ADMISSION_KINDS,
     reconciler::{BundleReconciler, Delays},
     triggers::enqueue,
 };
@@ -310,14 +309,17 @@ async fn dropped_webhook_configurations_go_together_when_what_replaces_them_is_o
         server.index.apply(&Watch::all(kind), live);
         configuration
     };
-    let [validating, mutating] = ADMISSION_KINDS;
+    let (validating, mutating) = (
+        kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+        kinds::MUTATING_WEBHOOK_CONFIGURATION,
+    );
     let kept = configuration(validating.clone(), "kept");
     for (kind, name) in [(validating.clone(), "a"), (validating, "b"), (mutating, "c")] {
         configuration(kind, name);
     }
     let plan = plan([kept]);
     reconciler.note_disarmed(&owner);
-    let waiting = reconciler.delete_dropped_admission(&owner, &plan).await;
+    let waiting = reconciler.delete_dropped_callers(&owner, &plan).await;
     assert!(matches!(waiting, Err(Halt::Later(..))));
     assert!(
         server.deletions.lock().is_empty(),
@@ -326,7 +328,7 @@ async fn dropped_webhook_configurations_go_together_when_what_replaces_them_is_o
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(3600)).await;
     tokio::time::resume();
-    let deleted = reconciler.delete_dropped_admission(&owner, &plan).await;
+    let deleted = reconciler.delete_dropped_callers(&owner, &plan).await;
     assert!(deleted.is_ok());
     let deletions = server.deletions.lock();
     let mut uids: Vec<_> = deletions
@@ -410,7 +412,7 @@ async fn what_cannot_be_listed_is_not_taken_for_gone_after_an_upgrade() {
     let plan = plan([]);
     let traffic = Traffic {
         services: vec![],
-        admission: vec![],
+        callers: vec![],
         conversions: vec![],
     };
     let remove = || reconciler.remove_dropped(&deployment, &owner, &plan, &traffic);

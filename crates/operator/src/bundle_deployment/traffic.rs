@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_cluster::{apply::Applicant, kinds};
+use windlass_cluster::{Kind, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, names, object};
 
-use super::{halt::Halt, objects::ADMISSION_KINDS, reconciler::BundleReconciler};
+use super::{halt::Halt, objects::CALLER_KINDS, reconciler::BundleReconciler};
 use crate::install::{
     canary::revision,
     plan::{Phase, Plan},
@@ -81,12 +81,13 @@ impl BundleReconciler {
         owner: &Applicant,
         plan: &Plan,
     ) -> Result<BTreeSet<CalledPort>, Halt> {
-        let mut calls = BTreeSet::new();
-        for kind in ADMISSION_KINDS.iter().chain(&[kinds::CUSTOM_RESOURCE_DEFINITION]) {
-            let callers = self.list_owned(owner, kind).await?;
-            calls.extend(callers.iter().flat_map(|caller| plan.calls_of(caller)));
-        }
-        Ok(calls)
+        let is_planned = |kind: &Kind| {
+            let mut callers = plan.phases.of(Phase::Callers);
+            callers.any(|caller| object::text(caller, "/kind") == Some(&kind.kind))
+        };
+        let mut callers = self.list_callers(owner, is_planned).await?;
+        callers.extend(self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await?);
+        Ok(callers.iter().flat_map(|caller| plan.calls_of(caller)).collect())
     }
 
     /// Whether a Service, as the watches see it, leads to the pods of the plan.
@@ -134,7 +135,7 @@ impl BundleReconciler {
 
     /// Whom webhooks call, as the watches see them.
     fn calls(&self, owner: &Applicant, plan: &Plan) -> BTreeSet<CalledPort> {
-        ADMISSION_KINDS
+        CALLER_KINDS
             .iter()
             .chain(&[kinds::CUSTOM_RESOURCE_DEFINITION])
             .flat_map(|kind| self.owned(owner, kind))

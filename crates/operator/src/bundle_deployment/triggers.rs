@@ -20,6 +20,7 @@ use windlass_trust::injection::differs_in_trust_only;
 
 use super::{
     memory::{Reported, StorageVersionHistories},
+    objects::CALLER_KINDS,
     operator_condition,
     report::{NOTICES, WARNINGS},
 };
@@ -35,21 +36,23 @@ pub(super) static OWNED_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
 
 /// Other versions in which bundles bring kinds along, and in which alone some clusters serve them. Where both are served
 /// each shows all objects.
-const OTHER_VERSIONS: [Kind; 2] = [
+const OTHER_VERSIONS: [Kind; 3] = [
     Kind::new("console.openshift.io/v1alpha1", "ConsolePlugin"),
     Kind::new("autoscaling.k8s.io/v1beta2", "VerticalPodAutoscaler"),
+    Kind::new("runtime.cluster.x-k8s.io/v1alpha1", "ExtensionConfig"),
 ];
 
 /// Kinds of which every object is watched: they are few in a cluster, or foreign ones matter too.
-const WHOLE_KINDS: [Kind; 7] = [
-    kinds::BUNDLE_DEPLOYMENT,
-    kinds::SERVING_CERTIFICATE,
-    kinds::CUSTOM_RESOURCE_DEFINITION,
-    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
-    kinds::MUTATING_WEBHOOK_CONFIGURATION,
-    kinds::ENDPOINT_SLICE,
-    kinds::SERVICE,
-];
+static WHOLE_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+    let kinds = [
+        kinds::BUNDLE_DEPLOYMENT,
+        kinds::SERVING_CERTIFICATE,
+        kinds::CUSTOM_RESOURCE_DEFINITION,
+        kinds::ENDPOINT_SLICE,
+        kinds::SERVICE,
+    ];
+    kinds.into_iter().chain(CALLER_KINDS.iter().cloned()).collect()
+});
 
 /// How long it takes until discovery says what a new CustomResourceDefinition serves.
 const DISCOVERED: Duration = Duration::from_secs(2);
@@ -58,8 +61,8 @@ const RECORDS: [&str; 2] = [names::BUNDLE_SOURCE, names::REVISION_OF];
 
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
-    for kind in WHOLE_KINDS {
-        context.watches.want(Watch::all(kind));
+    for kind in WHOLE_KINDS.iter() {
+        context.watches.want(Watch::all(kind.clone()));
     }
     for kind in OWNED_KINDS.iter().filter(|kind| !WHOLE_KINDS.contains(kind)) {
         context.watches.want(owned(kind.clone()));

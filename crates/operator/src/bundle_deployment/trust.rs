@@ -10,7 +10,7 @@ use windlass_cluster::{kinds, prober::TrustAnchors, telemetry::chain};
 use windlass_object::{object, secret_keys::CA_CERTIFICATES};
 
 use super::{halt::Halt, reconciler::BundleReconciler};
-use crate::install::{plan::Plan, status::Milestone};
+use crate::install::{plan::Plan, status::Milestone, traffic::client_configs};
 
 /// The trust bundles of Services.
 #[derive(Debug, Default)]
@@ -36,16 +36,14 @@ impl TrustBundles {
         conversion.stanza(self.ca_bundle(&conversion.service).as_deref())
     }
 
-    /// A webhook configuration with the trust bundle of each Service that it calls.
-    pub(super) fn put_into(&self, configuration: &Value) -> Value {
-        let mut armed = configuration.clone();
-        let Some(webhooks) = armed.get_mut("webhooks").and_then(Value::as_array_mut) else {
-            return armed;
-        };
-        for webhook in webhooks {
-            let service = object::text(webhook, "/clientConfig/service/name").unwrap_or_default();
-            if let Some(ca_bundle) = self.ca_bundle(service) {
-                webhook["clientConfig"]["caBundle"] = ca_bundle.into();
+    /// A caller with the trust bundle of each Service that it calls.
+    pub(super) fn put_into(&self, caller: &Value) -> Value {
+        let mut armed = caller.clone();
+        for client in client_configs(caller) {
+            let service = object::text(caller, &format!("{client}/service/name")).unwrap_or_default();
+            let client = armed.pointer_mut(&client).and_then(Value::as_object_mut);
+            if let (Some(client), Some(ca_bundle)) = (client, self.ca_bundle(service)) {
+                client.insert("caBundle".to_owned(), ca_bundle.into());
             }
         }
         armed
@@ -118,7 +116,7 @@ mod tests {
 
     #[test]
     fn each_webhook_gets_the_trust_of_its_own_service() {
-        let configuration = json!({"webhooks": [
+        let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "w"}, "webhooks": [
             {"name": "a", "clientConfig": {"service": {"name": "one"}}},
             {"name": "b", "clientConfig": {"service": {"name": "other"}}},
         ]});
@@ -133,5 +131,13 @@ mod tests {
         let armed = bundles.put_into(&configuration);
         assert_eq!(armed["webhooks"][0]["clientConfig"]["caBundle"], "MQ==");
         assert_eq!(armed["webhooks"][1]["clientConfig"]["caBundle"], "Mg==");
+        let config = json!({
+            "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": {"name": "e"},
+            "spec": {"clientConfig": {"service": {"name": "other"}}},
+        });
+        assert_eq!(
+            bundles.put_into(&config)["spec"]["clientConfig"]["caBundle"],
+            "Mg=="
+        );
     }
 }

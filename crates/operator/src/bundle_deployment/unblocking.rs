@@ -7,7 +7,7 @@ use windlass_object::object;
 
 use super::{
     halt::{BundleDeploymentError, Halt},
-    objects::ADMISSION_KINDS,
+    objects::CALLER_KINDS,
     reconciler::BundleReconciler,
 };
 use crate::install::{
@@ -29,7 +29,7 @@ impl BundleReconciler {
         let Some(webhook) = failed_webhook(&message) else {
             return Halt::Error(error);
         };
-        let blocking = ADMISSION_KINDS
+        let blocking = CALLER_KINDS
             .iter()
             .flat_map(|kind| self.owned(owner, kind))
             .find(|configuration| has_webhook(configuration, webhook) && self.is_dead(configuration));

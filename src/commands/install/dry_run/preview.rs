@@ -1,7 +1,5 @@
 //! What an install would do: each object of it as a dry run, and what is there.
 
-use std::collections::BTreeSet;
-
 use anyhow::anyhow;
 use serde_json::Value;
 use windlass_api::BundleDeployment;
@@ -18,8 +16,8 @@ use windlass_crd::{
 use windlass_object::{ObjectKey, names, object};
 use windlass_operator::install::{
     plan::{
-        Absences, Plan, PreflightObservation, Stage, optional_kinds, preflight, staged, watched_namespaces,
-        without,
+        Absences, Plan, PreflightObservation, Stage, optional_kinds, preflight, staged, versions_of,
+        watched_namespaces, without,
     },
     revision::InstallSettings,
 };
@@ -223,7 +221,7 @@ impl Preview {
         plan: &Plan,
         owner: &Applicant,
     ) -> anyhow::Result<()> {
-        let kept: BTreeSet<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
+        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
         for kind in installed_kinds() {
             let listed = match cluster.list(&kind, None, Some(&selector)).await {
@@ -237,11 +235,16 @@ impl Preview {
                 .iter()
                 .filter(|live| !is_canary(live))
                 .filter_map(ObjectKey::of);
-            let dropped = dropped.filter(|key| !kept.contains(key));
-            if kind == kinds::CUSTOM_RESOURCE_DEFINITION {
-                self.released.extend(dropped);
-            } else {
-                self.removed.extend(dropped);
+            for key in dropped {
+                let is_same = |known: &ObjectKey| known.is_same_object(&key);
+                if kept.iter().chain(&self.removed).any(is_same) {
+                    continue;
+                }
+                if kind == kinds::CUSTOM_RESOURCE_DEFINITION {
+                    self.released.push(key);
+                } else {
+                    self.removed.push(key);
+                }
             }
         }
         Ok(())
@@ -262,12 +265,12 @@ fn plan(bundle: &Bundle, deployment: &BundleDeployment) -> anyhow::Result<Plan> 
 async fn absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
     let mut absences = Absences::default();
     for (api_version, kind) in optional_kinds(plan) {
-        let asked = Kind {
-            api_version: api_version.clone().into(),
-            kind: kind.clone().into(),
-        };
-        if !cluster.serves(&asked).await.map_err(explained)? {
-            absences.kinds.insert((api_version, kind));
+        match served_version(cluster, &api_version, &kind).await? {
+            None => _ = absences.kinds.insert((api_version, kind)),
+            Some(version) if version != api_version => {
+                absences.versions.insert((api_version, kind), version);
+            }
+            Some(_) => {}
         }
     }
     for name in watched_namespaces(plan) {
@@ -280,9 +283,29 @@ async fn absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
     Ok(absences)
 }
 
-/// The kinds of what an install brings along.
+/// The `apiVersion` in which a kind is served, if it is.
+async fn served_version(cluster: &Cluster, api_version: &str, kind: &str) -> anyhow::Result<Option<String>> {
+    for version in versions_of(api_version, kind) {
+        let asked = Kind {
+            api_version: version.clone().into(),
+            kind: kind.to_owned().into(),
+        };
+        if cluster.serves(&asked).await.map_err(explained)? {
+            return Ok(Some(version));
+        }
+    }
+    Ok(None)
+}
+
+/// The kinds of what an install brings along, in each version in which that may be served.
 fn installed_kinds() -> impl Iterator<Item = Kind> {
-    let installed = BundledKind::installed().map(|kind| Kind::new(kind.api_version, kind.kind));
+    let installed = BundledKind::installed().flat_map(|kind| {
+        let versions = versions_of(kind.api_version, kind.kind).into_iter();
+        versions.map(move |version| Kind {
+            api_version: version.into(),
+            kind: kind.kind.into(),
+        })
+    });
     installed.chain([
         kinds::DEPLOYMENT,
         kinds::SERVING_CERTIFICATE,

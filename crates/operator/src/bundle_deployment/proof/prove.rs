@@ -39,14 +39,17 @@ impl BundleReconciler {
             return Ok(());
         }
         self.gate_on_revisions(plan, &servers).await?;
+        let is_for_api_servers =
+            |server: &&CalledService| traffic.is_for_api_servers(&server.service, server.port);
         if let Some(problem) = self.ask_servers(name, plan, &servers, traffic).await? {
-            if let Some(server) = problem.out_of_reach.and_then(|index| servers.get(index)) {
+            let out_of_reach = problem.out_of_reach.and_then(|index| servers.get(index));
+            if let Some(server) = out_of_reach.filter(is_for_api_servers) {
                 self.halt_out_of_reach(name, plan, server, &problem.message)
                     .await?;
             }
             return Err(gate(problem.reason, problem.message));
         }
-        for server in &servers {
+        for server in servers.iter().filter(is_for_api_servers) {
             self.prove_from_api_server(name, plan, traffic, server).await?;
         }
         Ok(())
@@ -92,7 +95,7 @@ impl BundleReconciler {
                 }));
             }
         }
-        let problems = self.ask_to_admit(name, plan, servers, &traffic.admission).await?;
+        let problems = self.ask_to_admit(name, plan, servers, &traffic.callers).await?;
         Ok((!problems.is_empty()).then(|| FailedProof {
             reason: "NotAdmitting",
             message: problems.join("; "),

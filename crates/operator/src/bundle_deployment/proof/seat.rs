@@ -9,15 +9,13 @@ use windlass_bundle::render::Conversion;
 use windlass_cluster::{Kind, RequestError, endpoints::Endpoint, kinds};
 use windlass_object::{ObjectKey, names, object};
 
-use super::{super::objects::ADMISSION_KINDS, CalledService, gate::gate};
+use super::{super::objects::CALLER_KINDS, CalledService, gate::gate};
 use crate::{
     bundle_deployment::{halt::Halt, memory::Seats, reconciler::BundleReconciler},
     install::{
         plan::Plan,
-        proof::{
-            AdmissionWebhook, ProbePart, SeatAnswer, SeatFinding, SeatProbe, SeatTally, admission_webhooks,
-        },
-        traffic::Traffic,
+        proof::{ProbePart, SeatAnswer, SeatFinding, SeatProbe, SeatTally},
+        traffic::{CalledPort, Traffic, is_of_api_servers},
     },
 };
 
@@ -105,15 +103,19 @@ impl BundleReconciler {
 
     /// Whether API traffic that was proven goes to a server already: a proof would come too late.
     fn is_called_already(&self, name: &str, plan: &Plan, traffic: &Traffic, server: &CalledService) -> bool {
-        let calls =
-            |webhook: AdmissionWebhook<'_>| webhook.service == server.service && webhook.port == server.port;
+        let call = CalledPort {
+            namespace: plan.namespace.clone(),
+            service: server.service.clone(),
+            port: server.port,
+        };
         let of = |kind: &Kind| {
             let live = self.context.index.objects(kind);
             live.iter()
                 .filter(|live| object::label(live, names::BUNDLE_DEPLOYMENT) == Some(name))
-                .any(|live| admission_webhooks(live).any(calls))
+                .any(|live| CalledPort::all_of(live).contains(&call))
         };
-        ADMISSION_KINDS.iter().any(of) || self.converts_already(name, plan, traffic, server)
+        let mut kinds = CALLER_KINDS.iter().filter(|kind| is_of_api_servers(&kind.kind));
+        kinds.any(of) || self.converts_already(name, plan, traffic, server)
     }
 
     /// Whether a conversion goes there whose proof the status tells of: one of a new CustomResourceDefinition is there

@@ -22,8 +22,8 @@ use crate::install::{
 pub struct Plan {
     /// The namespace of the install.
     pub namespace: String,
-    /// Every object, with CRDs without conversion and webhook configurations without CA bundles. Webhooks call the blue
-    /// Services; [`Traffic`](crate::install::traffic::Traffic) has the ones that are chosen.
+    /// Every object, with CRDs without conversion and other callers without CA bundles. They call the blue Services;
+    /// [`Traffic`](crate::install::traffic::Traffic) has the ones that are chosen.
     pub phases: Phases,
     /// The conversions that are claimed.
     pub conversions: Vec<Conversion>,
@@ -56,7 +56,7 @@ impl Plan {
         let Rendered {
             namespace,
             mut objects,
-            admission,
+            callers,
             conversions,
             self_managed,
             certificates,
@@ -86,11 +86,11 @@ impl Plan {
         let is_crd = |object: &&Value| object::text(object, "/kind") == Some("CustomResourceDefinition");
         let crds: Vec<_> = objects.iter().filter(is_crd).collect();
         notices.extend(
-            admission
+            callers
                 .iter()
                 .flat_map(|configuration| unasked(configuration, &crds)),
         );
-        objects.extend(admission);
+        objects.extend(callers);
         Self {
             serving,
             examples: csv.examples(),

@@ -62,14 +62,14 @@ fn is_kept(plan: &Plan, live: &Value) -> bool {
         .any(|desired| ObjectKey::of(desired) == key && canary::revision(desired) == revision)
 }
 
-/// What sends requests to webhooks.
+/// What sends requests to what a bundle serves.
 fn callers(plan: &Plan) -> String {
-    let admission = plan.phases.of(Phase::Admission).filter_map(ObjectKey::of);
+    let callers = plan.phases.of(Phase::Callers).filter_map(ObjectKey::of);
     let conversions = plan
         .conversions
         .iter()
         .map(|conversion| format!("the conversion of {}", conversion.crd));
-    let callers: Vec<_> = admission.map(|key| key.to_string()).chain(conversions).collect();
+    let callers: Vec<_> = callers.map(|key| key.to_string()).chain(conversions).collect();
     CALLERS.of(&callers)
 }
 

@@ -4,20 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use windlass_bundle::BundledKind;
+use windlass_cluster::Kind;
 use windlass_object::{ObjectKey, object};
+use windlass_trust::injection::KINDS;
 
-use super::install_plan::Plan;
+use super::{install_plan::Plan, phases::Phases};
 
 /// What is not there of what a plan asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Absences {
     /// Kinds that the cluster does not serve: `apiVersion` and kind.
     pub kinds: BTreeSet<(String, String)>,
+    /// The `apiVersion` in which the cluster serves a kind that it does not serve in the one of the plan, or serves in a newer one.
+    pub versions: BTreeMap<(String, String), String>,
     /// Namespaces that do not exist, or are being deleted.
     pub namespaces: BTreeSet<String>,
 }
 
-/// The kinds of objects in the plan without which an operator works: of monitoring, of consoles, of autoscalers.
+/// The kinds of objects in the plan without which an operator works: of monitoring, of consoles, of autoscalers, of Cluster
+/// API.
 pub fn optional_kinds(plan: &Plan) -> BTreeSet<(String, String)> {
     plan.phases
         .all()
@@ -80,14 +85,40 @@ pub fn without(plan: &Plan, absences: &Absences) -> Option<(Plan, Vec<String>)> 
         )
     });
     let notices: Vec<_> = unserved.chain(homeless).collect();
-    if notices.is_empty() && unasked.is_empty() {
+    if notices.is_empty() && unasked.is_empty() && absences.versions.is_empty() {
         return None;
     }
+    let left = plan
+        .phases
+        .all()
+        .filter(|object| is_served(object) && has_place(object));
     let pruned = Plan {
-        phases: plan.phases.only(|object| is_served(object) && has_place(object)),
+        phases: Phases::new(left.map(|object| in_served_version(object, absences))),
         ..plan.clone()
     };
     Some((pruned, notices))
+}
+
+/// The versions of a kind in which its objects say the same, newest first: those in which a target may be watched.
+pub fn versions_of(api_version: &str, kind: &str) -> Vec<String> {
+    let (group, _) = object::group_and_version(api_version);
+    let target = KINDS
+        .iter()
+        .find(|target| target.is(group, kind) && !target.older.is_empty());
+    let Some(target) = target else {
+        return vec![api_version.to_owned()];
+    };
+    Kind::versions_of(target)
+        .map(|kind| kind.api_version.into_owned())
+        .collect()
+}
+
+fn in_served_version(object: &Value, absences: &Absences) -> Value {
+    let mut object = object.clone();
+    if let Some(version) = absences.versions.get(&kind(&object)) {
+        object["apiVersion"] = version.as_str().into();
+    }
+    object
 }
 
 fn is_optional(object: &Value) -> bool {
@@ -119,7 +150,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::install::plan::Phases;
 
     fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {
         let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
@@ -193,6 +223,33 @@ mod tests {
     }
 
     #[test]
+    fn an_extension_config_comes_in_the_version_that_is_watched() {
+        let (newer, older) = (
+            "runtime.cluster.x-k8s.io/v1beta2",
+            "runtime.cluster.x-k8s.io/v1alpha1",
+        );
+        assert_eq!(versions_of(older, "ExtensionConfig"), [newer, older]);
+        assert_eq!(versions_of("v1", "ConfigMap"), ["v1"]);
+        for (written, served) in [(older, newer), (newer, older)] {
+            let plan = Plan {
+                phases: Phases::new([
+                    object("v1", "ConfigMap", Some("own"), "m"),
+                    object(written, "ExtensionConfig", None, "e"),
+                ]),
+                ..plan()
+            };
+            let absences = Absences {
+                versions: [(pair(written, "ExtensionConfig"), served.to_owned())].into(),
+                ..Absences::default()
+            };
+            let (left, notices) = without(&plan, &absences).unwrap();
+            let versions: Vec<_> = left.phases.all().map(|object| &object["apiVersion"]).collect();
+            assert_eq!(versions, ["v1", served]);
+            assert_eq!(notices, [""; 0]);
+        }
+    }
+
+    #[test]
     fn what_may_be_absent_is_known_of_the_plan() {
         assert_eq!(
             optional_kinds(&plan()),
@@ -221,6 +278,7 @@ mod tests {
             ]
             .into(),
             namespaces: ["a".to_owned(), "own".to_owned()].into(),
+            versions: BTreeMap::new(),
         };
         let (pruned, notices) = without(&plan, &absences).unwrap();
         let kept: Vec<_> = pruned

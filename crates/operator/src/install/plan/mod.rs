@@ -11,7 +11,7 @@ mod requirements;
 mod upgradeable;
 
 pub use install_plan::Plan;
-pub use left_out::{Absences, optional_kinds, watched_namespaces, without};
+pub use left_out::{Absences, optional_kinds, versions_of, watched_namespaces, without};
 pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};
 pub use requirements::{ClusterFacts, UnmetRequirements, unmet};

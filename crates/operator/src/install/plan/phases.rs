@@ -23,14 +23,6 @@ impl Phases {
         Self { objects }
     }
 
-    /// The objects that `keep` says are to be there.
-    pub fn only(&self, keep: impl Fn(&Value) -> bool) -> Self {
-        let objects = self.objects.iter().filter(|(_, object)| keep(object));
-        Self {
-            objects: objects.cloned().collect(),
-        }
-    }
-
     /// The objects of a phase.
     pub fn of(&self, phase: Phase) -> impl Iterator<Item = &Value> {
         self.objects
@@ -52,8 +44,24 @@ fn kind(object: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windlass_bundle::BundledKind;
+    use windlass_trust::injection::KINDS;
 
     use super::*;
+
+    #[test]
+    fn what_calls_servers_of_a_bundle_can_carry_a_trust_bundle() {
+        for bundled in BundledKind::ALL
+            .iter()
+            .filter(|kind| kind.phase == Phase::Callers)
+        {
+            let is_it = KINDS.iter().any(|target| {
+                (&*target.api_version(), &*target.kind, &*target.plural)
+                    == (bundled.api_version, bundled.kind, bundled.plural)
+            });
+            assert!(is_it, "{}", bundled.kind);
+        }
+    }
 
     #[test]
     fn certificates_come_before_crds_and_deployments_after_them() {

@@ -1,15 +1,16 @@
-//! Whom webhooks call.
+//! Whom webhooks and other callers call.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use windlass_bundle::render::Conversion;
 use windlass_object::object;
+use windlass_trust::injection::TargetKind;
 
 /// The port of a webhook's Service where it names none (`admissionregistration.k8s.io/v1` ServiceReference).
 pub const DEFAULT_PORT: i64 = 443;
 
-/// A port of a Service that webhooks call.
+/// A port of a Service that is called.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CalledPort {
     /// The namespace of the Service.
@@ -23,13 +24,11 @@ pub struct CalledPort {
 // === impl CalledPort ===
 
 impl CalledPort {
-    /// What a webhook configuration or a CustomResourceDefinition calls: nothing where it calls URLs, or nobody.
+    /// What an object calls that may carry CA bundles: nothing where it calls URLs, or nobody.
     pub fn all_of(object: &Value) -> BTreeSet<Self> {
-        let webhooks = object::items(object, "/webhooks").iter();
-        let clients = webhooks.filter_map(|webhook| webhook.get("clientConfig"));
-        clients
-            .chain(object.pointer("/spec/conversion/webhook/clientConfig"))
-            .filter_map(|client| Self::of(client.get("service")?))
+        client_configs(object)
+            .iter()
+            .filter_map(|client| Self::of(object.pointer(&format!("{client}/service"))?))
             .collect()
     }
 
@@ -55,6 +54,22 @@ impl CalledPort {
     }
 }
 
+/// Whether API servers are those who call whom objects of a kind name. Runtime hooks are called by controllers of Cluster API,
+/// which a NetworkPolicy may let in alone.
+pub fn is_of_api_servers(kind: &str) -> bool {
+    kind != "ExtensionConfig"
+}
+
+/// Where in an object that may carry CA bundles is what calls a Service.
+pub fn client_configs(object: &Value) -> Vec<String> {
+    let holders = TargetKind::of(object).map(|kind| kind.holders(object));
+    holders
+        .into_iter()
+        .flatten()
+        .map(|holder| holder.pointer)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -70,16 +85,35 @@ mod tests {
         };
         let client =
             |name: &str, port: Value| json!({"service": {"namespace": "n", "name": name, "port": port}});
-        let configuration = json!({"webhooks": [
-            {"clientConfig": client("a", json!(null))}, {"clientConfig": client("a", json!(8443))},
-            {"clientConfig": {"url": "https://example.com"}},
+        let metadata = json!({"name": "a"});
+        let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": metadata, "webhooks": [
+            {"name": "a", "clientConfig": client("a", json!(null))}, {"name": "b", "clientConfig": client("a", json!(8443))},
+            {"name": "c", "clientConfig": {"url": "https://example.com"}},
         ]});
         assert_eq!(
             CalledPort::all_of(&configuration),
             [call("a", 443), call("a", 8443)].into()
         );
-        let crd = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client("b", json!(443))}}}});
+        let definition = |conversion: Value| {
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata,
+                "spec": {"conversion": conversion},
+            })
+        };
+        let crd =
+            definition(json!({"strategy": "Webhook", "webhook": {"clientConfig": client("b", json!(443))}}));
         assert_eq!(CalledPort::all_of(&crd), [call("b", 443)].into());
-        assert!(CalledPort::all_of(&json!({"spec": {"conversion": {"strategy": "None"}}})).is_empty());
+        assert!(CalledPort::all_of(&definition(json!({"strategy": "None"}))).is_empty());
+        for (api_version, kind, spec) in [
+            (
+                "runtime.cluster.x-k8s.io/v1beta2",
+                "ExtensionConfig",
+                json!({"clientConfig": client("c", json!(null))}),
+            ),
+            ("apiregistration.k8s.io/v1", "APIService", client("c", json!(443))),
+        ] {
+            let caller = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
+            assert_eq!(CalledPort::all_of(&caller), [call("c", 443)].into());
+        }
     }
 }

@@ -9,7 +9,10 @@ use windlass_bundle::{
 };
 use windlass_object::object;
 
-use super::{calls::CalledPort, color::Color};
+use super::{
+    calls::{CalledPort, client_configs, is_of_api_servers},
+    color::Color,
+};
 use crate::install::plan::Plan;
 
 /// What carries traffic to the webhooks of a plan: it differs from the plan in the names of Services.
@@ -17,8 +20,8 @@ use crate::install::plan::Plan;
 pub struct Traffic {
     /// The Services that webhooks are to call.
     pub services: Vec<Value>,
-    /// The webhook configurations, without CA bundles.
-    pub admission: Vec<Value>,
+    /// The webhook configurations, ExtensionConfigs and APIServices, without CA bundles.
+    pub callers: Vec<Value>,
     /// The conversions.
     pub conversions: Vec<Conversion>,
 }
@@ -43,17 +46,14 @@ impl Traffic {
                 plan.service(&certificate.service, color)
             })
             .collect();
-        let mut admission: Vec<_> = plan.phases.of(Phase::Admission).cloned().collect();
-        let webhooks = admission
-            .iter_mut()
-            .filter_map(|configuration| configuration.get_mut("webhooks")?.as_array_mut())
-            .flatten();
-        for webhook in webhooks {
-            let service = webhook.pointer_mut("/clientConfig/service");
-            let name = service.and_then(|service| service.get_mut("name"));
-            let green = name.as_deref().and_then(Value::as_str).and_then(renamed);
-            if let (Some(name), Some(green)) = (name, green) {
-                *name = green.into();
+        let mut callers: Vec<_> = plan.phases.of(Phase::Callers).cloned().collect();
+        for caller in &mut callers {
+            for client in client_configs(caller) {
+                let name = caller.pointer_mut(&format!("{client}/service/name"));
+                let green = name.as_deref().and_then(Value::as_str).and_then(renamed);
+                if let (Some(name), Some(green)) = (name, green) {
+                    *name = green.into();
+                }
             }
         }
         let conversions = plan
@@ -69,7 +69,7 @@ impl Traffic {
             .collect();
         Self {
             services,
-            admission,
+            callers,
             conversions,
         }
     }
@@ -85,10 +85,20 @@ impl Traffic {
 
     /// Every Service and port that webhooks are to call.
     pub fn calls(&self) -> BTreeSet<CalledPort> {
-        let admission = self.admission.iter().flat_map(CalledPort::all_of);
-        admission
+        let callers = self.callers.iter().flat_map(CalledPort::all_of);
+        callers
             .chain(self.conversions.iter().map(CalledPort::of_conversion))
             .collect()
+    }
+
+    /// Whether API servers are to call a Service on that port.
+    pub fn is_for_api_servers(&self, service: &str, port: i64) -> bool {
+        let calls = |call: CalledPort| call.service == service && call.port == port;
+        let is_theirs = |caller: &&Value| object::text(caller, "/kind").is_some_and(is_of_api_servers);
+        let mut callers = self.callers.iter().filter(is_theirs);
+        let mut conversions = self.conversions.iter();
+        callers.any(|caller| CalledPort::all_of(caller).into_iter().any(calls))
+            || conversions.any(|conversion| calls(CalledPort::of_conversion(conversion)))
     }
 
     /// Whether there is one among `calls` that goes to a Service which webhooks are not to call.

@@ -1,0 +1,8 @@
+//! What a bundle brings along that sends traffic to its own pods: ExtensionConfigs and APIServices, and where each leads.
+
+mod backend;
+mod caller;
+
+pub use backend::Unserved;
+pub(crate) use backend::{Backend, container_with, leads_to_same, port_number};
+pub(crate) use caller::Caller;

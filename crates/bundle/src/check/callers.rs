@@ -1,0 +1,13 @@
+//! What calls Deployments of the bundle beside webhooks: ExtensionConfigs and APIServices.
+
+use windlass_object::Problem;
+
+use crate::{callers::Caller, parse::Bundle};
+
+pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    for caller in Caller::all(bundle) {
+        if let Err(unserved) = caller.backend(bundle) {
+            problems.push(caller.problem(&unserved));
+        }
+    }
+}
