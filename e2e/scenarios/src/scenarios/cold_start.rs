@@ -46,7 +46,10 @@ impl Optional {
             plural: &kind.plural,
             namespaced: false,
         });
-        let bundled = BundledKind::ALL.into_iter().filter(|kind| kind.optional);
+        let is_target = |kind: &BundledKind| KINDS.iter().any(|target| target.kind == kind.kind);
+        let bundled = BundledKind::ALL
+            .into_iter()
+            .filter(|kind| kind.optional && !is_target(kind));
         let bundled = bundled.map(|kind| Self {
             api_version: kind.api_version.to_owned(),
             kind: kind.kind,

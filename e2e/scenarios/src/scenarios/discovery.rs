@@ -234,7 +234,7 @@ pub(super) async fn a_server_behind_a_service_is_discovered_while_its_ca_rotates
 }
 
 /// Serves ExtensionConfigs, with a status of their own.
-async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
     foreign::define(cluster, &definition()).await
 }
 
@@ -253,7 +253,8 @@ async fn create(cluster: &TestCluster, name: &str, client_config: Value) -> anyh
     Ok(())
 }
 
-async fn discovered(
+/// Waits until an ExtensionConfig says what is discovered, within the usual time.
+pub(super) async fn discovered(
     cluster: &TestCluster,
     name: &str,
     problem: Option<&str>,

@@ -53,7 +53,8 @@ async fn nothing_is_written_after(cluster: &TestCluster, upgrades: &[&str]) -> a
     Ok(())
 }
 
-async fn settled(proxy: &Proxy) -> anyhow::Result<()> {
+/// Waits until the operator writes nothing for a while.
+pub(super) async fn settled(proxy: &Proxy) -> anyhow::Result<()> {
     until("the operator stops writing", PATIENCE, async || {
         let before = proxy.writes();
         tokio::time::sleep(QUIET).await;

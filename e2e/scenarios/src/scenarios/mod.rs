@@ -8,6 +8,7 @@ mod added_kinds;
 mod admission_proof;
 mod adoption;
 mod blocking;
+mod callers;
 mod changes;
 mod claims;
 mod cold_start;
@@ -276,6 +277,8 @@ scenarios! {
     discovery::who_is_paused_or_managed_elsewhere_is_not_asked,
     discovery::an_older_version_is_discovered_until_a_newer_one_is_served,
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
+    callers::an_extension_config_of_a_bundle_is_armed_after_proof_and_goes_first,
+    callers::an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken,
     halves::certificates_and_bundles_run_in_processes_of_their_own,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,

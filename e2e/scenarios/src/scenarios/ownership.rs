@@ -54,6 +54,8 @@ fn copied(object: &Value) -> Value {
         // It is to have no pods, which would be the original's.
         "Deployment" => copy["spec"]["replicas"] = json!(0),
         "ServingCertificate" => copy["spec"]["secretName"] = json!("copied-cert"),
+        // Its name says what it serves.
+        "APIService" => copy["spec"]["group"] = json!(format!("{}{COPY}", text(object, "/spec/group"))),
         _ => {}
     }
     copy

@@ -1,0 +1,265 @@
+//! What a bundle contains that sends traffic to its own pods: ExtensionConfigs and APIServices.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use windlass_object::names;
+
+use super::{discovery, idle};
+use crate::{
+    proxy::Proxy,
+    request::text,
+    sample,
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, delete, get, gone, ready, rotate,
+        set_source, succeed, until,
+    },
+    test_cluster::TestCluster,
+};
+
+/// Where the ExtensionConfig of the sample is.
+const EXTENSION_CONFIG: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs/sample-extension";
+
+/// Where an APIService of a bundle is.
+const API_SERVICE: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.aggregated.example.com";
+
+/// Where both bundles are installed, the Service of their Deployment, and its ServingCertificate.
+const NAMESPACE: &str = "own-system";
+const SERVICE: &str = "sample-operator-service";
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/own-system/deployments/sample-operator";
+
+/// What lets the server of an APIService know whom the API server has authenticated.
+const AUTH_READER: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings/own-system-sample-operator-service-auth-reader";
+
+/// The BundleDeployment.
+const OWN: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/own";
+
+pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goes_first(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let (operator, gate) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    cluster.bundle("runtime-extension")?;
+    let faulty = cluster.add_bundle(&sample::bundle("runtime-extension"), "faulty")?;
+    misbehave(cluster, &faulty)?;
+    let object = steps::bundle_deployment("own", NAMESPACE, "faulty");
+    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    let installed = ready(client, "own", PATIENCE).await?;
+    let accepted = current(&installed, "Accepted", "True").context("it is not accepted")?;
+    anyhow::ensure!(
+        text(accepted, "/message").contains("does not serve ExtensionConfig"),
+        "what is left out is not said: {accepted}"
+    );
+    discovery::define(cluster).await?;
+    unproven(cluster, EXTENSION_CONFIG).await?;
+    set_source(client, "own", "runtime-extension").await?;
+    let installed = ready(client, "own", PATIENCE).await?;
+    armed(cluster, EXTENSION_CONFIG, "/spec/clientConfig", &installed).await?;
+    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    rotate(client, NAMESPACE, SERVICE, "ca:callers", PATIENCE).await?;
+    carries(cluster, EXTENSION_CONFIG, "/spec/clientConfig/caBundle").await?;
+    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+
+    let before = get(client, EXTENSION_CONFIG).await?.context("gone")?;
+    let next = cluster.add_bundle(&sample::bundle("runtime-extension"), "next")?;
+    cluster.edit(&next, "1.0.0", "1.0.1")?;
+    // The cluster serves the other version alone.
+    cluster.edit(&next, "x-k8s.io/v1beta2", "x-k8s.io/v1alpha1")?;
+    start_with(cluster, &next, "--versions=v1")?;
+    set_source(client, "own", "next").await?;
+    ready(client, "own", PATIENCE).await?;
+    let after = get(client, EXTENSION_CONFIG).await?.context("gone")?;
+    anyhow::ensure!(
+        before["metadata"]["uid"] == after["metadata"]["uid"]
+            && before["spec"]["clientConfig"]["service"] != after["spec"]["clientConfig"]["service"],
+        "the pods of both revisions were called through one Service: {}",
+        after["spec"]
+    );
+    carries(cluster, EXTENSION_CONFIG, "/spec/clientConfig/caBundle").await?;
+    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+
+    succeed(client, "DELETE", EXTENSION_CONFIG, None).await?;
+    until("it comes back", PATIENCE, async || {
+        let there = get(client, EXTENSION_CONFIG).await?;
+        Ok(there.map(drop).ok_or_else(|| "404".to_owned()))
+    })
+    .await?;
+    goes_first(cluster, &gate, EXTENSION_CONFIG).await
+}
+
+pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let (operator, gate) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    let service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.aggregated.example.com"},
+        "spec": {
+            "group": "aggregated.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+            "service": {"namespace": "author-system", "name": SERVICE},
+        },
+    });
+    for name in ["faulty", "good"] {
+        let bundle = cluster.add_bundle(&sample::bundle("own-namespace"), name)?;
+        fs::write(bundle.join("manifests/apiservice.json"), service.to_string())?;
+    }
+    misbehave(cluster, &cluster.operator.bundle_dir.join("faulty"))?;
+
+    let mut foreign = service.clone();
+    foreign["spec"]["service"]["namespace"] = "kube-system".into();
+    let collection = "/apis/apiregistration.k8s.io/v1/apiservices";
+    succeed(client, "POST", collection, Some(&foreign)).await?;
+    let mut object = steps::bundle_deployment("own", NAMESPACE, "faulty");
+    object["spec"]["watchNamespaces"] = json!([NAMESPACE]);
+    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    until("it is refused", PATIENCE, async || {
+        let said = conditions(&get(client, OWN).await?.context("no BundleDeployment")?);
+        let is_refused = said.contains("Accepted=False") && said.contains("v1.aggregated.example.com");
+        Ok(check(is_refused, || said))
+    })
+    .await?;
+    let there = get(client, API_SERVICE).await?.context("it is gone")?;
+    anyhow::ensure!(
+        there["metadata"].get("labels").is_none() && there["spec"]["service"]["namespace"] == "kube-system",
+        "it was changed: {there}"
+    );
+    delete(client, API_SERVICE).await?;
+
+    unproven(cluster, API_SERVICE).await?;
+    set_source(client, "own", "good").await?;
+    let installed = ready(client, "own", PATIENCE).await?;
+    armed(cluster, API_SERVICE, "/spec", &installed).await?;
+    rotate(client, NAMESPACE, SERVICE, "ca:callers", PATIENCE).await?;
+    carries(cluster, API_SERVICE, "/spec/caBundle").await?;
+    // A bundle that no longer has it disarms it.
+    cluster.add_bundle(&sample::bundle("own-namespace"), "without")?;
+    set_source(client, "own", "without").await?;
+    gone(client, API_SERVICE).await?;
+    ready(client, "own", PATIENCE).await?;
+
+    let declared = cluster.add_bundle(&sample::bundle("own-namespace"), "declared")?;
+    let owned = "{group: aggregated.example.com, version: v1, kind: Thing, name: things, \
+                 deploymentName: sample-operator, containerPort: 9443}";
+    let modes = "  installModes:";
+    let definitions = format!("  apiservicedefinitions:\n    owned:\n    - {owned}\n{modes}");
+    cluster.edit(&declared, modes, &definitions)?;
+    set_source(client, "own", "declared").await?;
+    let installed = ready(client, "own", PATIENCE).await?;
+    armed(cluster, API_SERVICE, "/spec", &installed).await?;
+    get(client, AUTH_READER)
+        .await?
+        .context("its server cannot read whom to trust")?;
+    goes_first(cluster, &gate, API_SERVICE).await?;
+    gone(client, AUTH_READER).await
+}
+
+/// Makes the pods of a bundle present a certificate that nobody trusts, though they are ready.
+fn misbehave(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
+    start_with(cluster, bundle, "--fault=wrong-certificate")
+}
+
+/// Has the pods of a bundle started with an argument.
+fn start_with(cluster: &TestCluster, bundle: &Path, argument: &str) -> anyhow::Result<()> {
+    let image = format!("image: {}:v1", sample::IMAGE);
+    let started = format!("{image}\n                args: [{argument}]");
+    cluster.edit(bundle, &image, &started)
+}
+
+/// Waits until the install stops since what is served does not verify. Until then, nobody is sent there.
+async fn unproven(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
+    let deployment = until("it is not proven", PATIENCE, async || {
+        let deployment = get(&cluster.client, OWN).await?.context("no BundleDeployment")?;
+        let said = conditions(&deployment);
+        Ok(if said.contains("NotServed") {
+            Ok(deployment)
+        } else {
+            Err(said)
+        })
+    })
+    .await?;
+    anyhow::ensure!(
+        get(&cluster.client, path).await?.is_none(),
+        "{path} is armed before proof"
+    );
+    let state = &deployment["status"]["webhooks"];
+    let disarmed = state.as_array().into_iter().flatten();
+    anyhow::ensure!(
+        disarmed.into_iter().all(|webhook| webhook["state"] == "Disarmed"),
+        "armed before proof: {state}"
+    );
+    Ok(())
+}
+
+/// Looks whether what calls the Service has its trust bundle since it was created, and whether the status of `installed` lists it.
+async fn armed(
+    cluster: &TestCluster,
+    path: &str,
+    client_config: &str,
+    installed: &Value,
+) -> anyhow::Result<()> {
+    carries(cluster, path, &format!("{client_config}/caBundle")).await?;
+    let caller = get(&cluster.client, path).await?.context("it is not armed")?;
+    let service = caller
+        .pointer(&format!("{client_config}/service"))
+        .context("no Service")?;
+    anyhow::ensure!(
+        service["namespace"] == NAMESPACE && text(service, "/name").starts_with(SERVICE),
+        "it calls {service}"
+    );
+    let managers = &caller["metadata"]["managedFields"];
+    anyhow::ensure!(
+        !managers.to_string().contains(names::INJECT),
+        "it came without its trust bundle: {managers}"
+    );
+    let (kind, name) = (text(&caller, "/kind"), text(&caller, "/metadata/name"));
+    let webhooks = &installed["status"]["webhooks"];
+    let listed = json!({"name": name, "type": kind, "state": "Armed"});
+    anyhow::ensure!(
+        webhooks
+            .as_array()
+            .is_some_and(|webhooks| webhooks.contains(&listed)),
+        "the status does not list it: {webhooks}"
+    );
+    Ok(())
+}
+
+/// Waits until it carries the trust bundle of the ServingCertificate.
+async fn carries(cluster: &TestCluster, path: &str, pointer: &str) -> anyhow::Result<()> {
+    let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{SERVICE}-cert");
+    until(
+        &format!("{path} carries the trust bundle"),
+        PATIENCE,
+        async || {
+            let secret = get(&cluster.client, &secret).await?.context("no Secret")?;
+            let caller = get(&cluster.client, path).await?;
+            let carried = caller.as_ref().map(|caller| text(caller, pointer));
+            Ok(check(carried == Some(text(&secret, "/data/ca.crt")), || {
+                format!("{pointer} is {carried:?}")
+            }))
+        },
+    )
+    .await
+}
+
+/// Removes the bundle once there is nothing to write any more: nobody is sent to its pods when these begin to end.
+async fn goes_first(cluster: &TestCluster, gate: &Proxy, path: &str) -> anyhow::Result<()> {
+    idle::settled(gate).await?;
+    let before = gate.log().len();
+    delete(&cluster.client, OWN).await?;
+    let log = gate.log();
+    let place = |path: &str| {
+        let mut lines = log[before..].iter();
+        lines.position(|line| *line == format!("DELETE {path}"))
+    };
+    let (disarmed, ended) = (place(path), place(DEPLOYMENT));
+    anyhow::ensure!(
+        disarmed.is_some() && disarmed < ended,
+        "{path} was deleted at {disarmed:?}, the Deployment at {ended:?}"
+    );
+    anyhow::ensure!(get(&cluster.client, path).await?.is_none(), "{path} stayed");
+    Ok(())
+}
