@@ -8,7 +8,7 @@ use windlass_object::GoDuration;
 use super::{
     bodies::{BODY, CLIENTS},
     idle_connections::CONNECTIONS,
-    kinds::{ADDRESSES, ANNOTATED, ANNOTATION, SECRETS, SERVICES, SLICES},
+    kinds::{ADDRESSES, ANNOTATED, ANNOTATION, CONFIG_MAPS, SECRETS, SERVICES, SLICES},
 };
 
 /// How a flood is measured: it goes on while requests go through all three webhooks of the sample bundle, CA rotations follow each
@@ -42,6 +42,8 @@ pub enum FloodKind {
     GuardIdle,
     /// Services that ask for a certificate in Secrets of somebody else.
     Annotations,
+    /// ConfigMaps as large as the API server takes, half of which ask for a trust bundle and are overwritten.
+    ConfigMaps,
 }
 
 // === impl FloodArguments ===
@@ -73,6 +75,7 @@ impl fmt::Display for FloodKind {
             Self::GuardBodies => write!(f, "{CLIENTS} clients that send {} MiB to the guard", BODY >> 20),
             Self::GuardIdle => write!(f, "{CONNECTIONS} idle connections to the guard"),
             Self::Annotations => write!(f, "{ANNOTATED} annotated Services that name Secrets of others"),
+            Self::ConfigMaps => write!(f, "{CONFIG_MAPS} ConfigMaps of 1 MiB, half of which ask"),
         }
     }
 }

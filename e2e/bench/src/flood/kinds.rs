@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 use windlass_object::names;
+use windlass_scenarios::sample;
 
 use super::object_flood::ObjectFlood;
 
@@ -31,11 +32,17 @@ pub(super) const HOLES: u32 = 100;
 /// Services that name Secrets of others.
 pub(super) const ANNOTATED: u32 = 1000;
 
+/// ConfigMaps, each second of which asks for a trust bundle.
+pub(super) const CONFIG_MAPS: u32 = 400;
+
 /// The Secrets of others that they name.
 pub(super) const FOREIGN: u32 = 10;
 
-/// The most bytes that a Secret may hold (`MaxSecretSize` in k8s.io/api/core/v1).
+/// The most bytes that a Secret may hold (`MaxSecretSize` in k8s.io/api/core/v1), or a ConfigMap.
 const SECRET: usize = 1 << 20;
+
+/// How many bytes of a ConfigMap are something else than a trust bundle.
+const REST: usize = SECRET - CA;
 
 /// How many of them are a `ca.crt`, which Windlass reads: as many as it keeps of an object, nearly.
 const CA: usize = 90_000;
@@ -123,6 +130,23 @@ pub(super) fn annotated_services() -> ObjectFlood {
         count: ANNOTATED,
         object: Box::new(move |number| service(&annotations(number, 0))),
         rewrite: Box::new(move |number, round| json!({"metadata": annotations(number, round)})),
+    }
+}
+
+/// ConfigMaps as large as the API server takes, each second of which asks for the trust bundle of a ServingCertificate, and has it
+/// overwritten.
+pub(super) fn config_maps() -> ObjectFlood {
+    let asking = |number: u32| match number % 2 {
+        0 => json!({names::INJECT_CA_FROM: format!("{}/{}", sample::NAMESPACE, sample::CERTIFICATE)}),
+        _ => json!({}),
+    };
+    ObjectFlood {
+        collection: format!("/api/v1/namespaces/{NAMESPACE}/configmaps"),
+        count: CONFIG_MAPS,
+        object: Box::new(
+            move |number| json!({"metadata": {"annotations": asking(number)}, "data": {"rest": "x".repeat(REST)}}),
+        ),
+        rewrite: Box::new(|_, round| json!({"data": {"ca-bundle.crt": format!("overwritten {round}")}})),
     }
 }
 

@@ -62,6 +62,7 @@ impl Flood {
                 create_foreign_secrets(client).await?;
                 FloodSource::Objects(Arc::new(kinds::annotated_services()))
             }
+            FloodKind::ConfigMaps => FloodSource::Objects(Arc::new(kinds::config_maps())),
             FloodKind::GuardBodies => FloodSource::Bodies(Arc::new(guard)),
             FloodKind::GuardIdle => FloodSource::Idle(Arc::new(guard)),
         };
