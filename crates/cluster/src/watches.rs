@@ -450,4 +450,34 @@ mod tests {
             .unwrap()
             .unwrap();
     }
+
+    #[tokio::test]
+    async fn targets_of_kinds_that_are_not_known_or_not_listed_yet_are_unlisted() {
+        let (watches, index) = watches();
+        let unlisted = || -> Vec<_> {
+            let kinds = watches.unlisted_targets().into_iter();
+            kinds.map(|kind| kind.kind.into_owned()).collect()
+        };
+        watches.want(Watch::all(kinds::SERVICE));
+        watches.want(Watch::all(kinds::CONFIG_MAP).selected(Selector::Label("records".to_owned())));
+        assert_eq!(unlisted(), [""; 0], "none of them is a target");
+        let hooks = Watch::all(kinds::VALIDATING_WEBHOOK_CONFIGURATION);
+        let added = Watch::all(kinds::INJECTION_TARGET);
+        watches.want(hooks.clone());
+        watches.want(added.clone());
+        assert_eq!(unlisted(), ["ValidatingWebhookConfiguration", "InjectionTarget"]);
+        index.finish_relist(&hooks);
+        let gateways = json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "InjectionTarget", "metadata": {"name": "gateways"},
+            "spec": {"group": "example.com", "version": "v1", "kind": "Gateway", "plural": "gateways",
+                "paths": [{"path": "/spec/caBundle"}]},
+        });
+        index.relist(&added, gateways);
+        index.finish_relist(&added);
+        assert_eq!(unlisted(), ["Gateway"], "nobody has asked for it yet");
+        let kinds = index.target_kinds();
+        let watch = Watch::of_targets(&kinds.added()[0]).next().unwrap();
+        index.finish_relist(&watch);
+        assert_eq!(unlisted(), [""; 0]);
+    }
 }
