@@ -257,6 +257,11 @@ impl CertificateReconciler {
             bundle,
             injection,
         } = prepared;
+        // Tenants could have everybody wait for what they write, for ever.
+        let awaited = match target.namespace {
+            None => StepsOutcome::Awaited,
+            Some(_) => StepsOutcome::Settled,
+        };
         let turn = self.context.pace.turn().await;
         let Some(seen) = gathered.targets.get(target).map(IndexedObject::read) else {
             return Ok(StepsOutcome::Settled);
@@ -273,7 +278,7 @@ impl CertificateReconciler {
                 let is_begun = injection.is_as_before(&seen, &latest)
                     && self.histories.begin(&desired.key, target, version);
                 if !is_begun {
-                    return Ok(StepsOutcome::Awaited);
+                    return Ok(awaited);
                 }
                 let injected = inject(&self.context.cluster, turn, &latest, injection).await;
                 if injected.is_err() {
@@ -297,7 +302,7 @@ impl CertificateReconciler {
         }
         Ok(match injected {
             InjectionOutcome::Written(_) | InjectionOutcome::Unchanged | InjectionOutcome::Overtaken => {
-                StepsOutcome::Awaited
+                awaited
             }
             // The plan is to hear of it.
             InjectionOutcome::Refused(_) if !refused.contains(target) => StepsOutcome::LookAgain,

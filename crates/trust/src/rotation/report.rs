@@ -45,17 +45,20 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> RotationPla
 /// Whether nothing that was asked for is left to do but to wait for the end of what cannot be seen.
 fn is_carried_out(situation: &Situation<'_>, steps: &[Step]) -> bool {
     let is_seen_elsewhere = || endpoints::behind(situation).next().is_some();
-    let EndpointCounts { total, current } = EndpointCounts::of_targets(situation);
+    let mut targets = situation.observation.targets.iter();
+    let is_lacking = targets.any(|target| target.is_waited_for() && !situation.is_current(target));
+    let is_for_tenant =
+        |step: &Step| matches!(step, Step::InjectTarget { target, .. } if target.namespace.is_some());
     let authorities = &situation.authorities;
     let has_signed = authorities.retiring.is_empty() || !endpoints::is_under_way(situation);
     let is_known = !authorities.retiring.is_empty()
         || (authorities.next.is_some() && matches!(authorities.trust, Trust::Known(_)));
-    steps.is_empty()
+    steps.iter().all(is_for_tenant)
         && !change::may_record_served(situation)
         && situation.urgency() == Urgency::NotDue
         && has_signed
         && is_known
-        && current == total
+        && !is_lacking
         && !is_seen_elsewhere()
 }
 

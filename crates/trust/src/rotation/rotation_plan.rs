@@ -72,7 +72,7 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 /// * A step that writes a Secret names the resourceVersion that it replaces, and one that writes a target names what it
 ///   is to carry: a plan that is older than the cluster does nothing.
 /// * A change of the CA Secret comes alone, and the plan after it is made from what it left.
-/// * Trust before use: the next CA signs once every target that takes writes was read back with it, and
+/// * Trust before use: the next CA signs once every target of the cluster that takes writes was read back with it, and
 ///   [`Timing::trust`] is over. Only where the serving certificate ends soon and the current CA can sign no other that
 ///   lasts does it sign without those that refuse, or that cannot be listed.
 /// * Use before retire: a CA stays in the trust bundle until every endpoint was seen on what another signed, or the last

@@ -156,7 +156,7 @@ impl<'a> Situation<'a> {
     }
 
     /// Whether everything that takes writes carries the next CA, `ca.crt` for those who copy it included. What somebody
-    /// else takes from a target each time that it is given holds nothing up.
+    /// else takes from a target each time that it is given holds nothing up; nor does what tenants write.
     pub(super) fn next_is_everywhere(&self) -> bool {
         let Some(next) = &self.authorities.next else {
             return false;
@@ -170,6 +170,7 @@ impl<'a> Situation<'a> {
         is_copied
             && self
                 .open_targets()
+                .filter(|target| target.is_waited_for())
                 .all(|target| target.was_given(&next.certificate))
     }
 

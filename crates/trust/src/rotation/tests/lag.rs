@@ -24,6 +24,8 @@ pub(super) struct WebhookConfiguration {
     pub(super) refused: bool,
     /// Whether it is read as a file.
     pub(super) is_file: bool,
+    /// Whether it is in a namespace, where tenants write.
+    pub(super) is_namespaced: bool,
 }
 
 /// A server.
@@ -59,6 +61,14 @@ pub(super) enum Stage {
 // === impl WebhookConfiguration ===
 
 impl WebhookConfiguration {
+    /// One that carries nothing yet, and that nobody was seen to write.
+    pub(super) fn new(is_namespaced: bool) -> Self {
+        Self {
+            is_namespaced,
+            ..Self::default()
+        }
+    }
+
     /// The operator writes it.
     pub(super) fn write(&mut self, bundle: &TrustSet) {
         self.refused = self.refuses;
@@ -84,7 +94,7 @@ impl WebhookConfiguration {
             id: ObjectKey {
                 api_version: "v1".to_owned(),
                 kind: "Webhook".to_owned(),
-                namespace: None,
+                namespace: self.is_namespaced.then(|| "tenant".to_owned()),
                 name: index.to_string(),
             },
             bundle: self.bundle.clone(),

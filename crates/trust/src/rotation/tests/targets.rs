@@ -44,6 +44,24 @@ fn who_reads_a_target_as_a_file_has_as_long_as_for_a_certificate() {
 }
 
 #[test]
+fn what_tenants_write_holds_no_rotation_up() {
+    for (is_namespaced, expected) in [(true, 2), (false, 1)] {
+        let mut world = settled();
+        world.targets[0].is_namespaced = is_namespaced;
+        world.request = Some("ca:1".to_owned());
+        for _ in 0..20 {
+            // Each time another one, for all that the plan knows.
+            world.targets[0] = WebhookConfiguration::new(is_namespaced);
+            step(&mut world);
+            world.reload(0);
+            world.targets.iter_mut().for_each(WebhookConfiguration::propagate);
+            world.tick();
+        }
+        assert_eq!(generation(&world), expected, "namespaced: {is_namespaced}");
+    }
+}
+
+#[test]
 fn a_target_that_refuses_is_named_and_the_others_go_on() {
     let mut world = settled();
     world.targets[1].refuses = true;
