@@ -16,7 +16,7 @@ use windlass_trust::{
         CaSecret, IssueCaError, Mint, SecretContents, ServingSecret, new_authorities, restart_patch, summary,
     },
     pki::{CertificateAuthority, Credentials, PrivateKey, Terms},
-    rotation::{CaChange, Leaf, Publication, Step, Timing, TrustSet},
+    rotation::{CaChange, Leaf, Publication, Step, Timing, TrustSet, is_waited_for},
 };
 
 use super::{
@@ -257,10 +257,9 @@ impl CertificateReconciler {
             bundle,
             injection,
         } = prepared;
-        // Tenants could have everybody wait for what they write, for ever.
-        let awaited = match target.namespace {
-            None => StepsOutcome::Awaited,
-            Some(_) => StepsOutcome::Settled,
+        let awaited = match is_waited_for(target) {
+            true => StepsOutcome::Awaited,
+            false => StepsOutcome::Settled,
         };
         let turn = self.context.pace.turn().await;
         let Some(seen) = gathered.targets.get(target).map(IndexedObject::read) else {

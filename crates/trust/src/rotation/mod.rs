@@ -48,6 +48,7 @@ pub use self::{
     endpoint_counts::EndpointCounts,
     observation::{
         Observation, ObservedEndpoint, ObservedService, ObservedWorkload, PublishedSecret, Target, Versioned,
+        is_waited_for,
     },
     repair_limiter::{Contested, RepairLimiter},
     report::RotationPhase,

@@ -201,15 +201,15 @@ impl Observation {
     }
 }
 
+/// Whether a rotation waits for a target: not for one in a namespace, where tenants could take the trust bundle from as many as they
+/// like, for ever.
+pub fn is_waited_for(target: &ObjectKey) -> bool {
+    target.namespace.is_none()
+}
+
 // === impl Target ===
 
 impl Target {
-    /// Whether a rotation waits for it: not for what is in a namespace, where tenants could take the trust bundle from as many
-    /// targets as they like.
-    pub(super) fn is_waited_for(&self) -> bool {
-        self.id.namespace.is_none()
-    }
-
     /// Whether it may be written now.
     pub(super) fn is_due(&self) -> bool {
         self.contested

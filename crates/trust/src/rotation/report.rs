@@ -8,6 +8,7 @@ use crate::rotation::{
     change, conditions,
     endpoint_counts::EndpointCounts,
     endpoints::{self, Hold},
+    observation::is_waited_for,
     situation::{Situation, Urgency},
     step::Step,
 };
@@ -46,14 +47,14 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> RotationPla
 fn is_carried_out(situation: &Situation<'_>, steps: &[Step]) -> bool {
     let is_seen_elsewhere = || endpoints::behind(situation).next().is_some();
     let mut targets = situation.observation.targets.iter();
-    let is_lacking = targets.any(|target| target.is_waited_for() && !situation.is_current(target));
-    let is_for_tenant =
-        |step: &Step| matches!(step, Step::InjectTarget { target, .. } if target.namespace.is_some());
+    let is_lacking = targets.any(|target| is_waited_for(&target.id) && !situation.is_current(target));
+    let is_left_to_itself =
+        |step: &Step| matches!(step, Step::InjectTarget { target, .. } if !is_waited_for(target));
     let authorities = &situation.authorities;
     let has_signed = authorities.retiring.is_empty() || !endpoints::is_under_way(situation);
     let is_known = !authorities.retiring.is_empty()
         || (authorities.next.is_some() && matches!(authorities.trust, Trust::Known(_)));
-    steps.iter().all(is_for_tenant)
+    steps.iter().all(is_left_to_itself)
         && !change::may_record_served(situation)
         && situation.urgency() == Urgency::NotDue
         && has_signed

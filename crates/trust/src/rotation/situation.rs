@@ -8,7 +8,7 @@ use crate::rotation::{
     ca_state::{Ca, CaState, Trust},
     certificate::{CertificateId, Chain, TrustSet},
     clock::Mark,
-    observation::{Observation, PublishedSecret, Target},
+    observation::{Observation, PublishedSecret, Target, is_waited_for},
     step::Step,
     timing::Timing,
 };
@@ -170,7 +170,7 @@ impl<'a> Situation<'a> {
         is_copied
             && self
                 .open_targets()
-                .filter(|target| target.is_waited_for())
+                .filter(|target| is_waited_for(&target.id))
                 .all(|target| target.was_given(&next.certificate))
     }
 
