@@ -12,7 +12,7 @@ use windlass_cluster::{
     lease::Candidate,
     telemetry::{LogFormat, start_logs},
 };
-use windlass_object::GoDuration;
+use windlass_object::{GoDuration, ca_injectors::CaInjector};
 use windlass_operator::{
     Controllers, Operator, OperatorOptions, bundle_deployment::Delays, serving_certificate::Timing,
 };
@@ -43,6 +43,10 @@ pub struct Args {
     /// rights that it needs and a Lease of its own.
     #[arg(long, value_name = "LIST", default_value_t = Controllers::All)]
     pub controllers: Controllers,
+    /// The CA injectors to stand in for, with commas between: cert-manager, service-ca, cluster-api. Windlass answers their
+    /// annotations, while they are not at work themselves.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub answer_annotations_of: Vec<CaInjector>,
     /// How one replica is chosen to lead.
     #[command(flatten)]
     pub election: LeaderElection,
@@ -119,6 +123,11 @@ impl Args {
             ("--bundle-dir", self.bundle_dir.is_some()),
             ("--admission-bind", self.admission_bind.is_some()),
         ];
+        ensure!(
+            self.controllers.have_certificates() || self.answer_annotations_of.is_empty(),
+            "--answer-annotations-of has no effect without the controllers of certificates: remove it, or set --controllers={}",
+            Controllers::All
+        );
         for (flag, is_set) in of_bundles {
             ensure!(
                 self.controllers.have_bundles() || !is_set,
@@ -139,6 +148,7 @@ impl Args {
             pod: std::env::var("POD_NAME").ok(),
             bundle_directory: self.bundle_dir.clone(),
             candidate,
+            answered: self.answer_annotations_of.iter().copied().collect(),
             health: self.serve.then_some(self.bind),
             admission: self.admission_bind,
             request_timeout: wait(self.request_timeout),
@@ -199,5 +209,24 @@ mod tests {
             assert!(error.starts_with(flag.split('=').next().unwrap()), "{error}");
         }
         options(&["--controllers=certificates"]).unwrap();
+    }
+
+    #[test]
+    fn injectors_to_stand_in_for_belong_to_certificates() {
+        let flag = "--answer-annotations-of=cert-manager,cluster-api";
+        let answered = options(&[flag]).unwrap().answered;
+        assert_eq!(
+            Vec::from_iter(answered),
+            [CaInjector::CertManager, CaInjector::ClusterApi]
+        );
+        let error = options(&["--controllers=bundles", flag]).unwrap_err().to_string();
+        assert!(error.starts_with("--answer-annotations-of "), "{error}");
+        let error = options(&["--answer-annotations-of=cainjector"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("cert-manager, service-ca or cluster-api"),
+            "{error}"
+        );
     }
 }

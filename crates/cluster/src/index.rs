@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
-use windlass_object::ObjectKey;
+use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
 use windlass_trust::injection::{CaSource, TargetKind, TargetKinds};
 
 use crate::{
@@ -29,7 +29,7 @@ pub struct Index {
     progress: watch::Sender<()>,
     /// Tells that a kind was listed that was not served before.
     arrivals: broadcast::Sender<Kind>,
-    /// The kinds of targets: those that InjectionTargets add, as far as they are seen.
+    /// The kinds of targets with those that InjectionTargets add, as far as they are seen; and whom targets may ask.
     target_kinds: watch::Sender<Arc<TargetKinds>>,
 }
 
@@ -50,9 +50,28 @@ impl Index {
         }
     }
 
+    /// An empty index, for whoever stands in for these injectors: their annotations make targets, too.
+    pub fn answering(answered: CaInjectors) -> Self {
+        let kinds = TargetKinds::default().answering(answered);
+        Self {
+            target_kinds: watch::Sender::new(Arc::new(kinds)),
+            ..Self::new()
+        }
+    }
+
+    /// These injectors are at work themselves, and no others. Whether that is news.
+    pub fn note_at_work(&self, injectors: CaInjectors) -> bool {
+        self.edit_target_kinds(|known| known.beside(injectors))
+    }
+
     /// The kinds of targets.
     pub fn target_kinds(&self) -> Arc<TargetKinds> {
         self.target_kinds.borrow().clone()
+    }
+
+    /// Changes whenever the kinds of targets do, or whom targets may ask.
+    pub fn target_kinds_changes(&self) -> watch::Receiver<Arc<TargetKinds>> {
+        self.target_kinds.subscribe()
     }
 
     /// Whether a kind, in this version, is one of targets.
@@ -297,14 +316,19 @@ impl Index {
         if watch.kind != kinds::INJECTION_TARGET {
             return;
         }
-        let kinds = injection_targets::target_kinds(&self.objects(&kinds::INJECTION_TARGET));
+        let added = injection_targets::added_kinds(&self.objects(&kinds::INJECTION_TARGET));
+        self.edit_target_kinds(|known| known.adding(added));
+    }
+
+    fn edit_target_kinds(&self, edit: impl FnOnce(TargetKinds) -> TargetKinds) -> bool {
         self.target_kinds.send_if_modified(|known| {
-            let is_other = **known != kinds;
+            let edited = edit(TargetKinds::clone(known));
+            let is_other = **known != edited;
             if is_other {
-                *known = Arc::new(kinds);
+                *known = Arc::new(edited);
             }
             is_other
-        });
+        })
     }
 
     fn publish(&self, change: Change) {

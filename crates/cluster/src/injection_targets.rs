@@ -6,9 +6,7 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_api::{CaBundleEncoding, CaBundleReaders, InjectionTargetSpec};
 use windlass_object::{names, object};
-use windlass_trust::injection::{
-    BundleReader, CaBundlePlace, Encoding, InvalidPath, KINDS, TargetKind, TargetKinds,
-};
+use windlass_trust::injection::{BundleReader, CaBundlePlace, Encoding, InvalidPath, KINDS, TargetKind};
 
 use crate::kind::{Kind, kinds};
 
@@ -44,7 +42,8 @@ pub enum InvalidInjectionTarget {
 }
 
 /// The kinds that Windlass reads for other purposes than CA bundles: of them, other parts of an object matter.
-const READ: [Kind; 9] = [
+const READ: [Kind; 10] = [
+    kinds::CERTIFICATE,
     kinds::NAMESPACE,
     kinds::SECRET,
     kinds::SERVICE,
@@ -56,10 +55,10 @@ const READ: [Kind; 9] = [
     kinds::LEASE,
 ];
 
-/// The kinds of targets with those that InjectionTargets add.
-pub(crate) fn target_kinds(all: &[Arc<Value>]) -> TargetKinds {
+/// The kinds that InjectionTargets add.
+pub(crate) fn added_kinds(all: &[Arc<Value>]) -> Vec<TargetKind> {
     let added = all.iter().filter_map(|target| added(target, all).ok());
-    TargetKinds::with(added)
+    added.collect()
 }
 
 /// The kind that an InjectionTarget adds, among `all` that there are: of several that add the same kind, the first by its name does.
@@ -145,9 +144,9 @@ mod tests {
         let gateway = |name| injection_target(name, "example.com", "Gateway", &["/spec/caBundle"]);
         let other = injection_target("c", "other.example.com", "Gateway", &["/spec/caBundle"]);
         let all = [gateway("a"), gateway("b"), other];
-        let kinds = target_kinds(&all);
-        let added_kinds: Vec<_> = kinds.added().iter().map(TargetKind::api_version).collect();
-        assert_eq!(added_kinds, ["example.com/v1", "other.example.com/v1"]);
+        let kinds = added_kinds(&all);
+        let versions: Vec<_> = kinds.iter().map(TargetKind::api_version).collect();
+        assert_eq!(versions, ["example.com/v1", "other.example.com/v1"]);
         assert_eq!(
             added(&all[1], &all),
             Err(InvalidInjectionTarget::Taken("a".to_owned()))

@@ -78,6 +78,9 @@ pub mod kinds {
     /// ServingCertificates.
     pub const SERVING_CERTIFICATE: Kind =
         Kind::new(windlass_object::names::API_VERSION, "ServingCertificate");
+    /// Certificates of cert-manager.
+    pub const CERTIFICATE: Kind =
+        Kind::new(windlass_object::ca_injectors::CERT_MANAGER_VERSION, "Certificate");
     /// InjectionTargets.
     pub const INJECTION_TARGET: Kind = Kind::new(windlass_object::names::API_VERSION, "InjectionTarget");
 }

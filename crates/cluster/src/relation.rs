@@ -31,7 +31,7 @@ impl Relation {
         if kinds.of(object).is_none() {
             return Vec::new();
         }
-        let requests = CaRequests::readable(object);
+        let requests = CaRequests::readable(object, kinds);
         let sources: BTreeSet<_> = requests.sets().into_iter().flatten().collect();
         sources.into_iter().cloned().map(Self::Target).collect()
     }

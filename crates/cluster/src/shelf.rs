@@ -90,7 +90,7 @@ impl Shelf {
 mod tests {
     use serde_json::json;
     use windlass_object::names::{INJECT_CA_FROM, INJECT_CA_FROM_SECRET};
-    use windlass_trust::injection::CaSource;
+    use windlass_trust::injection::{CaSource, Consent};
 
     use super::*;
     use crate::{kind::kinds, relation::SERVICE_NAME};
@@ -167,7 +167,11 @@ mod tests {
             name: name.clone(),
         };
         assert_eq!(names(&shelf, &Relation::Target(certificate)), ["1"]);
-        let secret = CaSource::Secret { namespace, name };
+        let secret = CaSource::Secret {
+            namespace,
+            name,
+            consent: Consent::Windlass,
+        };
         assert_eq!(names(&shelf, &Relation::Target(secret)), ["2"]);
     }
 

@@ -114,7 +114,7 @@ impl Watch {
 
     /// Whether an object is kept that the API server has sent, and that [`slim`](crate::slim::slim) has made smaller.
     pub(crate) fn keeps(&self, object: &Value, kinds: &TargetKinds) -> bool {
-        let is_target = || CaRequests::are_made(object) || is_left_behind(object, kinds);
+        let is_target = || CaRequests::are_made(object, kinds) || is_left_behind(object, kinds);
         match self.selector {
             Selector::Targets => is_target() && !is_bare(object),
             Selector::All | Selector::Label(_) | Selector::Name(_) => true,

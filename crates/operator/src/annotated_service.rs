@@ -13,7 +13,11 @@ use windlass_cluster::{
     watch::Watch,
     worker::{self, Action, Queue},
 };
-use windlass_object::{ObjectKey, names, object};
+use windlass_object::{
+    ObjectKey,
+    ca_injectors::{CaInjector, SERVICE_CA_SERVING_CERT},
+    names, object,
+};
 
 use crate::{context::Context, controller};
 
@@ -66,9 +70,17 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
         .as_deref()
         .and_then(|live| object::text(live, "/metadata/uid"));
     let made = live.as_deref().filter(|live| is_made_for(live, &service));
-    let secret = requested_secret(&service);
+    let kinds = context.index.target_kinds();
+    let (secret, asked) = requested_secret(&service).unzip();
+    let asks_service_ca = asked == Some(Asked::ServiceCa);
+    if asks_service_ca && !kinds.answered().contains(&CaInjector::ServiceCa) {
+        return Ok(Action::AwaitChange);
+    }
     let problem = match (secret, &live) {
         (None, _) if made.is_none() => return Ok(Action::AwaitChange),
+        (Some(_), None) if asks_service_ca && kinds.at_work().contains(&CaInjector::ServiceCa) => {
+            "service-ca is at work and answers the annotation of the Service itself: stop it, or remove the annotation".to_owned()
+        }
         (None, _) => {
             context.cluster.delete(&certificate, uid).await?;
             info!(%certificate, "Deleted the ServingCertificate of a Service that no longer requests one");
@@ -113,9 +125,23 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
     Ok(Action::AwaitChange)
 }
 
-/// The Secret that a Service asks for.
-fn requested_secret(service: &Value) -> Option<&str> {
-    object::annotation(service, names::SERVING_CERT_SECRET).filter(|secret| !secret.is_empty())
+/// Whom a Service asks for a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Windlass,
+    ServiceCa,
+}
+
+/// The Secret that a Service asks for, and whom.
+fn requested_secret(service: &Value) -> Option<(&str, Asked)> {
+    let others = SERVICE_CA_SERVING_CERT.map(|annotation| (annotation, Asked::ServiceCa));
+    let mut annotations = [(names::SERVING_CERT_SECRET, Asked::Windlass)]
+        .into_iter()
+        .chain(others);
+    annotations.find_map(|(annotation, asked)| {
+        let secret = object::annotation(service, annotation).filter(|secret| !secret.is_empty())?;
+        Some((secret, asked))
+    })
 }
 
 fn made_for(service: &Value, key: &ObjectKey, secret: &str) -> Value {
@@ -150,8 +176,17 @@ fn is_made_for(certificate: &Value, service: &Value) -> bool {
 async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
+    let mut kinds = context.index.target_kinds_changes();
     loop {
-        match changes.recv().await {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            // The index lives as long as this, so it cannot have been dropped.
+            _ = kinds.changed() => {
+                add_all(&context.index, &queue);
+                continue;
+            }
+        };
+        match change {
             Ok(change) => {
                 if let Some(service) = affected_key(&change) {
                     queue.add(service);
@@ -227,5 +262,15 @@ mod tests {
         };
         assert!(affected_key(&change(service("tls"), service(""))).is_some());
         assert!(affected_key(&change(service(""), service(""))).is_none());
+    }
+
+    #[test]
+    fn a_service_asks_us_before_it_asks_service_ca() {
+        let mut asking = service("");
+        assert_eq!(requested_secret(&asking), None);
+        asking["metadata"]["annotations"][SERVICE_CA_SERVING_CERT[1]] = "other".into();
+        assert_eq!(requested_secret(&asking), Some(("other", Asked::ServiceCa)));
+        asking["metadata"]["annotations"][names::SERVING_CERT_SECRET] = "tls".into();
+        assert_eq!(requested_secret(&asking), Some(("tls", Asked::Windlass)));
     }
 }

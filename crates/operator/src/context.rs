@@ -7,6 +7,8 @@ use windlass_cluster::{
     prober::Prober, telemetry::Metrics, watches::Watches,
 };
 
+use crate::ca_injectors::Opponents;
+
 /// What every controller works with.
 pub struct Context {
     /// Requests to the API server. Writes reach it only while this process leads.
@@ -21,6 +23,8 @@ pub struct Context {
     pub applier: Applier,
     /// Publishes events.
     pub events: Events,
+    /// Who was seen to take back what we had written into targets.
+    pub(crate) opponents: Arc<Opponents>,
     /// How many targets are written at a time.
     pub pace: WritePace,
     /// Dials endpoints.

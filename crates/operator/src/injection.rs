@@ -6,7 +6,7 @@ use serde_json::Value;
 use tracing::info;
 use windlass_cluster::{Cluster, RequestError, WriteTurn, watch::Watch};
 use windlass_object::{ObjectKey, names};
-use windlass_trust::injection::{self, Injection};
+use windlass_trust::injection::{self, Injection, TargetKinds};
 
 /// After what time targets are looked at where nothing but their trust bundle has changed: what somebody else took from
 /// them is given back by then, and that is not to wait for anything else.
@@ -104,8 +104,9 @@ pub(super) async fn release(
     cluster: &Cluster,
     turn: WriteTurn<'_>,
     target: &Value,
+    kinds: &TargetKinds,
 ) -> Result<(), RequestError> {
-    let Some((key, patch)) = ObjectKey::of(target).zip(injection::release(target)) else {
+    let Some((key, patch)) = ObjectKey::of(target).zip(injection::release(target, kinds)) else {
         return Ok(());
     };
     let write = cluster.patch_for_version(&key, patch, names::INJECT);

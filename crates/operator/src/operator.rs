@@ -28,10 +28,12 @@ use windlass_cluster::{
     telemetry::{Metrics, chain},
     watches::{Supervisor, Watches},
 };
+use windlass_object::ca_injectors::CaInjectors;
 
 use crate::{
     admission::{self, Admission},
     alarms, annotated_service, bundle_deployment,
+    ca_injectors::{self, Opponents},
     context::Context,
     controllers::Controllers,
     direct_injection, extension_config,
@@ -59,6 +61,8 @@ pub struct OperatorOptions {
     pub bundle_directory: Option<PathBuf>,
     /// Who stands for election, and how. `None`: this process always leads, and must be the only one.
     pub candidate: Option<Candidate>,
+    /// The CA injectors whose annotations are answered while these are not at work.
+    pub answered: CaInjectors,
     /// Where /livez, /readyz and /metrics are served; nowhere if `None`.
     pub health: Option<SocketAddr>,
     /// Where the guard answers AdmissionReviews; nowhere if `None`. Belongs to the controllers of bundles.
@@ -168,7 +172,8 @@ impl Operator {
     ) -> Result<(), OperatorError> {
         let directory = self.options.bundle_directory.as_deref();
         let bundle_directory = directory.map(canonical).transpose()?;
-        let index = Arc::new(Index::new());
+        let index = Arc::new(Index::answering(self.options.answered.clone()));
+        let opponents = Arc::<Opponents>::default();
         let served = kinds::SECRET.object(Some(&self.options.namespace), admission::SECRET);
         let (watches, watching) = Watches::new(cluster.clone(), index.clone(), served);
         let metrics = Arc::new(metrics(&index, &watches, &leadership, &clock, &events));
@@ -179,6 +184,7 @@ impl Operator {
             index: index.clone(),
             watches: watches.clone(),
             events: events.clone(),
+            opponents: opponents.clone(),
             pace: WritePace::new(),
             prober: Prober {
                 timeout: self.options.probe_timeout,
@@ -226,6 +232,9 @@ impl Operator {
         }
         if !controllers.have_certificates() {
             return;
+        }
+        if !self.options.answered.is_empty() {
+            tasks.start("ca-injectors", ca_injectors::run(context.clone(), stop.clone()));
         }
         tasks.start(
             "serving-certificate",

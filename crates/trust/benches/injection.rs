@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use windlass_trust::{
-    injection::{CaRequests, Injection, Reach},
+    injection::{CaRequests, Injection, Reach, TargetKinds},
     pki::{CertificateAuthority, DnsNames, Terms, Validity},
     trust_bundle::TrustBundle,
 };
@@ -90,8 +90,8 @@ fn plan_for_a_target_with_another_bundle(bencher: Bencher<'_, '_>, kind: &str) {
 
 #[divan::bench(args = KINDS)]
 fn whom_a_target_asks(bencher: Bencher<'_, '_>, kind: &str) {
-    let target = target(kind);
-    bencher.bench(|| CaRequests::of(black_box(&target)));
+    let (target, kinds) = (target(kind), TargetKinds::default());
+    bencher.bench(|| CaRequests::of(black_box(&target), &kinds));
 }
 
 #[divan::bench(args = [1, 2, 10])]

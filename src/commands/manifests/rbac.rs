@@ -92,7 +92,7 @@ ReplicaSets are deleted only where the selector of a bundle's Deployment changes
 /// What the role is for of a process that runs the controllers of certificates only.
 const CERTIFICATES_ROLE: &str = "Every verb that the controllers of certificates use: as cainjector and service-ca have together.
 RBAC cannot restrict Secrets by label: only those of ServingCertificates are read and written, and those that note what others
-issue; those that targets of inject-ca-from-secret name are read.
+issue; those that targets of inject-ca-from-secret name are read, and those of Certificates of cert-manager that targets name.
 ConfigMaps are patched only where they ask for CA certificates, which RBAC cannot restrict by annotation.
 Deployments, StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.";
 
@@ -126,6 +126,7 @@ fn certificates_rules() -> Vec<Value> {
         rule(&["apps"], &["replicasets"], &["get"]),
         rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
         rule(&["coordination.k8s.io"], &["leases"], &["list", "watch"]),
+        rule(&["cert-manager.io"], &["certificates"], &["list", "watch"]),
         rule(
             &["runtime.cluster.x-k8s.io"],
             &["extensionconfigs/status"],
@@ -196,6 +197,7 @@ fn own_rules() -> Vec<Value> {
             &["patch"],
         ),
         rule(&["coordination.k8s.io"], &["leases"], &["watch"]),
+        rule(&["cert-manager.io"], &["certificates"], &["watch"]),
         rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &KEEP),
         rule(
             &["apiextensions.k8s.io"],

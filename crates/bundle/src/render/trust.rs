@@ -1,7 +1,7 @@
 //! How targets ask for the trust bundle of whom they call.
 
 use serde_json::Value;
-use windlass_object::{ca_injectors::OTHER_CA_INJECTORS, json, names::INJECT_CA_FROM};
+use windlass_object::{ca_injectors::CaInjector, json, names::INJECT_CA_FROM};
 
 /// Annotates a target so that it gets the trust bundle of a Service's ServingCertificate, and keeps it.
 pub(super) fn ask(target: &mut Value, namespace: &str, service: &str) {
@@ -12,9 +12,9 @@ pub(super) fn ask(target: &mut Value, namespace: &str, service: &str) {
 /// Takes out what asks others for it: two injectors would overwrite each other without end.
 pub(super) fn ask_no_other(target: &mut Value) {
     let asks_another = |annotation: &str| {
-        OTHER_CA_INJECTORS
+        CaInjector::ALL
             .iter()
-            .any(|injector| injector.annotation == annotation)
+            .any(|injector| injector.annotations().contains(&annotation))
     };
     json::fields(target, &["metadata", "annotations"]).retain(|name, _| !asks_another(name));
 }

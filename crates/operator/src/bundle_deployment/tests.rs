@@ -147,6 +147,7 @@ impl Server {
             applier: Applier::new(cluster.clone(), self.index.clone()),
             events: Events::new(cluster.clone(), None).0,
             cluster,
+            opponents: Arc::default(),
             pace: WritePace::new(),
             prober: Prober {
                 timeout,

@@ -5,10 +5,7 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_cluster::{Index, Kind, kinds};
 use windlass_object::{
-    ObjectKey,
-    names::{self, ALLOW_DIRECT_INJECTION},
-    object,
-    secret_keys::CA_CERTIFICATES,
+    ObjectKey, ca_injectors::CERT_MANAGER_CERTIFICATE_NAME, names, object, secret_keys::CA_CERTIFICATES,
 };
 use windlass_trust::{
     objects::label_value,
@@ -21,9 +18,9 @@ pub(super) enum ReadGivenError {
     /// It is not there.
     #[error("waiting for {0}")]
     Missing(ObjectKey),
-    /// It does not let targets have it.
-    #[error("{0} does not have the annotation {ALLOW_DIRECT_INJECTION}: \"true\"")]
-    NotAllowed(ObjectKey),
+    /// It is the Secret of another Certificate.
+    #[error("waiting for {0} with the annotation {CERT_MANAGER_CERTIFICATE_NAME}: {1:?}")]
+    OfAnother(ObjectKey, String),
     /// It has no CA certificates.
     #[error("{0} has no {CA_CERTIFICATES}")]
     NoCertificates(ObjectKey),
@@ -32,7 +29,7 @@ pub(super) enum ReadGivenError {
     Unusable(ObjectKey, TrustBundleError),
 }
 
-/// The CA certificates of a Secret that lets targets have them, or of a ConfigMap.
+/// The CA certificates of the object `key`: a Secret or a ConfigMap.
 ///
 /// # Errors
 ///
@@ -44,9 +41,6 @@ pub(super) fn read_given(
 ) -> Result<TrustBundle, ReadGivenError> {
     let source = source.ok_or_else(|| ReadGivenError::Missing(key.clone()))?;
     let pem = if Kind::of(key) == kinds::SECRET {
-        if object::annotation(source, ALLOW_DIRECT_INJECTION) != Some("true") {
-            return Err(ReadGivenError::NotAllowed(key.clone()));
-        }
         object::data(source, CA_CERTIFICATES)
     } else {
         let text = source
@@ -57,6 +51,24 @@ pub(super) fn read_given(
     let pem = pem.ok_or_else(|| ReadGivenError::NoCertificates(key.clone()))?;
     let given = TrustBundle::from_foreign_pem(&pem).and_then(|(given, _)| given.without_expired(now));
     given.map_err(|error| ReadGivenError::Unusable(key.clone(), error))
+}
+
+/// The CA certificates in the Secret of a Certificate of cert-manager, once cert-manager has said in it that it is.
+///
+/// # Errors
+///
+/// As [`read_given`].
+pub(super) fn read_given_to_certificate(
+    certificate: &ObjectKey,
+    secret: Option<(&ObjectKey, Option<&Value>)>,
+    now: Timestamp,
+) -> Result<TrustBundle, ReadGivenError> {
+    let (key, secret) = secret.ok_or_else(|| ReadGivenError::Missing(certificate.clone()))?;
+    let owner = secret.and_then(|secret| object::annotation(secret, CERT_MANAGER_CERTIFICATE_NAME));
+    if secret.is_some() && owner != Some(&certificate.name) {
+        return Err(ReadGivenError::OfAnother(key.clone(), certificate.name.clone()));
+    }
+    read_given(secret, key, now)
 }
 
 /// Whether a Secret is that of a ServingCertificate, whose rotation gives its targets what they need: by its owner, or by

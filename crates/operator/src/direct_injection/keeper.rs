@@ -20,12 +20,15 @@ use windlass_cluster::{
     worker::{Action, Queue},
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::{injection::Reach, objects::SourceRecord, rotation::Timing, trust_bundle::TrustBundle};
+use windlass_trust::{
+    injection::{Consent, Reach},
+    objects::SourceRecord,
+    rotation::Timing,
+    trust_bundle::TrustBundle,
+};
 
 use super::{
-    observed_source::{ObservedSource, asked_for},
-    observed_sources::ObservedSources,
-    requests::InjectionRequests,
+    observed_source::ObservedSource, observed_sources::ObservedSources, requests::InjectionRequests,
 };
 use crate::{context::Context, install::traffic::CalledPort, servers::are_trusted};
 
@@ -46,6 +49,7 @@ pub(super) struct SourceKeeper {
 pub(super) struct Told {
     trust: Option<TrustBundle>,
     problem: Option<String>,
+    withheld: [bool; Consent::ALL.len()],
 }
 
 /// Why a source has to be looked at again.
@@ -104,6 +108,7 @@ impl SourceKeeper {
         let told = Told {
             trust: source.trust.clone(),
             problem: source.given.as_ref().err().map(ToString::to_string),
+            withheld: Consent::ALL.map(|consent| source.is_withheld(consent).is_some()),
         };
         let mut all = self.told.lock();
         if all.get(key) != Some(&told) {
@@ -144,12 +149,12 @@ impl SourceKeeper {
     /// Whether every server that targets of a source call is seen under what that gives now. A server that cannot be looked at
     /// may present anything.
     async fn is_seen_everywhere(&self, key: &ObjectKey, record: &SourceRecord) -> bool {
-        let source = asked_for(key);
         let index = &self.context.index;
+        let targets: Vec<_> = self.requests.lock().targets(key).cloned().collect();
         let mut called = BTreeSet::new();
         let places = Reach::everything().within(index.target_kinds());
-        for target in index.targets(&source).values() {
-            match called_by(&target.read(), &places) {
+        for target in targets.iter().filter_map(|target| index.find(target)) {
+            match called_by(&target, &places) {
                 Some(ports) => called.extend(ports),
                 None => return false,
             }

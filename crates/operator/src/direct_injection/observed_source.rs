@@ -5,18 +5,31 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use windlass_cluster::{
-    Kind, kinds,
+    Index, Kind, kinds,
     watch::{Selector, Watch},
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::{injection::CaSource, objects::SourceRecord, trust_bundle::TrustBundle};
+use windlass_trust::{
+    injection::{CaSource, Consent},
+    objects::SourceRecord,
+    trust_bundle::TrustBundle,
+};
 
-use super::given::{ReadGivenError, read_given};
+use super::given::{ReadGivenError, read_given, read_given_to_certificate};
+
+/// The objects of a source.
+#[derive(Clone, Default)]
+pub(super) struct SourceObjects {
+    /// The one that targets ask for, if there is one.
+    pub(super) object: Option<Arc<Value>>,
+    /// Of a Certificate the Secret that it names, if it names one, and if there is one.
+    pub(super) secret: Option<(ObjectKey, Option<Arc<Value>>)>,
+}
 
 /// A source, and what is noted of it.
 pub(super) struct ObservedSource {
-    /// The object itself, if there is one.
-    pub(super) object: Option<Arc<Value>>,
+    key: ObjectKey,
+    pub(super) objects: SourceObjects,
     /// What it gives, or why it gives nothing.
     pub(super) given: Result<TrustBundle, ReadGivenError>,
     /// What is noted of it.
@@ -32,23 +45,27 @@ const API_SERVER_CA: &str = "kube-root-ca.crt";
 pub(super) fn source_object(source: &CaSource, own_namespace: &str) -> Option<ObjectKey> {
     match source {
         CaSource::ServingCertificate { .. } => None,
-        CaSource::Secret { namespace, name } => Some(kinds::SECRET.object(Some(namespace), name)),
+        CaSource::Secret { namespace, name, .. } => Some(kinds::SECRET.object(Some(namespace), name)),
+        CaSource::Certificate { namespace, name } => Some(kinds::CERTIFICATE.object(Some(namespace), name)),
         CaSource::ApiServer => Some(kinds::CONFIG_MAP.object(Some(own_namespace), API_SERVER_CA)),
     }
 }
 
-/// What targets ask for that ask for an object.
-pub(super) fn asked_for(object: &ObjectKey) -> CaSource {
-    if Kind::of(object) == kinds::CONFIG_MAP {
-        return CaSource::ApiServer;
-    }
-    CaSource::Secret {
-        namespace: object.namespace.clone().unwrap_or_default(),
-        name: object.name.clone(),
-    }
+/// The Secret that a Certificate names; `None` for any other object.
+pub(super) fn named_secret(key: &ObjectKey, object: Option<&Value>) -> Option<ObjectKey> {
+    let name = object::text(object?, "/spec/secretName").filter(|_| Kind::of(key) == kinds::CERTIFICATE)?;
+    Some(kinds::SECRET.object(key.namespace.as_deref(), name))
 }
 
-/// The watch that sees a source.
+/// The watches that see a source.
+pub(super) fn watches_of(key: &ObjectKey, index: &Index) -> impl Iterator<Item = Watch> + use<> {
+    let secret = index
+        .find(key)
+        .and_then(|object| named_secret(key, Some(&object)));
+    std::iter::once(watch_of(key)).chain(secret.map(|secret| watch_of(&secret)))
+}
+
+/// The watch that sees one object.
 pub(super) fn watch_of(object: &ObjectKey) -> Watch {
     Watch::all(Kind::of(object))
         .within(object.namespace.as_deref().unwrap_or_default())
@@ -58,24 +75,48 @@ pub(super) fn watch_of(object: &ObjectKey) -> Watch {
 // === impl ObservedSource ===
 
 impl ObservedSource {
-    /// The source `key`, from its object and the Secret with its record.
+    /// The source `key`, from its objects and the Secret with its record.
     pub(super) fn new(
         key: &ObjectKey,
-        object: Option<Arc<Value>>,
+        objects: SourceObjects,
         record: Option<&Value>,
         now: Timestamp,
     ) -> Self {
-        let given = read_given(object.as_deref(), key, now);
+        let given = match Kind::of(key) == kinds::CERTIFICATE {
+            true => {
+                let secret = objects.secret.as_ref();
+                let secret = secret.map(|(key, secret)| (key, secret.as_deref()));
+                read_given_to_certificate(key, secret, now)
+            }
+            false => read_given(objects.object.as_deref(), key, now),
+        };
         let record = record.and_then(SourceRecord::read);
         let record = record.filter(|(of, _)| of == key).map(|(_, record)| record);
-        let is_allowed = !matches!(given, Err(ReadGivenError::NotAllowed { .. }));
-        let trusted = record.as_ref().filter(|_| is_allowed);
         Self {
-            trust: trusted.and_then(|record| record.trust(now).ok()),
-            object,
+            key: key.clone(),
+            trust: record.as_ref().and_then(|record| record.trust(now).ok()),
+            objects,
             given,
             record,
         }
+    }
+
+    /// What targets are to trust that ask in this way, and what is wrong.
+    pub(super) fn given_to(&self, source: &CaSource) -> (Option<&TrustBundle>, Option<String>) {
+        if let CaSource::Secret { consent, .. } = source
+            && let Some(problem) = self.is_withheld(*consent)
+        {
+            return (None, Some(problem));
+        }
+        let problem = self.given.as_ref().err().map(ToString::to_string);
+        (self.trust.as_ref(), problem)
+    }
+
+    /// Why a Secret that is there does not let targets have its CA certificates.
+    pub(super) fn is_withheld(&self, consent: Consent) -> Option<String> {
+        let (secret, annotation) = (self.objects.object.as_deref()?, consent.annotation()?);
+        let is_given = object::annotation(secret, annotation) == Some("true");
+        (!is_given).then(|| format!("{} does not have the annotation {annotation}: \"true\"", self.key))
     }
 
     /// What is to be noted of it: what it gives, and what it gave before unless it says that nobody is to trust that.
@@ -87,7 +128,7 @@ impl ObservedSource {
             (Err(_), Some(record)) => record.after(record.given(), now),
             (Err(_), None) => return None,
         };
-        let object = self.object.as_deref();
+        let object = self.objects.object.as_deref();
         let keeps = object.and_then(|object| object::annotation(object, names::KEEP_PREVIOUS_CA));
         Some(if keeps == Some("false") {
             next.settled()

@@ -20,7 +20,7 @@ use windlass_trust::{
 
 use super::{
     given::is_of_serving_certificate,
-    observed_source::{ObservedSource, source_object, watch_of},
+    observed_source::{ObservedSource, SourceObjects, named_secret, source_object, watch_of},
 };
 use crate::context::Context;
 
@@ -42,6 +42,7 @@ struct Known {
 #[derive(PartialEq)]
 struct Seen {
     object: Option<IndexedObject>,
+    secret: Option<(ObjectKey, Option<IndexedObject>)>,
     record: Option<IndexedObject>,
 }
 
@@ -64,12 +65,20 @@ impl ObservedSources {
     /// targets what it would.
     pub(super) fn find(&self, key: &ObjectKey, context: &Context) -> Option<Arc<ObservedSource>> {
         let (index, now) = (&context.index, context.clock.now());
+        let object = index.find_indexed(key);
+        let secret = object
+            .as_ref()
+            .and_then(|object| named_secret(key, Some(&object.read())));
         let seen = Seen {
-            object: index.find_indexed(key),
+            object,
+            secret: secret.map(|secret| (secret.clone(), index.find_indexed(&secret))),
             record: index.find_indexed(&SourceRecord::key(&context.namespace, key)),
         };
-        if seen.object.is_none() && !index.is_complete(&watch_of(key)) {
-            return None;
+        let is_unknown = |key: &ObjectKey| !index.is_complete(&watch_of(key));
+        match (&seen.object, &seen.secret) {
+            (None, _) if is_unknown(key) => return None,
+            (_, Some((secret, None))) if is_unknown(secret) => return None,
+            _ => {}
         }
         let source = self.read(key, seen, now);
         (!is_issued(key, &source, index)).then_some(source)
@@ -83,9 +92,16 @@ impl ObservedSources {
         {
             return known.source.clone();
         }
-        let object = seen.object.as_ref().map(IndexedObject::read);
-        let record = seen.record.as_ref().map(IndexedObject::read);
-        let source = Arc::new(ObservedSource::new(key, object, record.as_deref(), now));
+        let read = |object: &Option<IndexedObject>| object.as_ref().map(IndexedObject::read);
+        let objects = SourceObjects {
+            object: read(&seen.object),
+            secret: seen
+                .secret
+                .as_ref()
+                .map(|(key, secret)| (key.clone(), read(secret))),
+        };
+        let record = read(&seen.record);
+        let source = Arc::new(ObservedSource::new(key, objects, record.as_deref(), now));
         let known = Known {
             seen,
             source: source.clone(),
@@ -123,7 +139,7 @@ impl ObservedSources {
 
 /// Whether the rotation of a ServingCertificate gives targets what a source would.
 pub(super) fn is_issued(key: &ObjectKey, source: &ObservedSource, index: &Index) -> bool {
-    let object = source.object.as_deref();
+    let object = source.objects.object.as_deref();
     object.is_some_and(|object| is_of_serving_certificate(object, key, index))
 }
 
@@ -132,12 +148,13 @@ pub(super) fn is_issued(key: &ObjectKey, source: &ObservedSource, index: &Index)
 impl United {
     /// What the sources of a set give to targets of these kinds.
     pub(super) fn new(set: &CaSources, sources: Vec<Arc<ObservedSource>>, kinds: Arc<TargetKinds>) -> Self {
-        let mut problems: Vec<_> = sources
+        let given = set
             .iter()
-            .filter_map(|source| source.given.as_ref().err())
-            .map(ToString::to_string)
-            .collect();
-        let injection = match trust(&sources) {
+            .zip(&sources)
+            .map(|(asked, source)| source.given_to(asked));
+        let (trusted, problems): (Vec<_>, Vec<_>) = given.unzip();
+        let mut problems: Vec<_> = problems.into_iter().flatten().collect();
+        let injection = match trust(trusted.into_iter().flatten()) {
             Ok(trust) => {
                 let reach = || Reach::asking([set.clone()]).within(kinds.clone());
                 trust.map(|trust| Arc::new(Injection::new(trust, reach())))
@@ -173,9 +190,8 @@ impl United {
 }
 
 /// The certificates of all sources that give any.
-fn trust(sources: &[Arc<ObservedSource>]) -> Result<Option<TrustBundle>, TrustBundleError> {
-    let trusted = sources.iter().filter_map(|source| source.trust.as_ref());
-    let certificates: Vec<_> = trusted.flat_map(TrustBundle::certificates).cloned().collect();
+fn trust<'a>(given: impl Iterator<Item = &'a TrustBundle>) -> Result<Option<TrustBundle>, TrustBundleError> {
+    let certificates: Vec<_> = given.flat_map(TrustBundle::certificates).cloned().collect();
     match certificates.is_empty() {
         true => Ok(None),
         false => TrustBundle::new(certificates).map(Some),

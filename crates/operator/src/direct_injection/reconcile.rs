@@ -9,19 +9,20 @@ use tracing::warn;
 use windlass_cluster::{IndexedObject, RequestError, lease::LeaderSince, worker::Action};
 use windlass_object::ObjectKey;
 use windlass_trust::{
-    injection::{self, CaRequests, CaSources, Injection},
+    injection::{self, CaRequests, CaSources, Injection, ManagedElsewhere},
     objects::SourceRecord,
     rotation::Timing,
 };
 
 use super::{
     contests::{Contests, Turn},
-    observed_source::{ObservedSource, source_object},
+    observed_source::{ObservedSource, SourceObjects, named_secret, source_object},
     observed_sources::{ObservedSources, United, is_issued},
     requests::foreign_sets,
     withdrawal::Withdrawals,
 };
 use crate::{
+    ca_injectors,
     context::Context,
     injection::{InjectionOutcome, inject, release},
     reporting::Announced,
@@ -47,6 +48,12 @@ pub(super) struct InjectDirectlyError(#[from] RequestError);
 /// How often a target is looked at that nothing changes of: a CA ends, and a write that was refused may be allowed.
 const LOOK: Duration = Duration::from_secs(600);
 
+/// How soon a target is looked at again that another CA injector has written.
+const RETURN: SignedDuration = SignedDuration::from_secs(1);
+
+/// Why a target has no trust bundle, where it asks for one that we do not have.
+const NO_BUNDLE: &str = "NoTrustBundle";
+
 /// How soon a target is looked at again in which an injection has left something behind.
 const RELEASE: Duration = Duration::from_secs(1);
 
@@ -61,13 +68,14 @@ impl DirectInjector {
             self.forget(&key);
             return Ok(Action::AwaitChange);
         };
-        let requests = match CaRequests::of(&target) {
+        let kinds = self.context.index.target_kinds();
+        let requests = match CaRequests::of(&target, &kinds) {
             Ok(requests) => requests,
             Err(invalid) => {
                 // Where it asks a ServingCertificate, that says it.
-                let readable = CaRequests::readable(&target);
+                let readable = CaRequests::readable(&target, &kinds);
                 if foreign_sets(&readable).len() == readable.sets().len() {
-                    self.say(&target, &key, &invalid.to_string());
+                    self.say(&target, &key, NO_BUNDLE, &invalid.to_string());
                 }
                 return Ok(Action::AwaitChange);
             }
@@ -76,6 +84,10 @@ impl DirectInjector {
         if sets.is_empty() {
             self.forget(&key);
             return Ok(self.withdraw(&target, &key).await?);
+        }
+        if let Err(elsewhere) = ManagedElsewhere::check(&target, &kinds) {
+            self.say(&target, &key, "ManagedElsewhere", &elsewhere.to_string());
+            return Ok(Action::AwaitChange);
         }
         let known: Vec<_> = sets
             .iter()
@@ -109,7 +121,7 @@ impl DirectInjector {
         }
         match problems.is_empty() {
             true => self.announced.forget(&key),
-            false => self.say(&target, &key, &problems.join("; ")),
+            false => self.say(&target, &key, NO_BUNDLE, &problems.join("; ")),
         }
         Ok(Action::Requeue(next))
     }
@@ -133,7 +145,7 @@ impl DirectInjector {
         let Some(target) = self.context.index.find(&key) else {
             return Ok(Action::AwaitChange);
         };
-        let requests = CaRequests::of(&target).unwrap_or_default();
+        let requests = CaRequests::of(&target, &self.context.index.target_kinds()).unwrap_or_default();
         let lacks = |united: &United| {
             let injection = united.injection.as_ref();
             injection.is_some_and(|injection| injection.is_needed(&target) == Ok(true))
@@ -166,10 +178,15 @@ impl DirectInjector {
                 return Ok(None);
             };
             let object = cluster.read(&key).await?.map(Arc::new);
+            let secret = match named_secret(&key, object.as_deref()) {
+                Some(secret) => Some((secret.clone(), cluster.read(&secret).await?.map(Arc::new))),
+                None => None,
+            };
+            let objects = SourceObjects { object, secret };
             let record = cluster
                 .read(&SourceRecord::key(&self.context.namespace, &key))
                 .await?;
-            let source = ObservedSource::new(&key, object, record.as_ref(), self.context.clock.now());
+            let source = ObservedSource::new(&key, objects, record.as_ref(), self.context.clock.now());
             if is_issued(&key, &source, &self.context.index) {
                 return Ok(None);
             }
@@ -201,6 +218,11 @@ impl DirectInjector {
                 if let Turn::Wait(wait) = turn {
                     return Ok(Injected::Later(wait));
                 }
+                if turn == Turn::Repair && self.context.opponents.note(target, &self.context.index).is_some()
+                {
+                    ca_injectors::look(&self.context);
+                    return Ok(Injected::Later(RETURN));
+                }
                 let leave = self.context.pace.turn().await;
                 let outcome = inject(&self.context.cluster, leave, target, injection).await?;
                 if outcome.is_written() && turn == Turn::Repair {
@@ -227,14 +249,15 @@ impl DirectInjector {
         set: &CaSources,
         united: &United,
     ) -> Result<bool, InjectDirectlyError> {
-        if injection::release(target).is_none() {
+        let kinds = self.context.index.target_kinds();
+        if injection::release(target, &kinds).is_none() {
             return Ok(true);
         }
         if !united.is_everywhere(|| self.is_everywhere(set, united)) {
             return Ok(false);
         }
         let turn = self.context.pace.turn().await;
-        release(&self.context.cluster, turn, target).await?;
+        release(&self.context.cluster, turn, target, &kinds).await?;
         Ok(true)
     }
 
@@ -269,11 +292,9 @@ impl DirectInjector {
     }
 
     /// Says once what keeps a target from its trust bundle.
-    fn say(&self, target: &Value, key: &ObjectKey, problem: &str) {
+    fn say(&self, target: &Value, key: &ObjectKey, reason: &'static str, problem: &str) {
         if self.announced.is_news(key, problem, None) {
-            self.context
-                .events
-                .warn(target, "Inject", "NoTrustBundle", problem);
+            self.context.events.warn(target, "Inject", reason, problem);
         }
     }
 }

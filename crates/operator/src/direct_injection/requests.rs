@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use windlass_cluster::Index;
 use windlass_object::ObjectKey;
-use windlass_trust::injection::{CaRequests, CaSource, CaSources};
+use windlass_trust::injection::{CaRequests, CaSource, CaSources, TargetKinds};
 
 use super::observed_source::source_object;
 
@@ -36,18 +36,25 @@ impl InjectionRequests {
         mut see: impl FnMut(&ObjectKey, &Value),
     ) -> Self {
         let mut requests = Self::none(own_namespace);
-        let watches = index.target_watches();
+        let (watches, kinds) = (index.target_watches(), index.target_kinds());
         for (key, target) in watches.iter().flat_map(|watch| index.indexed(&watch.kind)) {
             let target = target.read();
-            requests.note(&key, Some(&target));
+            requests.note(&key, Some(&target), &kinds);
             see(&key, &target);
         }
         requests
     }
 
     /// Notes what a target asks for as it is now, or that it is gone. The sources of which that is news.
-    pub(super) fn note(&mut self, key: &ObjectKey, target: Option<&Value>) -> BTreeSet<ObjectKey> {
-        let asked = target.map(|target| self.asked_by(target)).unwrap_or_default();
+    pub(super) fn note(
+        &mut self,
+        key: &ObjectKey,
+        target: Option<&Value>,
+        kinds: &TargetKinds,
+    ) -> BTreeSet<ObjectKey> {
+        let asked = target
+            .map(|target| self.asked_by(target, kinds))
+            .unwrap_or_default();
         let before = match asked.is_empty() {
             true => self.sources.remove(key).unwrap_or_default(),
             false => self
@@ -97,8 +104,8 @@ impl InjectionRequests {
         self.targets.keys()
     }
 
-    fn asked_by(&self, target: &Value) -> BTreeSet<ObjectKey> {
-        let requests = CaRequests::readable(target);
+    fn asked_by(&self, target: &Value, kinds: &TargetKinds) -> BTreeSet<ObjectKey> {
+        let requests = CaRequests::readable(target, kinds);
         let sources = requests.sets().into_iter().flatten();
         sources
             .filter_map(|source| source_object(source, &self.own_namespace))
@@ -153,9 +160,10 @@ mod tests {
                 }
                 let before: Vec<_> = requests.targets(&key).cloned().collect();
                 prop_assert!(before.is_empty(), "an APIService is no Secret");
-                requests.note(&key, target.as_ref());
+                let kinds = index.target_kinds();
+                requests.note(&key, target.as_ref(), &kinds);
                 prop_assert_eq!(&requests, &InjectionRequests::of_all(&index, "windlass-system", |_, _| {}));
-                prop_assert_eq!(requests.asks(&key), target.is_some_and(|target| !requests.asked_by(&target).is_empty()));
+                prop_assert_eq!(requests.asks(&key), target.is_some_and(|target| !requests.asked_by(&target, &kinds).is_empty()));
             }
         }
     }

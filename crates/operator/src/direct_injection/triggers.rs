@@ -16,7 +16,10 @@ use windlass_trust::{
     objects::SourceRecord,
 };
 
-use super::{observed_source::watch_of, requests::InjectionRequests};
+use super::{
+    observed_source::{named_secret, watches_of},
+    requests::InjectionRequests,
+};
 use crate::{context::Context, injection, standby::StandbyRepairs};
 
 /// What follows from a change.
@@ -52,11 +55,22 @@ pub(super) fn watch_everything(context: &Context) {
 pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc<Mutex<InjectionRequests>>) {
     let mut changes = context.index.subscribe();
     look_at_all(&context, &requests, &queues);
+    let mut kinds = context.index.target_kinds_changes();
     loop {
-        match changes.recv().await {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            // The index lives as long as this, so it cannot have been dropped.
+            _ = kinds.changed() => {
+                look_at_all(&context, &requests, &queues);
+                continue;
+            }
+        };
+        match change {
             Ok(change) => {
                 let affected = affected(&mut requests.lock(), &change, &context.index);
-                if !affected.asked_anew.is_empty() {
+                let names_anew =
+                    Kind::of(&change.key) == kinds::CERTIFICATE && change.differs_in(&["/spec/secretName"]);
+                if !affected.asked_anew.is_empty() || names_anew {
                     watch_sources(&context, &requests.lock());
                 }
                 for source in affected.sources.into_iter().chain(affected.asked_anew) {
@@ -100,7 +114,8 @@ fn look_at_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &
 
 /// Whether there is something to do or to say for a target that asks for no source.
 fn is_of_interest(target: &Value, index: &Index) -> bool {
-    is_left_behind(target, &index.target_kinds()) || CaRequests::of(target).is_err()
+    let kinds = index.target_kinds();
+    is_left_behind(target, &kinds) || CaRequests::of(target, &kinds).is_err()
 }
 
 fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) -> Affected {
@@ -110,7 +125,8 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
         let noted = change.versions().find_map(|record| SourceRecord::source(&record));
         let sources = noted
             .into_iter()
-            .chain(requests.is_asked(key).then(|| key.clone()));
+            .chain(requests.is_asked(key).then(|| key.clone()))
+            .chain(certificates_of(index, key));
         return Affected::of(sources.collect());
     }
     if kind == kinds::SERVING_CERTIFICATE {
@@ -139,7 +155,7 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
         .as_ref()
         .filter(|_| is_target)
         .map(ChangedObject::read);
-    let asked_anew = requests.note(key, target.as_deref());
+    let asked_anew = requests.note(key, target.as_deref(), &index.target_kinds());
     let is_concerned =
         asked || requests.asks(key) || target.is_some_and(|target| is_of_interest(&target, index));
     Affected {
@@ -150,8 +166,20 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
 }
 
 fn watch_sources(context: &Context, requests: &InjectionRequests) {
-    let wanted = requests.all_sources().map(watch_of);
+    let wanted = requests
+        .all_sources()
+        .flat_map(|source| watches_of(source, &context.index));
     context.watches.want_only("ca-source", wanted.collect());
+}
+
+/// The Certificates that are asked for and name a Secret.
+fn certificates_of(index: &Index, secret: &ObjectKey) -> impl Iterator<Item = ObjectKey> + use<> {
+    let names_it = |key: &ObjectKey, object: &Value| named_secret(key, Some(object)).as_ref() == Some(secret);
+    let all = index.indexed(&kinds::CERTIFICATE).into_iter();
+    let named: Vec<_> = all
+        .filter(|(key, object)| names_it(key, &object.read()))
+        .collect();
+    named.into_iter().map(|(key, _)| key)
 }
 
 /// The Secrets in which is noted what sources give.

@@ -86,6 +86,6 @@ fn is_withdrawn(target: &Value, kinds: &TargetKinds) -> bool {
     let is_installed = object::label(target, names::BUNDLE_DEPLOYMENT).is_some();
     is_left_behind(target, kinds)
         && !is_installed
-        && !CaRequests::are_made(target)
-        && ManagedElsewhere::check(target).is_ok()
+        && !CaRequests::are_made(target, kinds)
+        && ManagedElsewhere::check(target, kinds).is_ok()
 }

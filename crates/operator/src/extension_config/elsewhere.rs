@@ -1,12 +1,11 @@
 //! Whether somebody else writes the status of ExtensionConfigs: Cluster API's own manager does, and two writers take turns for ever.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
-use windlass_cluster::{
-    Index, kinds,
-    watch::{Selector, Watch},
-};
-use windlass_object::{names, object};
+use windlass_cluster::{Index, watch::Watch};
+use windlass_object::{ca_injectors::CaInjector, names, object};
+
+use crate::other_leader::{held_lease, leases};
 
 /// Who writes the status of an ExtensionConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,15 +18,9 @@ pub(super) enum StatusWriter {
     Unknown,
 }
 
-/// The Lease of Cluster API's core manager (`LeaderElectionID` of `core/main.go`), in whatever namespace that runs.
-pub(super) const MANAGER_LEASE: &str = "controller-leader-election-capi";
-
-/// For how long after its last renewal a Lease is somebody's at the least.
-const RENEWED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
-
 /// The watch that sees the Leases of Cluster API's core managers.
 pub(super) fn manager_leases() -> Watch {
-    Watch::all(kinds::LEASE).selected(Selector::Name(MANAGER_LEASE.to_owned()))
+    leases(CaInjector::ClusterApi.lease())
 }
 
 /// Who writes the status of `config`.
@@ -42,28 +35,13 @@ pub(super) fn status_writer(index: &Index, config: &Value, now: Timestamp) -> St
     if !index.is_complete(&manager_leases()) {
         return StatusWriter::Unknown;
     }
-    let leases = index.select(&kinds::LEASE, |lease| {
-        object::text(lease, "/metadata/name") == Some(MANAGER_LEASE) && is_held(lease, now)
-    });
-    if let Some((lease, _)) = leases.into_iter().next() {
+    if let Some(lease) = held_lease(index, CaInjector::ClusterApi.lease(), now) {
         return StatusWriter::Elsewhere(format!("the manager of Cluster API renews {lease}"));
     }
     match later_writer(config) {
         Some(other) => StatusWriter::Elsewhere(format!("{other} has written the status, too")),
         None => StatusWriter::Windlass,
     }
-}
-
-/// Whether somebody renews a Lease.
-fn is_held(lease: &Value, now: Timestamp) -> bool {
-    let text = |pointer| object::text(lease, pointer).filter(|text| !text.is_empty());
-    let renewed = text("/spec/renewTime").and_then(|time| time.parse::<Timestamp>().ok());
-    let lasts = lease
-        .pointer("/spec/leaseDurationSeconds")
-        .and_then(Value::as_i64);
-    let lasts = SignedDuration::from_secs(lasts.unwrap_or_default().clamp(0, 3600));
-    text("/spec/holderIdentity").is_some()
-        && renewed.is_some_and(|renewed| now.duration_since(renewed) < lasts.max(RENEWED_WITHIN))
 }
 
 /// Who has written handlers after we did. Who wrote some before we ever did may be gone since.
@@ -92,6 +70,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::other_leader::tests::lease;
 
     const NOW: &str = "2026-01-01T00:10:00Z";
 
@@ -131,25 +110,11 @@ mod tests {
         ));
         let index = complete();
         assert_eq!(writer(&index, &config(Value::Null)), StatusWriter::Windlass);
-        for (renewed, holder, is_elsewhere) in [
-            ("2026-01-01T00:09:55.000000Z", "a", true),
-            ("2026-01-01T00:09:55.000000Z", "", false),
-            ("2026-01-01T00:08:00.000000Z", "a", false),
-        ] {
-            let lease = json!({
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": {"namespace": "capi-system", "name": MANAGER_LEASE},
-                "spec": {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15},
-            });
-            index.apply(&manager_leases(), lease);
-            let found = writer(&index, &config(Value::Null));
-            assert_eq!(
-                matches!(found, StatusWriter::Elsewhere(_)),
-                is_elsewhere,
-                "{renewed} {holder}"
-            );
-            assert_eq!(writer(&index, &config("true".into())), StatusWriter::Windlass);
-        }
+        let held = lease(CaInjector::ClusterApi.lease(), "2026-01-01T00:09:55.000000Z", "a");
+        index.apply(&manager_leases(), held);
+        let found = writer(&index, &config(Value::Null));
+        assert!(matches!(found, StatusWriter::Elsewhere(_)));
+        assert_eq!(writer(&index, &config("true".into())), StatusWriter::Windlass);
     }
 
     #[test]

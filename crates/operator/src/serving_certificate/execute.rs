@@ -270,7 +270,7 @@ impl CertificateReconciler {
             return Ok(StepsOutcome::Settled);
         };
         let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(*bundle);
-        let injected = match injection::CaRequests::of(&latest) {
+        let injected = match injection::CaRequests::of(&latest, &self.context.index.target_kinds()) {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
                 let version = object::text(&latest, "/metadata/resourceVersion");
@@ -324,7 +324,10 @@ impl CertificateReconciler {
     async fn release(&self, target: &ObjectKey) -> Result<(), RequestError> {
         let turn = self.context.pace.turn().await;
         match self.context.index.find(target) {
-            Some(target) => release(&self.context.cluster, turn, &target).await,
+            Some(target) => {
+                let kinds = self.context.index.target_kinds();
+                release(&self.context.cluster, turn, &target, &kinds).await
+            }
             None => Ok(()),
         }
     }

@@ -127,10 +127,11 @@ impl CertificateReconciler {
         let mut called = CalledPorts::new();
         let mut unreleased = Vec::new();
         // One after the other: parsed, all of them take a lot of memory.
+        let kinds = self.context.index.target_kinds();
         let seen = targets.iter().map(|(key, target)| {
             let target = target.read();
             called.extend(endpoints::called_ports(&reach, &target));
-            if release(&target).is_some() {
+            if release(&target, &kinds).is_some() {
                 unreleased.push(key.clone());
             }
             target
@@ -188,7 +189,7 @@ impl CertificateReconciler {
         };
         let object = indexed.read();
         let named = desired.secret_to_ask(&secrets);
-        if !is_requesting(&object, &desired.key, named) {
+        if !is_requesting(&object, &desired.key, named, &self.context.index.target_kinds()) {
             return Ok(None);
         }
         let reach = self.reach(desired, named, &names);

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_cluster::{Index, SeenObjects};
 use windlass_object::ObjectKey;
 use windlass_trust::{
-    injection::{CaRequests, CaSource, CaSources, Reach},
+    injection::{CaRequests, CaSource, CaSources, Consent, Reach, TargetKinds},
     pki::DnsNames,
 };
 
@@ -21,8 +21,13 @@ pub(super) fn requesting_targets(
 }
 
 /// Whether `target` is one of [`requesting_targets`].
-pub(super) fn is_requesting(target: &Value, certificate: &ObjectKey, secret: Option<&str>) -> bool {
-    let requests = CaRequests::readable(target);
+pub(super) fn is_requesting(
+    target: &Value,
+    certificate: &ObjectKey,
+    secret: Option<&str>,
+    kinds: &TargetKinds,
+) -> bool {
+    let requests = CaRequests::readable(target, kinds);
     let sets = requests.sets();
     sources(certificate, secret).any(|source| sets.contains(&CaSources::from([source])))
 }
@@ -39,9 +44,13 @@ fn sources(certificate: &ObjectKey, secret: Option<&str>) -> impl Iterator<Item 
         namespace: namespace(),
         name: certificate.name.clone(),
     };
-    let by_secret = secret.map(|name| CaSource::Secret {
-        namespace: namespace(),
-        name: name.to_owned(),
+    // Ours let everybody have their trust bundle.
+    let by_secret = secret.into_iter().flat_map(move |name| {
+        Consent::ALL.map(|consent| CaSource::Secret {
+            namespace: namespace(),
+            name: name.to_owned(),
+            consent,
+        })
     });
     std::iter::once(by_certificate).chain(by_secret)
 }
@@ -86,7 +95,8 @@ mod tests {
             assert_eq!(names, expected);
             for target in index.objects(&kind) {
                 let is_found = ObjectKey::of(&target).is_some_and(|key| found.contains_key(&key));
-                assert_eq!(is_requesting(&target, &certificate, secret), is_found, "{target}");
+                let is_requesting = is_requesting(&target, &certificate, secret, &TargetKinds::default());
+                assert_eq!(is_requesting, is_found, "{target}");
             }
         }
     }

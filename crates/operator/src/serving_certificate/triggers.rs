@@ -48,6 +48,7 @@ pub(super) async fn enqueue(
     add_all(&context.index, &queue);
     let mut jump = Box::pin(clock::jump(&*context.clock));
     let mut lists = context.index.progress();
+    let mut kinds = context.index.target_kinds_changes();
     let mut unlisted = context.watches.unlisted_targets();
     loop {
         let change = tokio::select! {
@@ -59,7 +60,11 @@ pub(super) async fn enqueue(
                 jump.set(clock::jump(&*context.clock));
                 continue;
             }
-            // The index lives as long as this, so it cannot have been dropped.
+            // The index lives as long as this, so neither can have been dropped.
+            _ = kinds.changed() => {
+                add_all(&context.index, &queue);
+                continue;
+            }
             _ = lists.changed() => {
                 let before = std::mem::replace(&mut unlisted, context.watches.unlisted_targets());
                 if !before.is_subset(&unlisted) {
@@ -170,10 +175,10 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
             CaSource::ServingCertificate { namespace, name } => {
                 vec![kinds::SERVING_CERTIFICATE.object(Some(namespace), name)]
             }
-            CaSource::Secret { namespace, name } => certificates(index, Some(namespace), |certificate| {
+            CaSource::Secret { namespace, name, .. } => certificates(index, Some(namespace), |certificate| {
                 object::text(certificate, "/spec/secretName") == Some(name)
             }),
-            CaSource::ApiServer => Vec::new(),
+            CaSource::Certificate { .. } | CaSource::ApiServer => Vec::new(),
         });
         // A target may name one that does not exist.
         let asked: HashSet<_> = asked

@@ -89,7 +89,7 @@ impl Injection {
                 key.unwrap_or_else(|| "unnamed object".into()),
             ));
         }
-        ManagedElsewhere::check(target)?;
+        ManagedElsewhere::check(target, self.reach.kinds())?;
         let holders = self.holders(target);
         Ok(holders.filter(|holder| !self.is_in(holder)).collect())
     }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::LazyLock};
 
 use serde_json::Value;
-use windlass_object::object;
+use windlass_object::{ca_injectors::CaInjectors, object};
 
 use super::{
     Holder,
@@ -44,10 +44,12 @@ pub enum BundleReader {
     Files,
 }
 
-/// The kinds of targets in a cluster: those of [`KINDS`], and those that were added to them.
+/// The kinds of targets in a cluster: those of [`KINDS`], and those that were added to them; and whom their objects may ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetKinds {
     added: Vec<TargetKind>,
+    answered: CaInjectors,
+    at_work: CaInjectors,
 }
 
 /// Every kind that carries CA bundles by itself. A row is all that a kind needs: watches, RBAC rules and patches follow from it.
@@ -204,9 +206,36 @@ impl TargetKind {
 impl TargetKinds {
     /// Those of [`KINDS`], and `added`.
     pub fn with(added: impl IntoIterator<Item = TargetKind>) -> Self {
-        Self {
-            added: added.into_iter().collect(),
-        }
+        Self::default().adding(added)
+    }
+
+    /// The same with these added in the place of others.
+    #[must_use]
+    pub fn adding(self, added: impl IntoIterator<Item = TargetKind>) -> Self {
+        let added = added.into_iter().collect();
+        Self { added, ..self }
+    }
+
+    /// The same, for whoever stands in for these injectors: their annotations are answered.
+    #[must_use]
+    pub fn answering(self, answered: CaInjectors) -> Self {
+        Self { answered, ..self }
+    }
+
+    /// The same, while these injectors are at work themselves: who asks them is left to them.
+    #[must_use]
+    pub fn beside(self, at_work: CaInjectors) -> Self {
+        Self { at_work, ..self }
+    }
+
+    /// The injectors whose annotations are answered.
+    pub fn answered(&self) -> &CaInjectors {
+        &self.answered
+    }
+
+    /// The injectors that are at work themselves.
+    pub fn at_work(&self) -> &CaInjectors {
+        &self.at_work
     }
 
     /// Each of them.

@@ -2,20 +2,33 @@
 
 use serde_json::Value;
 use thiserror::Error;
-use windlass_object::ca_injectors::OTHER_CA_INJECTORS;
+use windlass_object::ca_injectors::CaInjector;
 
-use super::annotation::spoken_annotation;
+use super::kinds::TargetKinds;
 
 /// Somebody else writes a target's CA bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "{manager} is also requested to inject the CA bundle: remove the annotation {annotation} or that of Windlass"
-)]
-pub struct ManagedElsewhere {
-    /// The program that answers the annotation.
-    pub manager: &'static str,
-    /// The annotation that asks for it.
-    pub annotation: &'static str,
+pub enum ManagedElsewhere {
+    /// The target asks both.
+    #[error(
+        "{injector} is also requested to inject the CA bundle: remove the annotation {annotation} or that of Windlass"
+    )]
+    Both {
+        /// The program that answers the annotation.
+        injector: CaInjector,
+        /// The annotation that asks for it.
+        annotation: &'static str,
+    },
+    /// The target asks one that we stand in for, and that is at work nevertheless.
+    #[error(
+        "{injector} is at work and answers the annotation {annotation} itself: stop it, or remove the annotation"
+    )]
+    AtWork {
+        /// The program that answers the annotation.
+        injector: CaInjector,
+        /// The annotation that asks for it.
+        annotation: &'static str,
+    },
 }
 
 // === impl ManagedElsewhere ===
@@ -26,15 +39,18 @@ impl ManagedElsewhere {
     /// # Errors
     ///
     /// When it does.
-    pub fn check(target: &Value) -> Result<(), Self> {
-        let other = OTHER_CA_INJECTORS.iter().find(|injector| {
-            spoken_annotation(target, injector.annotation).is_some_and(|value| value != "false")
-        });
-        other.map_or(Ok(()), |injector| {
-            Err(Self {
-                manager: injector.name,
-                annotation: injector.annotation,
-            })
-        })
+    pub fn check(target: &Value, kinds: &TargetKinds) -> Result<(), Self> {
+        for injector in CaInjector::ALL {
+            let Some(annotation) = injector.asked_by(target) else {
+                continue;
+            };
+            if !kinds.answered().contains(&injector) {
+                return Err(Self::Both { injector, annotation });
+            }
+            if kinds.at_work().contains(&injector) {
+                return Err(Self::AtWork { injector, annotation });
+            }
+        }
+        Ok(())
     }
 }

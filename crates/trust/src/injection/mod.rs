@@ -4,7 +4,6 @@
 //! A patch is never an apply: an applied `caBundle` would make us co-owner of the entry it is in, and the target's owner
 //! could not remove that entry any more (kubernetes#128102).
 
-mod annotation;
 mod holder;
 mod injection_plan;
 mod kinds;
@@ -12,6 +11,7 @@ mod managed_elsewhere;
 mod place;
 mod reach;
 mod request;
+mod stand_in;
 #[cfg(test)]
 mod tests;
 mod withdrawal;
@@ -23,6 +23,6 @@ pub use kinds::{BundleReader, CONFIG_MAP_KEY, KINDS, TargetKind, TargetKinds};
 pub use managed_elsewhere::ManagedElsewhere;
 pub use place::{CaBundlePlace, Encoding, InvalidPath, Surroundings};
 pub use reach::Reach;
-pub use request::{CaRequests, CaSource, CaSources, InvalidRequest};
+pub use request::{CaRequests, CaSource, CaSources, Consent, InvalidRequest};
 pub use withdrawal::{is_left_behind, withdrawal};
 pub use writer::{last_writer, needs_release, release, relevant_fields};

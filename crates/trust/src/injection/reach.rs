@@ -60,7 +60,7 @@ impl Reach {
         let holders = kind.map(|kind| kind.holders(target)).unwrap_or_default();
         let requests = match self.asked.is_empty() {
             true => None,
-            false => CaRequests::of(target).ok(),
+            false => CaRequests::of(target, &self.kinds).ok(),
         };
         holders
             .into_iter()
@@ -82,7 +82,7 @@ impl Reach {
     }
 
     /// The kinds that have places.
-    pub(super) fn kinds(&self) -> &TargetKinds {
+    pub(crate) fn kinds(&self) -> &TargetKinds {
         &self.kinds
     }
 

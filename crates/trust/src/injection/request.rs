@@ -1,16 +1,20 @@
 //! The annotations with which targets ask for trust bundles.
 //!
 //! `windlass.dev/inject-ca-from` asks for all of a target; `windlass.dev/inject-ca-from.<name>` for its webhook of that name, in the
-//! place of what is asked for all.
+//! place of what is asked for all. The annotations of others count where there is none of these, and we stand in for who answers
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use thiserror::Error;
 use windlass_object::{
-    names::{INJECT_API_SERVER_CA, INJECT_CA_FROM, INJECT_CA_FROM_SECRET},
+    ca_injectors::CERT_MANAGER_CONSENT,
+    names::{ALLOW_DIRECT_INJECTION, INJECT_API_SERVER_CA, INJECT_CA_FROM, INJECT_CA_FROM_SECRET},
     rfc1123::{is_label, is_subdomain},
 };
+
+use super::{kinds::TargetKinds, stand_in::StandIn};
 
 /// Whose trust bundle a target wants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,9 +32,30 @@ pub enum CaSource {
         namespace: String,
         /// The name of the Secret.
         name: String,
+        /// How the Secret lets them.
+        consent: Consent,
+    },
+    /// The `ca.crt` in the Secret of a Certificate of cert-manager.
+    Certificate {
+        /// The namespace of the Certificate.
+        namespace: String,
+        /// The name of the Certificate.
+        name: String,
     },
     /// The CA of the API server.
     ApiServer,
+}
+
+/// How a Secret lets targets have its `ca.crt`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Consent {
+    /// By the annotation of Windlass.
+    #[default]
+    Windlass,
+    /// By that of cert-manager.
+    CertManager,
+    /// It need not: Cluster API asks for none.
+    NotNeeded,
 }
 
 /// Several, whose certificates are united; one, where it is a ServingCertificate.
@@ -39,8 +64,8 @@ pub type CaSources = BTreeSet<CaSource>;
 /// What a target asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaRequests {
-    of_all: CaSources,
-    of_entries: BTreeMap<String, CaSources>,
+    pub(super) of_all: CaSources,
+    pub(super) of_entries: BTreeMap<String, CaSources>,
 }
 
 /// Why it is not clear what a target wants.
@@ -62,6 +87,16 @@ pub enum InvalidRequest {
         /// The annotation's value.
         value: String,
     },
+    /// The target calls no Service whose CA it could ask for.
+    #[error(
+        "annotation {annotation}: {webhook} calls no Service: ask with {INJECT_CA_FROM} or {INJECT_CA_FROM_SECRET}"
+    )]
+    NoService {
+        /// The annotation's name.
+        annotation: String,
+        /// The webhook, or the object.
+        webhook: String,
+    },
     /// The target asks a ServingCertificate and somebody else for the same place.
     #[error(
         "annotation {INJECT_CA_FROM} excludes {INJECT_CA_FROM_SECRET} and {INJECT_API_SERVER_CA} for the same webhooks: remove one"
@@ -77,7 +112,10 @@ impl CaRequests {
     /// # Errors
     ///
     /// When the annotations make no sense.
-    pub fn of(target: &Value) -> Result<Self, InvalidRequest> {
+    pub fn of(target: &Value, kinds: &TargetKinds) -> Result<Self, InvalidRequest> {
+        if let Some(request) = StandIn::of(target, kinds) {
+            return request.read();
+        }
         let mut requests = Self::default();
         for annotation in annotations(target) {
             requests.sources_mut(annotation.entry).extend(annotation.read()?);
@@ -92,7 +130,10 @@ impl CaRequests {
 
     /// The same of annotations that make no sense as a whole: what can be read, and of who asks a ServingCertificate and somebody
     /// else for the same place, the ServingCertificate. That it gets nothing is said where it is waited for.
-    pub fn readable(target: &Value) -> Self {
+    pub fn readable(target: &Value, kinds: &TargetKinds) -> Self {
+        if let Some(request) = StandIn::of(target, kinds) {
+            return request.read().unwrap_or_default();
+        }
         let mut requests = Self::default();
         for annotation in annotations(target) {
             let sources = annotation.read().unwrap_or_default();
@@ -107,7 +148,12 @@ impl CaRequests {
     }
 
     /// Whether a target asks for anything, or tries to.
-    pub fn are_made(target: &Value) -> bool {
+    pub fn are_made(target: &Value, kinds: &TargetKinds) -> bool {
+        Self::are_made_of_us(target) || StandIn::of(target, kinds).is_some()
+    }
+
+    /// Whether it does by an annotation of Windlass.
+    pub(super) fn are_made_of_us(target: &Value) -> bool {
         annotations(target).next().is_some()
     }
 
@@ -127,6 +173,22 @@ impl CaRequests {
         match entry {
             Some(entry) => self.of_entries.entry(entry.to_owned()).or_default(),
             None => &mut self.of_all,
+        }
+    }
+}
+
+// === impl Consent ===
+
+impl Consent {
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Windlass, Self::CertManager, Self::NotNeeded];
+
+    /// The annotation of the Secret that says `true`, if it must have one.
+    pub const fn annotation(self) -> Option<&'static str> {
+        match self {
+            Self::Windlass => Some(ALLOW_DIRECT_INJECTION),
+            Self::CertManager => Some(CERT_MANAGER_CONSENT),
+            Self::NotNeeded => None,
         }
     }
 }
@@ -188,25 +250,37 @@ impl RequestAnnotation<'_> {
 
     fn secret(&self, value: &str) -> Result<CaSource, InvalidRequest> {
         let (namespace, name) = self.split(value)?;
-        Ok(CaSource::Secret { namespace, name })
+        Ok(CaSource::Secret {
+            namespace,
+            name,
+            consent: Consent::Windlass,
+        })
     }
 
-    /// `<namespace>/<name>`, both of which are names that Kubernetes takes.
     fn split(&self, value: &str) -> Result<(String, String), InvalidRequest> {
-        match value.split_once('/') {
-            Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
-                Ok((namespace.to_owned(), name.to_owned()))
-            }
-            _ => Err(InvalidRequest::Form {
-                annotation: self.name(),
-                value: value.to_owned(),
-            }),
-        }
+        namespace_and_name(&self.name(), value)
     }
 
     fn name(&self) -> String {
         let entry = self.entry.map(|entry| format!(".{entry}"));
         format!("{}{}", self.asked, entry.unwrap_or_default())
+    }
+}
+
+/// Reads `<namespace>/<name>`, both of which are names that Kubernetes takes.
+///
+/// # Errors
+///
+/// When the value of the annotation is something else.
+pub(super) fn namespace_and_name(annotation: &str, value: &str) -> Result<(String, String), InvalidRequest> {
+    match value.split_once('/') {
+        Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err(InvalidRequest::Form {
+            annotation: annotation.to_owned(),
+            value: value.to_owned(),
+        }),
     }
 }
 
@@ -220,6 +294,7 @@ mod tests {
         CaSource::Secret {
             namespace: "n".to_owned(),
             name: name.to_owned(),
+            consent: Consent::Windlass,
         }
     }
 
@@ -232,13 +307,14 @@ mod tests {
 
     fn requests(annotations: Value) -> Result<CaRequests, InvalidRequest> {
         let target = json!({"metadata": {"annotations": annotations}});
-        let read = CaRequests::of(&target);
+        let kinds = TargetKinds::default();
+        let read = CaRequests::of(&target, &kinds);
         assert_eq!(
-            CaRequests::are_made(&target),
+            CaRequests::are_made(&target, &kinds),
             read.as_ref().map_or(true, |read| !read.sets().is_empty())
         );
         if let Ok(read) = &read {
-            assert_eq!(CaRequests::readable(&target), *read);
+            assert_eq!(CaRequests::readable(&target, &kinds), *read);
         }
         read
     }
@@ -317,7 +393,7 @@ mod tests {
         assert_eq!(requests(annotations.clone()), Err(InvalidRequest::Both));
         let target = json!({"metadata": {"annotations": annotations}});
         assert_eq!(
-            *CaRequests::readable(&target).of_entry(None),
+            *CaRequests::readable(&target, &TargetKinds::default()).of_entry(None),
             CaSources::from([certificate("x")])
         );
     }

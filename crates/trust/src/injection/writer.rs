@@ -32,8 +32,8 @@ pub fn last_writer(target: &Value) -> Option<&str> {
 ///
 /// In the way it is of an owner that applies the target: while anybody else owns a field of a CRD's webhook, the API server
 /// refuses an apply with `strategy: None`.
-pub fn release(target: &Value) -> Option<Patch> {
-    let is_ours = needs_release(target) && ManagedElsewhere::check(target).is_ok();
+pub fn release(target: &Value, kinds: &TargetKinds) -> Option<Patch> {
+    let is_ours = needs_release(target) && ManagedElsewhere::check(target, kinds).is_ok();
     if is_ours {
         patch::release(target, names::INJECT)
     } else {
@@ -170,13 +170,13 @@ mod tests {
             (vec![updated, status, ours.clone()], false),
         ] {
             let target = definition(&entries);
-            let patch = release(&target);
+            let patch = release(&target, &TargetKinds::default());
             assert_eq!(patch.is_some(), is_in_the_way, "{target}");
             let Some(patch) = patch else { continue };
             let mut released = target.clone();
             json_patch::patch(&mut released, &patch).unwrap();
             assert_eq!(released, definition(&entries[..1]));
-            assert_eq!(release(&released), None);
+            assert_eq!(release(&released, &TargetKinds::default()), None);
             let mut moved = target.clone();
             moved["metadata"]["managedFields"]
                 .as_array_mut()
@@ -186,12 +186,12 @@ mod tests {
         }
         let mut managed = definition(&[applied(&conversion), ours.clone()]);
         managed["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
-        assert_eq!(release(&managed), None);
+        assert_eq!(release(&managed, &TargetKinds::default()), None);
         // An owner may drop an entry of a webhook configuration whoever patched it.
         let mut configuration = definition(&[applied(&conversion), ours]);
         configuration["apiVersion"] = "admissionregistration.k8s.io/v1".into();
         configuration["kind"] = "ValidatingWebhookConfiguration".into();
-        assert_eq!(release(&configuration), None);
+        assert_eq!(release(&configuration, &TargetKinds::default()), None);
     }
 
     #[test]

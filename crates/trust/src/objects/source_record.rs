@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use windlass_object::{
-    ObjectKey, names, object,
+    ObjectKey,
+    ca_injectors::CERT_MANAGER_VERSION,
+    names, object,
     secret_keys::{CA_CERTIFICATES, PREVIOUS_CAS},
     text::hexadecimal,
 };
@@ -135,8 +137,12 @@ impl SourceRecord {
         let source = object::annotation(secret, names::CA_SOURCE)?;
         let mut parts = source.split('/').map(str::to_owned);
         let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+        let api_version = match &*kind {
+            "Certificate" => CERT_MANAGER_VERSION,
+            _ => "v1",
+        };
         Some(ObjectKey {
-            api_version: "v1".to_owned(),
+            api_version: api_version.to_owned(),
             kind,
             namespace: Some(namespace),
             name,

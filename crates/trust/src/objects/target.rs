@@ -29,7 +29,9 @@ pub fn read_target(
         id: ObjectKey::of(target)?,
         bundle: common(&carried, trust),
         given: None,
-        refused: CaRequests::of(target).err().map(|error| error.to_string()),
+        refused: CaRequests::of(target, reach.kinds())
+            .err()
+            .map(|error| error.to_string()),
         contested: None,
         is_file: reach.reader(target) == BundleReader::Files,
     })

@@ -4,6 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use json_patch::Patch;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use windlass_object::ca_injectors::{CaInjector, CaInjectors};
 
 use super::{injection_plan::*, *};
 use crate::{
@@ -326,6 +327,23 @@ fn what_others_manage_is_left_to_them() {
 }
 
 #[test]
+fn what_we_stand_in_for_is_left_to_others_only_while_they_are_at_work() {
+    let target = annotated(crd(), "cert-manager.io/inject-ca-from", "a/b");
+    let answering = TargetKinds::default().answering(CaInjectors::from([CaInjector::CertManager]));
+    let beside = |injector| answering.clone().beside(CaInjectors::from([injector]));
+    assert_eq!(ManagedElsewhere::check(&target, &answering), Ok(()));
+    assert_eq!(
+        ManagedElsewhere::check(&target, &beside(CaInjector::ServiceCa)),
+        Ok(())
+    );
+    let error = ManagedElsewhere::check(&target, &beside(CaInjector::CertManager)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cert-manager is at work and answers the annotation cert-manager.io/inject-ca-from itself: stop it, or remove the annotation"
+    );
+}
+
+#[test]
 fn other_kinds_are_refused() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}});
     let error = plan(&secret, &trust(1)).unwrap_err();
@@ -404,12 +422,13 @@ proptest! {
         if target["metadata"].is_object() {
             target["metadata"]["name"] = json!("target");
         }
-        let _ = (CaRequests::of(&target), CaRequests::readable(&target));
+        let kinds = TargetKinds::default().answering(CaInjector::ALL.into());
+        let _ = (CaRequests::of(&target, &kinds), CaRequests::readable(&target, &kinds));
         if let Ok(Some(patch)) = EVERYTHING.plan(&target) {
             json_patch::patch(&mut target, &patch).unwrap();
             prop_assert!(!matches!(EVERYTHING.plan(&target), Ok(Some(_))));
         }
-        let _ = (release(&target), withdrawal(&target, &TargetKinds::default()));
+        let _ = (release(&target, &kinds), withdrawal(&target, &kinds));
     }
 }
 

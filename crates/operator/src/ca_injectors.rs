@@ -1,0 +1,99 @@
+//! Which of the CA injectors are at work that Windlass stands in for: what they are asked for is left to them then, for two writers
+//! of one target would take turns for ever.
+
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::{sync::broadcast::error::RecvError, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use windlass_cluster::{Index, Kind, kinds};
+use windlass_object::ca_injectors::{CaInjector, CaInjectors};
+use windlass_trust::injection::last_writer;
+
+use crate::{
+    context::Context,
+    other_leader::{held_lease, leases},
+};
+
+/// Who was seen to take back what we had written.
+#[derive(Default)]
+pub(crate) struct Opponents(Mutex<HashMap<CaInjector, Instant>>);
+
+/// How often Leases are looked at that nobody renews.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long an injector is taken to be at work that has taken back what we had written. One that elects no leader shows by nothing
+/// else that it is there.
+const SEEN: Duration = Duration::from_secs(3600);
+
+/// Looks who is at work until `shutdown`.
+///
+/// # Errors
+///
+/// None.
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(), Infallible> {
+    let mut changes = context.index.subscribe();
+    for injector in context.index.target_kinds().answered() {
+        context.watches.want(leases(injector.lease()));
+    }
+    let mut ticks = tokio::time::interval(LOOK);
+    loop {
+        let is_of_interest = tokio::select! {
+            change = changes.recv() => match change {
+                Ok(change) => Kind::of(&change.key) == kinds::LEASE,
+                Err(RecvError::Lagged(_)) => true,
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            _ = ticks.tick() => true,
+            () = shutdown.cancelled() => return Ok(()),
+        };
+        if is_of_interest {
+            look(&context);
+        }
+    }
+}
+
+/// Notes who is at work, as far as it is seen now.
+pub(crate) fn look(context: &Context) {
+    let (index, now) = (&context.index, context.clock.now());
+    let kinds = index.target_kinds();
+    let is_at_work = |injector: &&CaInjector| {
+        held_lease(index, injector.lease(), now).is_some() || context.opponents.have(**injector)
+    };
+    let at_work: CaInjectors = kinds.answered().iter().filter(is_at_work).copied().collect();
+    if !index.note_at_work(at_work.clone()) {
+        return;
+    }
+    for injector in at_work.difference(kinds.at_work()) {
+        warn!(
+            %injector,
+            "Leaving its annotations to a CA injector that is at work: stop it, or start without --answer-annotations-of"
+        );
+    }
+    for injector in kinds.at_work().difference(&at_work) {
+        info!(%injector, "Answering the annotations of a CA injector that is at work no more");
+    }
+}
+
+// === impl Opponents ===
+
+impl Opponents {
+    /// Notes who has taken back the trust bundle that `target` was given, if that is one whose annotation it carries. Who that is.
+    pub(crate) fn note(&self, target: &Value, index: &Index) -> Option<CaInjector> {
+        let kinds = index.target_kinds();
+        let by = last_writer(target)?;
+        let mut answered = kinds.answered().iter();
+        let is_it =
+            |injector: &&CaInjector| injector.field_manager() == by && injector.asked_by(target).is_some();
+        let injector = *answered.find(is_it)?;
+        self.0.lock().insert(injector, Instant::now());
+        Some(injector)
+    }
+
+    fn have(&self, injector: CaInjector) -> bool {
+        let seen = self.0.lock();
+        seen.get(&injector).is_some_and(|seen| seen.elapsed() < SEEN)
+    }
+}
