@@ -56,10 +56,18 @@ pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc
     let mut changes = context.index.subscribe();
     look_at_all(&context, &requests, &queues);
     let mut kinds = context.index.target_kinds_changes();
+    let mut lists = context.index.progress();
     loop {
         let change = tokio::select! {
             change = changes.recv() => change,
-            // The index lives as long as this, so it cannot have been dropped.
+            // The index lives as long as this, so neither can have been dropped.
+            _ = lists.changed() => {
+                // That an object is not there is told by no change.
+                let requests = requests.lock();
+                let missing = requests.all_sources().filter(|source| is_missing(source, &context.index));
+                missing.cloned().for_each(|source| queues.sources.add(source));
+                continue;
+            }
             _ = kinds.changed() => {
                 look_at_all(&context, &requests, &queues);
                 continue;
@@ -170,6 +178,15 @@ fn watch_sources(context: &Context, requests: &InjectionRequests) {
         .all_sources()
         .flat_map(|source| watches_of(source, &context.index));
     context.watches.want_only("ca-source", wanted.collect());
+}
+
+/// Whether an object of a source is not there, or not seen yet.
+fn is_missing(source: &ObjectKey, index: &Index) -> bool {
+    let Some(object) = index.find(source) else {
+        return true;
+    };
+    let secret = named_secret(source, Some(&object));
+    secret.is_some_and(|secret| index.find_indexed(&secret).is_none())
 }
 
 /// The Certificates that are asked for and name a Secret.

@@ -51,6 +51,7 @@ mod seat;
 mod secrets;
 mod self_managed;
 mod service;
+mod stand_in;
 mod traffic;
 mod upgrade;
 mod workloads;
@@ -272,6 +273,10 @@ scenarios! {
     foreign_issuer::a_foreign_ca_is_replaced_in_one_step_without_a_failed_call,
     foreign_issuer::webhooks_of_one_configuration_trust_whom_each_asks_for,
     foreign_issuer::a_target_may_ask_for_the_ca_of_the_api_server,
+    stand_in::what_cert_manager_is_asked_for_is_injected,
+    stand_in::what_service_ca_is_asked_for_is_issued_and_rotated,
+    stand_in::what_cluster_api_is_asked_for_is_injected,
+    stand_in::an_injector_that_is_at_work_is_left_alone,
     discovery::servers_are_asked_what_they_answer,
     discovery::dead_servers_are_in_nobodys_way,
     discovery::who_is_paused_or_managed_elsewhere_is_not_asked,
