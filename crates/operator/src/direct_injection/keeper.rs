@@ -28,7 +28,8 @@ use windlass_trust::{
 };
 
 use super::{
-    observed_source::ObservedSource, observed_sources::ObservedSources, requests::InjectionRequests,
+    handover::handed_over, observed_source::ObservedSource, observed_sources::ObservedSources,
+    requests::InjectionRequests,
 };
 use crate::{context::Context, install::traffic::CalledPort, servers::are_trusted};
 
@@ -81,7 +82,8 @@ impl SourceKeeper {
         };
         self.tell(&key, &source);
         let now = self.context.clock.now();
-        let Some(mut record) = source.next_record(now) else {
+        let handed_over = || handed_over(&key, &self.requests.lock(), &self.context.index);
+        let Some(mut record) = source.next_record(handed_over, now) else {
             return Ok(Action::AwaitChange);
         };
         let waits = record.replaced().map(|replaced| now.duration_since(replaced));

@@ -4,6 +4,7 @@
 
 mod contests;
 mod given;
+mod handover;
 mod keeper;
 mod observed_source;
 mod observed_sources;

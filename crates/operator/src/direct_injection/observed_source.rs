@@ -1,6 +1,6 @@
 //! A source of CA certificates that somebody else writes.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     injection::{CaSource, Consent},
     objects::SourceRecord,
+    pki::Certificate,
     trust_bundle::TrustBundle,
 };
 
@@ -119,11 +120,16 @@ impl ObservedSource {
         (!is_given).then(|| format!("{} does not have the annotation {annotation}: \"true\"", self.key))
     }
 
-    /// What is to be noted of it: what it gives, and what it gave before unless it says that nobody is to trust that.
-    pub(super) fn next_record(&self, now: Timestamp) -> Option<SourceRecord> {
+    /// What is to be noted of it: what it gives, and what it gave before unless it says that nobody is to trust that. Before anything
+    /// is noted of it, it is what others have `handed_over` that it gave.
+    pub(super) fn next_record(
+        &self,
+        handed_over: impl FnOnce() -> BTreeSet<Certificate>,
+        now: Timestamp,
+    ) -> Option<SourceRecord> {
         let next = match (&self.given, &self.record) {
             (Ok(given), Some(record)) => record.after(given, now),
-            (Ok(given), None) => SourceRecord::new(given.clone()),
+            (Ok(given), None) => SourceRecord::succeeding(handed_over(), given.clone(), now),
             // What was good last stays.
             (Err(_), Some(record)) => record.after(record.given(), now),
             (Err(_), None) => return None,

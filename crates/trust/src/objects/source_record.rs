@@ -60,6 +60,18 @@ impl SourceRecord {
         }
     }
 
+    /// The same where targets trust these already, by somebody else's doing: servers may present what they have issued.
+    pub fn succeeding(
+        before: impl IntoIterator<Item = Certificate>,
+        given: TrustBundle,
+        now: Timestamp,
+    ) -> Self {
+        match TrustBundle::new(before) {
+            Ok(before) => Self::new(before).after(&given, now),
+            Err(_) => Self::new(given),
+        }
+    }
+
     /// What is to be noted when the source gives this now.
     #[must_use]
     pub fn after(&self, given: &TrustBundle, now: Timestamp) -> Self {

@@ -277,6 +277,7 @@ scenarios! {
     stand_in::what_service_ca_is_asked_for_is_issued_and_rotated,
     stand_in::what_cluster_api_is_asked_for_is_injected,
     stand_in::an_injector_that_is_at_work_is_left_alone,
+    stand_in::what_an_injector_has_left_behind_is_trusted_further,
     discovery::servers_are_asked_what_they_answer,
     discovery::dead_servers_are_in_nobodys_way,
     discovery::who_is_paused_or_managed_elsewhere_is_not_asked,

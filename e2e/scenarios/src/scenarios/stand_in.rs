@@ -321,3 +321,20 @@ pub(super) async fn an_injector_that_is_at_work_is_left_alone(cluster: &TestClus
     anyhow::ensure!(times == 1, "two writers: {times} turns");
     carries(client, &target("asking"), FIRST, &[&theirs]).await
 }
+
+/// An issuer may have changed its CA just before Windlass takes over: servers have not all read what is new.
+pub(super) async fn what_an_injector_has_left_behind_is_trusted_further(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    create_namespace(client).await?;
+    let ask = json!({CERT_MANAGER_SECRET: format!("{NAMESPACE}/ca")});
+    create_target(client, "asking", ask, &["hook"]).await?;
+    let before = foreign::trust_bundle()?;
+    let written = json!([{"op": "add", "path": FIRST, "value": before}]);
+    let path = format!("{}?fieldManager=cainjector", target("asking"));
+    succeed(client, "PATCH", &path, Some(&written)).await?;
+    let now = create_secret(client, "ca", json!({CERT_MANAGER_CONSENT: "true"})).await?;
+    let _operator = stand_in(cluster).start()?;
+    carries(client, &target("asking"), FIRST, &[&before, &now]).await
+}
