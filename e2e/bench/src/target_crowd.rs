@@ -8,7 +8,7 @@ use kube::Client;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 use windlass_scenarios::{
-    request,
+    request, sample,
     steps::{
         CRDS, MUTATING, VALIDATING, ask_for_rotation, check, conditions, get, serving_certificates, succeed,
         until,
@@ -55,7 +55,7 @@ pub enum CrowdSource {
     Secret,
 }
 
-/// One ServingCertificate or Secret, which no pod serves, and many targets that ask for its trust bundle.
+/// One ServingCertificate, which a pod serves, or Secret; and many targets that ask for its trust bundle.
 #[derive(Clone, Debug)]
 pub(super) struct TargetCrowd {
     pub(super) namespace: &'static str,
@@ -107,6 +107,10 @@ impl TargetCrowd {
                 let certificates = serving_certificates(namespace);
                 let requested = self::certificate(certificate);
                 succeed(client, "POST", &certificates, Some(&requested)).await?;
+                // What nobody is seen to serve keeps its CA trusted.
+                let server = sample::server(certificate, &format!("{certificate}-cert"), 1);
+                let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+                succeed(client, "POST", &deployments, Some(&server)).await?;
             }
             CrowdSource::Secret => {
                 succeed(client, "POST", &self.secrets(), Some(&self.secret()?)).await?;

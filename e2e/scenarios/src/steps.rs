@@ -291,13 +291,36 @@ pub async fn ask_for_rotation(
     Ok(reason)
 }
 
-/// Asks for a rotation (`leaf` or `ca`) and waits until it is done: the status says so of this request, and what was to be
-/// replaced is another one.
+/// Asks for a rotation (`leaf` or `ca`) and waits until it is done, and nothing is left to do.
 ///
 /// # Errors
 ///
 /// When it is not done in time.
 pub async fn rotate(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    what: &str,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    rotate_amid_writes(client, namespace, name, what, patience).await?;
+    let path = format!("{}/{name}", serving_certificates(namespace));
+    until(&format!("{path} is settled"), patience, async || {
+        let object = get(client, &path)
+            .await?
+            .context("the ServingCertificate is gone")?;
+        Ok(check(is_settled(&object), || object["status"].to_string()))
+    })
+    .await
+}
+
+/// Asks for a rotation (`leaf` or `ca`) and waits until it is done, although others go on writing targets: the status says so of
+/// this request, and what was to be replaced is another one.
+///
+/// # Errors
+///
+/// When it is not done in time.
+pub async fn rotate_amid_writes(
     client: &Client,
     namespace: &str,
     name: &str,
@@ -312,9 +335,8 @@ pub async fn rotate(
         let object = get(client, &path)
             .await?
             .context("the ServingCertificate is gone")?;
-        let done = object["status"]["rotated"] == *request
-            && is_settled(&object)
-            && rotated_part(client, &object, what).await? != old;
+        let done =
+            object["status"]["rotated"] == *request && rotated_part(client, &object, what).await? != old;
         Ok(check(done, || object["status"].to_string()))
     })
     .await

@@ -16,7 +16,7 @@ use windlass_scenarios::{
     resource::{Expectation, Resource},
     sample::{self, CERTIFICATE, NAMESPACE},
     scenarios::{Replica, install_guard},
-    steps::{self, rotate, succeed},
+    steps::{self, rotate_amid_writes, succeed},
     test_cluster::TestCluster,
 };
 
@@ -148,7 +148,7 @@ async fn watch_memory(operator: &Running, looked: &Mutex<Looked>) -> anyhow::Res
 async fn rotate_on(cluster: &TestCluster, bed: &Bed, looked: &Mutex<Looked>) -> anyhow::Result<Infallible> {
     loop {
         let started = Instant::now();
-        rotate(&cluster.client, NAMESPACE, CERTIFICATE, "ca", bed.patience()).await?;
+        rotate_amid_writes(&cluster.client, NAMESPACE, CERTIFICATE, "ca", bed.patience()).await?;
         looked.lock().rotations.push(started.elapsed());
     }
 }

@@ -2,6 +2,7 @@
 
 mod names;
 mod operations;
+mod server;
 mod widget;
 
 pub use self::{
@@ -14,5 +15,6 @@ pub use self::{
         ask_for_rotation, bundle, crd, install, manifest, rotate, set_source, settled, storing_newest,
         trust_bundle,
     },
+    server::server,
     widget::{misconverted, resize, unmutated, widget, widgets},
 };

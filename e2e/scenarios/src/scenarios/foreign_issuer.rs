@@ -177,22 +177,7 @@ async fn serve(client: &Client, issuer: &Issuer) -> anyhow::Result<()> {
     }
     let service = json!({"metadata": {"name": "hook"}, "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": 9443}]}});
     succeed(client, "POST", &collection("services"), Some(&service)).await?;
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "hook"},
-        "spec": {
-            "replicas": 2, "selector": {"matchLabels": {"app": "hook"}},
-            "template": {"metadata": {"labels": {"app": "hook"}}, "spec": {
-                "containers": [{
-                    "name": "manager", "image": format!("{}:v1", sample::IMAGE),
-                    "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-                    "ports": [{"name": "webhook", "containerPort": 9443}],
-                    "readinessProbe": {"tcpSocket": {"port": 9443}, "periodSeconds": 1},
-                    "volumeMounts": [{"name": "cert", "mountPath": "/tmp/k8s-webhook-server/serving-certs"}],
-                }],
-                "volumes": [{"name": "cert", "secret": {"secretName": "hook-cert"}}],
-            }},
-        },
-    });
+    let deployment = sample::server("hook", "hook-cert", 2);
     let deployments = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments");
     succeed(client, "POST", &deployments, Some(&deployment)).await?;
     until("both servers are available", PATIENCE, async || {
