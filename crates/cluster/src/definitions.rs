@@ -36,11 +36,15 @@ pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Ki
     }
 }
 
-/// Whether no APIService serves the version of `kind`, as far as is known: nobody needs to be asked then.
+/// Whether no APIService serves the version of `kind`, as far as is known: nobody needs to be asked then. An API server that keeps
+/// none for its own versions, the core group's for one, may serve anything.
 pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
+    if !index.is_complete(&Watch::all(kinds::API_SERVICE)) {
+        return false;
+    }
     let services = index.objects(&kinds::API_SERVICE);
-    let is_known = index.is_complete(&Watch::all(kinds::API_SERVICE)) && !services.is_empty();
-    is_known && !services.iter().any(|service| defines(service, kind))
+    let serve = |kind: &Kind| services.iter().any(|service| defines(service, kind));
+    serve(&kinds::NAMESPACE) && !serve(kind)
 }
 
 /// Whether a newer version of `kind` is served, which is watched in its place: each object is to be seen once. Waits until that is
@@ -117,8 +121,9 @@ mod tests {
                 }),
             );
         };
-        serve(None, "v1");
         serve(Some("runtime.cluster.x-k8s.io"), "v1alpha1");
+        assert!(!lack(&index, &hooks), "it keeps none for its own versions");
+        serve(None, "v1");
         assert!(lack(&index, &hooks));
         assert!(!lack(&index, &kinds::SECRET), "the core group has no name");
         serve(Some("runtime.cluster.x-k8s.io"), "v1beta2");

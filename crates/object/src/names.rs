@@ -59,6 +59,9 @@ pub const INJECT_CA_FROM_SECRET: &str = "windlass.dev/inject-ca-from-secret";
 /// Annotation on a target: `true` if it wants the CA of the API server.
 pub const INJECT_API_SERVER_CA: &str = "windlass.dev/inject-apiserver-ca";
 
+/// Annotation on a target: its CA bundle was injected, although nobody owns that by `metadata.managedFields` any more.
+pub const INJECTED: &str = "windlass.dev/ca-bundle-injected";
+
 /// Annotation on a Secret: `true` lets targets name it in [`INJECT_CA_FROM_SECRET`].
 pub const ALLOW_DIRECT_INJECTION: &str = "windlass.dev/allow-direct-injection";
 

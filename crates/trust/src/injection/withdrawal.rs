@@ -15,10 +15,20 @@ use super::{
 
 /// Whether `target` carries what an injection has brought, as far as that can be told without all of its field sets.
 pub fn is_left_behind(target: &Value, kinds: &TargetKinds) -> bool {
+    is_marked(target) || owns_what_was_injected(target, kinds)
+}
+
+/// Whether we own a CA bundle of `target`.
+pub(super) fn owns_what_was_injected(target: &Value, kinds: &TargetKinds) -> bool {
     let kind = kinds.of(target);
     let mut entries = object::items(target, "/metadata/managedFields").iter();
     let owns = |fields| owns_ca_bundle(fields, kind);
     entries.any(|entry| is_ours(entry) && entry.get("fieldsV1").is_some_and(owns))
+}
+
+/// Whether a CA bundle was injected that nobody owns any more.
+fn is_marked(target: &Value) -> bool {
+    object::annotation(target, names::INJECTED).is_some()
 }
 
 /// The patch that takes away the CA bundles that an injection has written last, and that nobody else owns; `None` where there is
@@ -26,7 +36,9 @@ pub fn is_left_behind(target: &Value, kinds: &TargetKinds) -> bool {
 pub fn withdrawal(target: &Value, kinds: &TargetKinds) -> Option<Patch> {
     let holders = kinds.of(target)?.holders(target).into_iter();
     let ours = holders.filter(|holder| holder.has_ca_bundle() && is_ours_alone(target, holder));
-    let operations: Vec<_> = ours.flat_map(|holder| remove(&holder)).collect();
+    let mut operations: Vec<_> = ours.flat_map(|holder| remove(&holder)).collect();
+    let unmarked = json!({ names::INJECTED: null });
+    operations.extend(patch::changed_entries(target, "/metadata/annotations", &unmarked));
     (!operations.is_empty()).then_some(Patch(operations))
 }
 
@@ -40,10 +52,10 @@ fn remove(holder: &Holder<'_>) -> Vec<PatchOperation> {
 
 fn is_ours_alone(target: &Value, holder: &Holder<'_>) -> bool {
     let entries = object::items(target, "/metadata/managedFields").iter();
-    let owners: Vec<_> = entries
+    let mut owners = entries
         .filter(|entry| is_of_spec(entry) && owns(entry, holder))
-        .collect();
-    !owners.is_empty() && owners.into_iter().all(is_ours)
+        .peekable();
+    (owners.peek().is_some() || is_marked(target)) && owners.all(is_ours)
 }
 
 /// Whether an entry of the managed fields is that of injections.
@@ -77,7 +89,7 @@ fn owns(entry: &Value, holder: &Holder<'_>) -> bool {
 }
 
 /// The set of fields at a path of names.
-fn field<'a>(fields: &'a Value, path: &str) -> Option<&'a Value> {
+pub(super) fn field<'a>(fields: &'a Value, path: &str) -> Option<&'a Value> {
     let mut names = path.split('/').skip(1);
     names.try_fold(fields, |fields, name| fields.get(format!("f:{name}")))
 }
@@ -160,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_and_an_atomic_list_are_told_too() {
+    fn an_atomic_list_and_what_was_released_are_told_too() {
         let kinds = TargetKinds::default();
         let owned =
             json!({"f:spec": {"f:conversion": {"f:webhook": {"f:clientConfig": {"f:caBundle": {}}}}}});
@@ -179,7 +191,12 @@ mod tests {
             ]},
             "webhooks": [{"name": "a", "clientConfig": client_config}],
         });
-        for target in [definition, atomic] {
+        let mut released = definition.clone();
+        released["metadata"]["managedFields"] = json!([]);
+        assert_eq!(withdrawal(&released, &kinds), None);
+        released["metadata"]["annotations"] = json!({names::INJECTED: "true"});
+        for target in [definition, atomic, released] {
+            assert!(is_left_behind(&target, &kinds));
             let mut patched = target.clone();
             json_patch::patch(&mut patched, &withdrawal(&target, &kinds).unwrap()).unwrap();
             assert!(!patched.to_string().contains("\"caBundle\""), "{patched}");

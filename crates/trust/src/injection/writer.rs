@@ -1,10 +1,13 @@
 //! Who wrote a target, and owns what of it.
 
 use json_patch::Patch;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass_object::{names, object, patch};
 
-use super::{ManagedElsewhere, TargetKind, TargetKinds};
+use super::{
+    ManagedElsewhere, TargetKind, TargetKinds,
+    withdrawal::{field, owns_what_was_injected},
+};
 
 /// Our own field managers, which write targets: never the ones that take a trust bundle away.
 const OURS: [&str; 3] = [names::INSTALL, names::INJECT, names::CONVERSION];
@@ -31,14 +34,21 @@ pub fn last_writer(target: &Value) -> Option<&str> {
 /// way. It touches metadata only, so nothing is rebuilt.
 ///
 /// In the way it is of an owner that applies the target: while anybody else owns a field of a CRD's webhook, the API server
-/// refuses an apply with `strategy: None`.
+/// refuses an apply with `strategy: None`. That the CA bundle is ours is told by an annotation from then on; that of an install is
+/// its own.
 pub fn release(target: &Value, kinds: &TargetKinds) -> Option<Patch> {
-    let is_ours = needs_release(target) && ManagedElsewhere::check(target, kinds).is_ok();
-    if is_ours {
-        patch::release(target, names::INJECT)
-    } else {
-        None
+    let is_ours = needs_release(target) && owns_what_was_injected(target, kinds);
+    if !is_ours || ManagedElsewhere::check(target, kinds).is_err() {
+        return None;
     }
+    let mut patch = patch::release(target, names::INJECT)?;
+    if object::label(target, names::BUNDLE_DEPLOYMENT).is_none() {
+        let marked = json!({ names::INJECTED: "true" });
+        patch
+            .0
+            .extend(patch::changed_entries(target, "/metadata/annotations", &marked));
+    }
+    Some(patch)
 }
 
 /// Whether the ownership that an injection brings is to be given up.
@@ -92,8 +102,14 @@ fn owns(entry: &Value, fields: &str) -> bool {
 }
 
 /// Whether a set of fields (`fieldsV1` of an entry in `metadata.managedFields`) holds a CA bundle: `caBundle`, or what else it is
-/// called in objects of a kind.
+/// called in objects of a kind, or an atomic list whose items have one.
 pub(super) fn owns_ca_bundle(fields: &Value, kind: Option<&TargetKind>) -> bool {
+    let places = kind.into_iter().flat_map(|kind| &kind.places);
+    let mut lists = places.filter_map(|place| field(fields, place.list.as_deref()?));
+    owns_field(fields, kind) || lists.any(|list| list.as_object().is_some_and(Map::is_empty))
+}
+
+fn owns_field(fields: &Value, kind: Option<&TargetKind>) -> bool {
     let Some(fields) = fields.as_object() else {
         return false;
     };
@@ -103,7 +119,7 @@ pub(super) fn owns_ca_bundle(fields: &Value, kind: Option<&TargetKind>) -> bool 
     };
     fields
         .iter()
-        .any(|(name, inner)| name.strip_prefix("f:").is_some_and(is_ca_bundle) || owns_ca_bundle(inner, kind))
+        .any(|(name, inner)| name.strip_prefix("f:").is_some_and(is_ca_bundle) || owns_field(inner, kind))
 }
 
 #[cfg(test)]
@@ -153,7 +169,7 @@ mod tests {
         let ours = entry(
             names::INJECT,
             "2026-01-01T00:00:00Z",
-            json!({"f:spec": {"f:conversion": {"f:webhook": {}}}}),
+            json!({"f:spec": {"f:conversion": {"f:webhook": {"f:clientConfig": {"f:caBundle": {}}}}}}),
         );
         let conversion = json!({"f:spec": {"f:conversion": {"f:strategy": {}}, "f:group": {}}});
         let applied = |fields: &Value| json!({"manager": "helm", "operation": "Apply", "fieldsV1": fields});
@@ -175,7 +191,9 @@ mod tests {
             let Some(patch) = patch else { continue };
             let mut released = target.clone();
             json_patch::patch(&mut released, &patch).unwrap();
-            assert_eq!(released, definition(&entries[..1]));
+            let mut expected = definition(&entries[..1]);
+            expected["metadata"]["annotations"] = json!({names::INJECTED: "true"});
+            assert_eq!(released, expected);
             assert_eq!(release(&released, &TargetKinds::default()), None);
             let mut moved = target.clone();
             moved["metadata"]["managedFields"]

@@ -70,7 +70,7 @@ fn is_ours(definition: &Value) -> bool {
     entries
         .into_iter()
         .flatten()
-        .any(|entry| entry["manager"] == INJECT)
+        .any(|entry| entry["manager"] == INJECT && entry["fieldsV1"].get("f:spec").is_some())
 }
 
 /// An owner that applies is refused while anybody else owns a field of what it drops; whoever writes in any other way is not.

@@ -19,6 +19,7 @@ mod discovery;
 mod disruption;
 mod drift;
 mod dry_run;
+mod every_kind;
 mod expired;
 mod fight;
 mod foreign;
@@ -52,6 +53,7 @@ mod secrets;
 mod self_managed;
 mod service;
 mod stand_in;
+mod target;
 mod traffic;
 mod upgrade;
 mod workloads;
@@ -212,6 +214,13 @@ scenarios! {
     rotation::a_server_that_never_reloads_is_restarted_without_a_failed_call,
     workloads::a_server_that_never_reloads_is_restarted_whatever_keeps_it_running needs Controllers,
     rotation::a_target_that_refuses_is_named_and_the_others_go_on,
+    every_kind::a_definition_goes_through_everything = goes_through_everything("CustomResourceDefinition"),
+    every_kind::a_validating_webhook_goes_through_everything = goes_through_everything("ValidatingWebhookConfiguration"),
+    every_kind::a_mutating_webhook_goes_through_everything = goes_through_everything("MutatingWebhookConfiguration"),
+    every_kind::an_api_service_goes_through_everything = goes_through_everything("APIService"),
+    every_kind::an_extension_config_goes_through_everything = goes_through_everything("ExtensionConfig"),
+    every_kind::an_interpreter_goes_through_everything = goes_through_everything("ResourceInterpreterWebhookConfiguration"),
+    every_kind::a_config_map_goes_through_everything = goes_through_everything("ConfigMap"),
     drift::every_kind_of_target_is_repaired,
     drift::what_others_write_at_the_same_moment_is_kept,
     drift::a_removed_configuration_comes_back,
