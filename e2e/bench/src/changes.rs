@@ -8,7 +8,10 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use windlass_scenarios::{
-    operator::Running, progress::StepPrinter, steps::succeed, test_cluster::TestCluster,
+    operator::{OperatorProcess, Running},
+    progress::StepPrinter,
+    steps::succeed,
+    test_cluster::TestCluster,
 };
 
 use super::{
@@ -65,6 +68,7 @@ struct Round {
 
 struct ChangeRun<'a> {
     cluster: &'a TestCluster,
+    half: &'a OperatorProcess,
     crowd: &'a TargetCrowd,
     stranger: Stranger,
     rounds: u32,
@@ -113,13 +117,16 @@ pub(super) async fn measure(
     };
     let title = format!("Creating {} {}", arguments.targets, arguments.kind.noun());
     progress.step(&title, fill(cluster, &crowd)).await?;
+    // Of people who install no bundle.
+    let half = cluster.certificates_half().await?;
     let run = ChangeRun {
         cluster,
+        half: &half,
         crowd: &crowd,
         stranger: Stranger::watch(&cluster.client, NAMESPACE, SOURCE).await?,
         rounds: arguments.rounds,
     };
-    let operator = cluster.operator.start()?;
+    let operator = half.start()?;
     progress
         .step(
             "Injecting for the first time",
@@ -227,7 +234,7 @@ impl ChangeRun<'_> {
         for _ in 0..self.rounds {
             self.empty_all().await?;
             let started = Instant::now();
-            let operator = self.cluster.operator.start()?;
+            let operator = self.half.start()?;
             let (_, last) = self.stranger.all_carry(is_something).await?;
             rounds.push(Round {
                 took: last.saturating_duration_since(started),
@@ -248,7 +255,7 @@ impl ChangeRun<'_> {
 
     /// What the operator asks the API server for when the CA changes.
     async fn counted(&self) -> anyhow::Result<String> {
-        let (program, proxy) = self.cluster.proxied(&self.cluster.operator).await?;
+        let (program, proxy) = self.cluster.proxied(self.half).await?;
         let operator = program.start()?;
         operator.ready().await?;
         tokio::time::sleep(REST).await;
